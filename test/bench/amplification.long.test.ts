@@ -2,7 +2,7 @@ import type { OutgoingRecord } from '@playline/stream';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BATCH_HEAD_BYTES, encodeBatch, RecordSizes } from '../../packages/stream/src/kafka/producer/record-batch.ts';
+import { BATCH_HEADER_BYTES, encodeBatch, RecordSizes } from '../../packages/stream/src/kafka/producer/record-batch.ts';
 import { toPartition } from '../../packages/stream/src/murmur2.ts';
 import { KEY_HEADER, MESSAGES, openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import {
@@ -25,7 +25,7 @@ function batchBytesOf(records: readonly OutgoingRecord[]): number {
   });
   return [...batches.values()].reduce((sum, batch) => {
     const sizes = new RecordSizes();
-    const target = Buffer.alloc(batch.reduce((bytes, record) => bytes + sizes.bytesMaxOf(record), BATCH_HEAD_BYTES));
+    const target = Buffer.alloc(batch.reduce((bytes, record) => bytes + sizes.bytesMaxOf(record), BATCH_HEADER_BYTES));
     return sum + encodeBatch(target, 0, batch);
   }, 0);
 }
@@ -73,7 +73,7 @@ it('the in-flight metric counts record headers, but not record framing', async (
     const posting = post(gateway, each);
     const { records, done } = await until('the batch is sent', () => gateway.producer.sent[0]);
     const inFlight = Number(/^playline_gateway_in_flight_bytes\S* (\S+)$/m.exec(await gateway.metrics())?.[1]);
-    const framing = records.length * (12 + BATCH_HEAD_BYTES);
+    const framing = records.length * (12 + BATCH_HEADER_BYTES);
     expect(inFlight).toBeLessThanOrEqual(batchBytesOf(records));
     expect(inFlight).toBeGreaterThanOrEqual(batchBytesOf(records) - framing);
     done(null);

@@ -42,7 +42,7 @@ export interface TransactionRecord {
   readonly topic: string;
   readonly partition?: number;
   readonly key: Buffer | null;
-  /** Null for a tombstone, with which compaction removes the key. */
+  /** Null for a tombstone, which makes compaction remove the key. */
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, string | Buffer>>;
 }
@@ -51,7 +51,7 @@ export interface TransactionRecord {
 export interface AtomicPublisher {
   /**
    * Resolves when the transaction is committed. Readers see the records milliseconds later.
-   * @throws Error if the records are not published or the outcome is unknown. Read the log before a retry
+   * @throws Error if the records are not published or the outcome is unknown. Read the log before retrying
    */
   publish(records: readonly TransactionRecord[]): Promise<void>;
   close(): Promise<void>;
@@ -116,7 +116,7 @@ export async function awaitStableBounds(log: Pick<LogReader, 'bounds'>, topic: s
     if (open === undefined) return ends;
     if (performance.now() > untilMs)
       throw new OpenTransactionFault(
-        `The transaction on ${topic}/${open.partition} is open for more than ${TRANSACTION_WAIT_MAX_MS / 1_000} s. Retry later.`,
+        `A transaction on ${topic}/${open.partition} has been open for more than ${TRANSACTION_WAIT_MAX_MS / 1_000} s. Retry later.`,
       );
     await delay(POLL_INTERVAL_MS);
   }

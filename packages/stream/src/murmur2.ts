@@ -23,7 +23,7 @@ export function murmur2(data: Uint8Array): number {
   return h ^ (h >>> 15);
 }
 
-/** Returns a key's partition like Java's default partitioner, which clears the sign bit instead of using `Math.abs`. */
+/** Returns the partition that the Java client's default partitioner selects. Clears the sign bit, as Java does. */
 export function toPartition(key: Uint8Array, partitionCount: number): number {
   return (murmur2(key) & 0x7fffffff) % partitionCount;
 }

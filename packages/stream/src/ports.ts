@@ -19,7 +19,7 @@ export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | 
 export interface RecordMetadata {
   readonly partition: number;
   readonly offset: number;
-  /** Epoch milliseconds from the broker's clock; null for a topic with producer times. */
+  /** Epoch milliseconds from the broker's clock; null for a topic with producer timestamps. */
   readonly loggedAtMs: number | null;
 }
 

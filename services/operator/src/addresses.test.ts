@@ -24,8 +24,8 @@ const secrets = JSON.stringify({ identityPepper: STACK_PEPPER });
 it('the identity pepper and the store addresses always belong to the same deployment', () => {
   expect(pepperOf({}, secrets).toString('hex')).toBe(STACK_PEPPER);
   expect(pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, secrets).toString('hex')).toBe(STACK_PEPPER);
-  const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: ENVIRONMENT_PEPPER };
-  expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(ENVIRONMENT_PEPPER);
+  const remote = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: ENVIRONMENT_PEPPER };
+  expect(pepperOf(remote, secrets).toString('hex')).toBe(ENVIRONMENT_PEPPER);
 });
 
 it('the identity pepper must be set if the environment contains addresses, even if a local stack exists', () => {
@@ -37,17 +37,17 @@ it('the identity pepper must be set if the environment contains addresses, even 
 });
 
 it('the identity pepper is never generated: a missing or invalid secrets file is an error', () => {
-  for (const [found, sentence] of [
+  for (const [found, message] of [
     [null, 'no local stack is running'],
-    ['{ half', 'contains no pepper'],
+    ['{ truncated', 'contains no pepper'],
     ['{"identityPepper":"abcd"}', 'contains no pepper'],
   ] as const) {
     expect(() => pepperOf({}, found)).toThrow(UnreachableError);
-    expect(() => pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, found)).toThrow(sentence);
+    expect(() => pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, found)).toThrow(message);
   }
 });
 
-it('a missing address is reported by its setting, and never replaced with an address of the local stack', () => {
+it('an error for a missing address names its setting, and no address of the local stack is used instead', () => {
   const addresses = createAddresses(configSchema.parse({ REDIS_URL: 'redis://elsewhere:6379' }), '/nowhere');
   expect(() => addresses.clickhouse()).toThrow(
     new UnreachableError('CLICKHOUSE_URL is not set, although other addresses are set'),

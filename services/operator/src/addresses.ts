@@ -41,7 +41,7 @@ const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
 
 export type Stack = z.infer<typeof stackSchema>;
 
-/** Reads the stack that is running in `folder`; empty without a stack. @throws UnreachableError for an invalid file */
+/** Reads the stack that is running in `folder`; empty if there is none. @throws UnreachableError for an invalid file */
 export function readStack(folder: string): Stack {
   const path = join(folder, '.playline', 'stack.json');
   const parsed = stackSchema.safeParse(readJson(path) ?? {});
@@ -49,7 +49,7 @@ export function readStack(folder: string): Stack {
   return parsed.data;
 }
 
-/** Reads the pepper of the stack in `folder`; null without a stack. @throws UnreachableError for an invalid file */
+/** Reads the pepper of the stack in `folder`; null if there is none. @throws UnreachableError for an invalid file */
 function readStackPepper(folder: string): Buffer | null {
   const path = join(folder, '.playline', 'secrets.json');
   const secrets = readJson(path);
@@ -99,7 +99,7 @@ export interface Addresses {
   indexedChains(): readonly IndexedChain[];
   /** Names of the chains that the chain API serves, or null if CHAINS is not set. */
   servedChains(): readonly string[] | null;
-  /** Origin of the local stack's portal; null without a local stack. */
+  /** Origin of the local stack's portal; null if no local stack is used. */
   portal(): string | null;
   pepper(): Buffer;
   signerKey(): SignerPublicKey;
@@ -196,7 +196,7 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
   );
 }
 
-/** Never falls back to another deployment's key, with which this deployment's signer could not decrypt. */
+/** Never falls back to another deployment's key, because this deployment's signer could not decrypt the result. */
 function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
   if (isDeploymentConfigured(config)) {
     if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;

@@ -40,8 +40,8 @@ function createOperator(overrides: Partial<KeysContext> = {}) {
     createIdentityCommand({ ...unconfigured, generation: 0, topicPrefix: '', openPeople: async () => people }),
   ];
   const run = (...args: string[]) => runInProcess(commands, args, { prompt: async () => 'yes' });
-  const signable = async (word: string, ...rest: string[]): Promise<SignableKeyRecord[]> =>
-    (await run('keys', word, '--kind', 'signable', ...rest, '--json')).results.map((line) => JSON.parse(line));
+  const signable = async (subcommand: string, ...rest: string[]): Promise<SignableKeyRecord[]> =>
+    (await run('keys', subcommand, '--kind', 'signable', ...rest, '--json')).results.map((line) => JSON.parse(line));
   return { run, signable, log: access.signableKeys.log, keys, projects, published };
 }
 
@@ -75,7 +75,7 @@ it.each([
     ['keys', 'pass-over', '--topic', 't', '--partition', '0x1', '--offset', '1'],
     'Expected a whole number',
   ],
-  ['a property name of objects', ['keys', 'constructor'], "unknown command 'constructor'"],
+  ['the name of an object property', ['keys', 'constructor'], "unknown command 'constructor'"],
   ['an option of another subcommand', ['keys', 'list', '--replace'], "unknown option '--replace'"],
   ['an invalid project', ['keys', 'list', '--project', 'Démo'], '--project: expected'],
   ['no subcommand', ['keys'], 'Usage: npm run keys'],
@@ -157,7 +157,7 @@ it('keys create --replace revokes the live key, if any, and creates a new key', 
   ]);
 });
 
-const argsFor = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
+const argsFor = (name: string) => ['keys', name, '--environment', 'development', '--kind', 'secret', '--json'];
 
 it('keys refresh and keys revoke end the live key, and update the keys of the local stack', async () => {
   const { run, published, keys } = createOperator();
@@ -189,8 +189,8 @@ it('keys list without --json shows parts of the key, creation time, state and la
   expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);
 });
 
-it.each(['refresh', 'revoke'])('keys %s exits with code 1 if there is no live key', async (word) => {
-  const { code, progress, results } = await createOperator().run(...argsFor(word));
+it.each(['refresh', 'revoke'])('keys %s exits with code 1 if there is no live key', async (subcommand) => {
+  const { code, progress, results } = await createOperator().run(...argsFor(subcommand));
   expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
   expect(progress).toContain('no live key');
 });

@@ -98,8 +98,8 @@ export function pathOf(command: CommandUnknownOpts): string {
 }
 
 /** Removes argument values, which may be ids or secrets, from a Commander error message. */
-function withoutValues(sentence: string): string {
-  return sentence
+function withoutValues(message: string): string {
+  return message
     .replace(/ argument '.*' is invalid\./, ' is invalid.')
     .replace(/(unknown option '-[^=']*)=.*'/, "$1'")
     .replace(/(too many arguments.* but got \d+): .*/, '$1.');
@@ -113,10 +113,10 @@ function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal
   const path = pathOf(command);
   const text = redactSecrets(error instanceof Error ? error.message : String(error));
   if (error instanceof CommanderError || error instanceof UsageError) {
-    const sentence = withoutValues(text.replace(/^error: /, '').replaceAll('\n', ' '));
+    const message = withoutValues(text.replace(/^error: /, '').replaceAll('\n', ' '));
     const [name, ...rest] = path.split(' ');
     const hint = path === '' ? 'npm run help' : ['npm run', name, '--', ...rest, '--help'].join(' ');
-    terminal.progress(`${path === '' ? '' : `${path}: `}${sentence} (see ${hint})`);
+    terminal.progress(`${path === '' ? '' : `${path}: `}${message} (see ${hint})`);
     return EXIT.usage;
   }
   terminal.progress(`${path}: ${text}`);

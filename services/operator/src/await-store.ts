@@ -51,7 +51,7 @@ export async function withOpened<S extends Closing, T>(
 }
 
 /** Creates functions that open a store, and close all opened stores. */
-export function createOpened() {
+export function createScope() {
   const opened: Closing[] = [];
   return {
     async open<S extends Closing>(opening: Promise<S>): Promise<S> {
@@ -64,8 +64,8 @@ export function createOpened() {
 }
 
 /** Runs `work` with a function that opens stores, and then closes all opened stores, even if one fails to open. */
-export async function withSeveral<T>(work: (open: ReturnType<typeof createOpened>['open']) => Promise<T>): Promise<T> {
-  const { open, close } = createOpened();
+export async function withSeveral<T>(work: (open: ReturnType<typeof createScope>['open']) => Promise<T>): Promise<T> {
+  const { open, close } = createScope();
   return work(open).finally(close);
 }
 
@@ -80,7 +80,7 @@ export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
 export const withLog = <T>(log: LogReader, work: (log: LogReader) => Promise<T>): Promise<T> =>
   withOpened(log, work, awaitLog);
 
-/** Returns null if the address of the store is not configured. */
+/** Returns the result of `find`, or null if the store's address is not configured. */
 export async function nullIfUnreachable<T>(find: () => T | Promise<T>): Promise<T | null> {
   try {
     return await find();
@@ -109,7 +109,7 @@ export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: strin
   return readId();
 }
 
-/** Returns the id of a topic's schema once brokers and registry respond. @throws UnreachableError */
+/** Returns the id of a topic's schema once the brokers and the registry respond. @throws UnreachableError */
 export async function awaitWritable(
   { producer, schemas }: { readonly producer: Pick<Producer, 'ready'>; readonly schemas: Pick<Schemas, 'idOf'> },
   topic: string,

@@ -35,8 +35,7 @@ export function endWith(code: ExitCode): void {
   if (code !== EXIT.ok) throw new Ended(code);
 }
 
-/** Dependencies of a subcommand. */
-export interface Work<C> {
+export interface Deps<C> {
   readonly context: C;
   readonly terminal: Terminal;
 }
@@ -57,7 +56,7 @@ export class EmptiedError extends Error {
 }
 
 /** Reports a write whose result is unknown. @param next what the user should do */
-export const unconfirmed =
+export const throwUnconfirmed =
   (what: string, next: string) =>
   ({ message }: Error): never => {
     throw new UnreachableError(`Kafka did not confirm ${what} (${message}): ${next}`);
@@ -88,6 +87,7 @@ export interface JsonOption {
 
 export const jsonOption = () => new Option('--json', 'print each result as a line of JSON');
 export const jsonCommand = (name: string, description: string) => command(name, description).addOption(jsonOption());
+export const plural = (count: number, singular: string) => `${count} ${singular}${count === 1 ? '' : 's'}`;
 export const yesOption = () => new Option('--yes', 'skip the confirmation prompt');
 
 /** Prints `value` as a line of JSON if `--json` is set, and `text` otherwise. */

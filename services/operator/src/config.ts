@@ -26,7 +26,7 @@ export const configSchema = z.object({
   TOPIC_PREFIX: processSettings.TOPIC_PREFIX,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER.optional(),
-  /** The signer's public key, with which signable keys are encrypted: a JWK, plain or base64url-encoded. */
+  /** The signer's public key, which encrypts signable keys: a JWK, plain or base64url-encoded. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   /** Chains and the URLs of their nodes, as a JSON array. */
   CHAIN_NODES: chainNodes().optional(),

@@ -43,7 +43,7 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
 
 async function main(): Promise<number> {
   const [config, folder] = [parseConfig(configSchema, process.env), process.cwd()];
-  const faults = createConnectionFaults({ warn: (_, sentence) => terminal.progress(sentence) });
+  const faults = createConnectionFaults({ warn: (_, message) => terminal.progress(message) });
   const addresses = createAddresses(config, folder, faults);
   const stores = createStores(addresses, config.TOPIC_PREFIX);
   const stop = new AbortController();

@@ -26,7 +26,7 @@ export interface StoreOpeners {
   openPeople(): Promise<People>;
   openMints(): Promise<{ claims: MintClaims; view: MintView } & Connecting>;
   openMintReader(): Promise<
-    MintReader & { readAll(piece: number): AsyncIterable<readonly MintState[]>; close(): Promise<void> }
+    MintReader & { readAll(rowsMax: number): AsyncIterable<readonly MintState[]>; close(): Promise<void> }
   >;
   openErasureRecords(): Promise<ErasureRecords>;
   openErasureRows(): Promise<ErasureRows>;

@@ -21,7 +21,7 @@ interface Streams {
   readonly stderr: Writable & { readonly isTTY?: boolean };
 }
 
-/** Creates the terminal through which all output is printed. */
+/** Creates the terminal that prints all output. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
   // A closed pipe must not crash the process. Commands that depend on their output handle failed writes themselves.
   for (const output of [stdout, stderr]) output.on('error', () => {});
@@ -44,10 +44,10 @@ export function printLines(print: Terminal['result'], text: string): void {
   for (const line of text.split('\n')) print(line);
 }
 
-/** Formats a table with aligned columns. @param head column names */
-export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  const lines = [head, ...rows];
-  const widths = head.map((_, column) => lines.reduce((most, cells) => Math.max(most, cells[column]!.length), 0));
+/** Formats a table with aligned columns. @param headers column headers */
+export function toTable(headers: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const lines = [headers, ...rows];
+  const widths = headers.map((_, column) => lines.reduce((most, cells) => Math.max(most, cells[column]!.length), 0));
   return lines.map((cells) =>
     cells
       .map((cell, column) => cell.padEnd(widths[column]!))

@@ -8,7 +8,7 @@ import {
   type TransactionRecord,
 } from '@playline/stream';
 import { awaitLog, awaitSchemaId, type Schemas } from './await-store.ts';
-import { UnreachableError, unconfirmed } from './command.ts';
+import { throwUnconfirmed, UnreachableError } from './command.ts';
 
 /** Dependencies of commands that read a log. */
 export interface LogSources {
@@ -45,7 +45,7 @@ export async function publishChange(
     return true;
   } catch (fault) {
     if (isTakenOver(fault)) return false;
-    return unconfirmed('the change', next)(fault instanceof Error ? fault : new Error(String(fault)));
+    return throwUnconfirmed('the change', next)(fault instanceof Error ? fault : new Error(String(fault)));
   }
 }
 

@@ -35,7 +35,7 @@ export async function readChainTokens(stage: MintStage, from: ChainPosition): Pr
   const contractSet = new Set<string>([contracts.erc721, contracts.erc1155]);
   const { block: to } = await readHead(stage);
   const tokens: ChainToken[] = [];
-  const range = { chain, nodes, from: from.block, to, holds: [], stop: NEVER };
+  const range = { chain, nodes, from: from.block, to, requiredBlocks: [], stop: NEVER };
   for await (const { records } of readRanges(range))
     for (const { type, id, contractAddress, blockchainMetadata, details: text } of records) {
       const details = JSON.parse(text) as { to: string; amount: string; asset: { token_id?: string } };

@@ -8,7 +8,7 @@ test('the Kafka client rejects options that violate its schema, and names the op
   expect(open).toThrow(/timeout.*>= 0/);
 });
 
-test('a schema is compiled when its first value is validated, and then reports validation errors', () => {
+test('a schema is compiled when it first validates a value, and its validator then reports errors', () => {
   const ajv = new Ajv2020();
   const invalid = ajv.compile({ type: 'nothing' });
   expect(() => invalid(1)).toThrow(/schema is invalid/);

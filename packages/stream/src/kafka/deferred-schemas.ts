@@ -7,7 +7,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
  */
 const { compile } = Ajv2020.prototype;
 
-/** Typed as a method without the type parameter of ajv's own method. */
+/** The cast drops the type parameter of ajv's `compile`. */
 Ajv2020.prototype.compile = function compileAtFirstUse(this: Ajv2020, schema: AnySchema): ValidateFunction {
   const ajv = this;
   let compiled: ValidateFunction | null = null;

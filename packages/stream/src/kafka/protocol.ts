@@ -17,7 +17,7 @@ export const ONE_BATCH_BYTES = 1;
 export const BATCH_MAGIC = 2;
 
 /** Byte offsets in a batch header. `length` counts the bytes after itself. The checksum starts at `attributes`. */
-export const BATCH_HEAD = {
+export const BATCH_HEADER = {
   firstOffset: 0,
   length: 8,
   leaderEpoch: 12,

@@ -168,7 +168,7 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
 
 function toIncompatibleSchemaError(subject: string, { reason }: RegistryFault): Error {
   return new Error(
-    `schema registry: ${subject}: this schema cannot be rolled out, because releases could not read each other's ` +
+    `schema registry: ${subject}: this schema cannot be rolled out because releases could not read each other's ` +
       `records (${COMPATIBILITY}). Add only fields with a default, and remove only such fields. Any other change needs ` +
       `a new topic. The registry reports: ${reason}`,
   );

@@ -1,7 +1,7 @@
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type BlockName, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
-import { fakeLog, NO_WAITS, openLines, toRecords } from '../test/fake-log.ts';
+import { captureLogs, fakeLog, NO_WAITS, toRecords } from '../test/fake-log.ts';
 import { createMemoryLog } from '../test/memory/index.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { BlockPartition, type BlockPartitionOptions } from './block-partition.ts';
@@ -39,8 +39,8 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
   const steps: string[] = [];
   const names: BlockName[] = [];
   const store = new TokenStore();
-  store.onWrite = (name, moment) => {
-    if (moment === 'after') return;
+  store.onWrite = (name, phase) => {
+    if (phase === 'after') return;
     names.push(name);
     steps.push(`write ${name.start}-${name.end}`);
   };
@@ -56,7 +56,7 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
     pause: () => void steps.push('pause'),
     resume: () => void steps.push('resume'),
   });
-  const { logger, lines } = openLines();
+  const { logger, lines } = captureLogs();
   const worker = new BlockPartition({
     log,
     sink: createTokenSink(store),
@@ -71,26 +71,26 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
   return { worker, steps, names, store, lines };
 }
 
-const done = (worker: BlockPartition, offset: number) =>
+const awaitDone = (worker: BlockPartition, offset: number) =>
   until(`offset ${offset} is reached`, () => worker.done === offset);
 const emptyIntent = { mark: null, firstTimestampMs: null, basis: null };
-const named = (end: number, transformVersion = 1) =>
+const toNamedMetadata = (end: number, transformVersion = 1) =>
   toMetadata({ ...NO_NOTE, intent: { ...emptyIntent, end, namedAtMs: Date.now(), transformVersion } });
 
 function delayWrite(store: TokenStore) {
   const gate = Promise.withResolvers<void>();
   const state = { writing: false, open: () => gate.resolve() };
-  store.onWrite = async (_name, moment) => {
+  store.onWrite = async (_name, phase) => {
     state.writing = true;
-    if (moment === 'before') await gate.promise;
+    if (phase === 'before') await gate.promise;
   };
   return state;
 }
 
-it('a block partition commits an intent before each write, and the next one with the end of a block', async () => {
+it('a block partition commits an intent before each write, and the next intent with the end of a block', async () => {
   const { worker, steps } = open();
   worker.accept(numbered(0, 20), 20);
-  await done(worker, 20);
+  await awaitDone(worker, 20);
   const isFetching = (step: string) => step === 'pause' || step === 'resume';
   expect(steps.filter((step) => !isFetching(step))).toEqual([
     'commit 0 naming 10',
@@ -103,10 +103,10 @@ it('a block partition commits an intent before each write, and the next one with
 });
 
 it('a block partition builds a named block with exactly the named offsets, regardless of its limits', async () => {
-  const { worker, steps, names, store } = open({ committed: 5, metadata: named(40) });
+  const { worker, steps, names, store } = open({ committed: 5, metadata: toNamedMetadata(40) });
   worker.accept(numbered(5, 25), 25);
   worker.accept(numbered(25, 50), 50);
-  await done(worker, 50);
+  await awaitDone(worker, 50);
   expect(steps.find((step) => step !== 'pause')).toBe('write 5-40');
   expect(names[0]).toMatchObject({ start: 5, end: 40, triedBefore: true });
   expect(names[1]).toMatchObject({ start: 40, end: 50, triedBefore: false });
@@ -115,21 +115,21 @@ it('a block partition builds a named block with exactly the named offsets, regar
 });
 
 it('a block partition ends a named block at its named end, even in a gap of the log', async () => {
-  const { worker, steps } = open({ metadata: named(12) });
+  const { worker, steps } = open({ metadata: toNamedMetadata(12) });
   worker.accept([...numbered(0, 5), ...numbered(20, 28)], 28);
-  await done(worker, 12);
+  await awaitDone(worker, 12);
   expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
 });
 
 it("a block's name contains the time of the first record, even if another owner rebuilds the block", async () => {
-  const [first, rebuilt] = [open(), open({ metadata: named(10) })];
+  const [first, rebuilt] = [open(), open({ metadata: toNamedMetadata(10) })];
   for (const { worker } of [first, rebuilt]) worker.accept(numbered(0, 10), 10);
   await until('both partitions have written', () => first.names.length > 0 && rebuilt.names.length > 0);
   expect([first.names[0]?.firstTimestampMs, rebuilt.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
 });
 
 it.each([
-  ['an unknown transform version', named(4, 7)],
+  ['an unknown transform version', toNamedMetadata(4, 7)],
   ['a later format', '{"v":2}'],
   ['other metadata', 'not JSON'],
 ])('a block partition is paused if its commit contains %s', (_, metadata) => {
@@ -157,8 +157,8 @@ it('a block partition recommits an intent that is older than half a session time
   const { worker, store, steps } = open();
   const original = store.onWrite;
   let isSuspended = false;
-  store.onWrite = async (name, moment) => {
-    await original(name, moment);
+  store.onWrite = async (name, phase) => {
+    await original(name, phase);
     if (isSuspended) return;
     isSuspended = true;
     // Advances only the monotonic clock, as if the system clock had been set back.
@@ -167,15 +167,15 @@ it('a block partition recommits an intent that is older than half a session time
     throw new RetryableFault('timed out');
   };
   worker.accept(numbered(0, 10), 10);
-  await done(worker, 10);
+  await awaitDone(worker, 10);
   expect(steps[steps.lastIndexOf('write 0-10') - 1]).toBe('commit 0 naming 10');
 });
 
 it('a draining block partition finishes its named block and leaves other blocks to the next owner', async () => {
   const { worker, steps, store } = open();
   let drained: Promise<void> | null = null;
-  store.onWrite = async (_name, moment) => {
-    if (moment === 'before') drained ??= worker.drain(5_000);
+  store.onWrite = async (_name, phase) => {
+    if (phase === 'before') drained ??= worker.drain(5_000);
     await new Promise((resolve) => setImmediate(resolve));
   };
   worker.accept(numbered(0, 25), 25);
@@ -214,7 +214,7 @@ it('a block partition is paused after a permanent fault, retries, and continues 
     return healthy.length <= 3 ? 'broken' : 'stored';
   };
   worker.accept(numbered(0, 10), 10);
-  await done(worker, 10);
+  await awaitDone(worker, 10);
   expect(healthy).toEqual([true, false, false, false]);
   expect(worker.healthy).toBe(true);
   expect(steps.slice(-3)).toEqual(['commit 10', 'seek 10', 'resume']);
@@ -237,17 +237,17 @@ it('a paused block partition drains immediately and releases its buffers once', 
 it('a block partition closes a block at its maximum age and commits past offsets without records', async () => {
   const { worker, steps } = open({ ageMaxMs: 1 });
   worker.accept(numbered(0, 3), 9);
-  await done(worker, 9);
+  await awaitDone(worker, 9);
   expect(steps).toEqual(['commit 0 naming 9', 'write 0-9', 'commit 9']);
 });
 
 it('a block partition logs one line for all dead letters in a block, without record content', async () => {
   const { worker, lines } = open({ rowsMax: 4 });
   worker.accept(toRecords(['row', 'poison of a person', 'refuse this', 'row'], 7), 11);
-  await done(worker, 11);
+  await awaitDone(worker, 11);
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatchObject({ level: 'warn', topic: 'topic', partition: 0, offset: 8, count: 2 });
-  expect(lines[0]).toMatchObject({ reason: 'TypeError', msg: 'records sent to dead letters' });
+  expect(lines[0]).toMatchObject({ reason: 'TypeError', msg: 'records published as dead letters' });
   expect(JSON.stringify(lines)).not.toContain('person');
 });
 
@@ -266,20 +266,20 @@ it('a block partition logs a write of more than five seconds once and reports wh
   expect(lines[0]).toMatchObject({ level: 'warn', topic: 'topic', partition: 0, start: 0, rows: 2 });
   expect(worker.writingSinceMs).toBe(startedMs);
   write.open();
-  await done(worker, 2);
+  await awaitDone(worker, 2);
   expect(worker.writingSinceMs).toBeNull();
   worker.accept(numbered(2, 4), 4);
-  await done(worker, 4);
+  await awaitDone(worker, 4);
   vi.advanceTimersByTime(20_000);
   expect(lines).toHaveLength(1);
 });
 
 it.each([
-  [null, 'warn', 'block write failed, retrying'],
-  [60, 'warn', 'block write failed, retrying'],
-  [10, 'error', 'retention deletes unwritten records soon'],
+  [null, 'warn', 'cannot write block; retrying'],
+  [60, 'warn', 'cannot write block; retrying'],
+  [10, 'error', 'retention will soon delete unwritten records'],
 ] as const)(
-  'failed writes are logged in one line if %s hours of retention are left: level %s',
+  'repeated write failures with %s hours of retention left are logged once at level %s',
   async (hours, level, msg) => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const retentionMsOf = () => (hours === null ? null : hours * 3_600_000);
@@ -288,7 +288,7 @@ it.each([
     store.onInsert = () => (attempts++ < 20 ? 'refused' : 'stored');
     const records = numbered(0, 2).map((record) => ({ ...record, timestampMs: Date.now() }));
     worker.accept(records, 2);
-    await done(worker, 2);
+    await awaitDone(worker, 2);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatchObject({
       level,

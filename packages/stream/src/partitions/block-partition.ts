@@ -11,7 +11,7 @@ import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { ALARM_HOURS, hoursLeft, type RetryStep } from './stream-metrics.ts';
 
-/** One block is written while the next one is filled. With more waiting blocks, fetching would only use memory. */
+/** One block is written while the next one is filled. Fetching while more blocks wait would only use memory. */
 const BLOCKS_WAITING_MAX = 2;
 const TRANSFORM_STEP = 'transform';
 const WRITE_SLOW_MS = 5_000;
@@ -111,7 +111,7 @@ export class BlockPartition implements PartitionWorker {
   #add(records: readonly StreamRecord[], end: number) {
     for (const record of records) {
       if (record.offset < this.next) continue;
-      // The named end is in a gap of the log.
+      // The named end is in a gap in the log.
       if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
         this.#close(this.#filling.recoverTo);
       this.#filling ??= this.#openBlock(null);
@@ -124,7 +124,7 @@ export class BlockPartition implements PartitionWorker {
     if (recoverTo != null && this.next >= recoverTo) this.#close(recoverTo);
   }
 
-  /** Reads records again that could not be added, after a delay or after the current write. */
+  /** Rereads records that could not be added, after a delay or after the current write. */
   async #retryReading(fault: unknown): Promise<void> {
     this.#intake = 'paused';
     await this.#owned.pauseForRetry(this.done, fault);
@@ -233,7 +233,7 @@ export class BlockPartition implements PartitionWorker {
     }
   }
 
-  /** Resumes reading after the partition was paused or full. Records that a pause ignored are fetched again. */
+  /** Resumes reading after the partition was paused or full. Records ignored while paused are fetched again. */
   #resume() {
     const { log } = this.#options;
     if (this.#intake !== 'paused' && this.#intake !== 'full') return;
@@ -267,7 +267,7 @@ export class BlockPartition implements PartitionWorker {
     );
     const { record, label: reason } = block.deadLetters[0]!;
     const fields = { topic: log.topic, partition: log.partition, offset: record.offset, count, reason };
-    logger?.warn(fields, 'records sent to dead letters');
+    logger?.warn(fields, 'records published as dead letters');
     block.deadLetters.length = 0;
   }
 
@@ -335,7 +335,7 @@ export class BlockPartition implements PartitionWorker {
     const remainingHours =
       retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
     const isLate = remainingHours !== null && remainingHours < ALARM_HOURS;
-    const message = isLate ? 'retention deletes unwritten records soon' : 'block write failed, retrying';
+    const message = isLate ? 'retention will soon delete unwritten records' : 'cannot write block; retrying';
     const fields = { start, hoursLeft: remainingHours };
     retryLogOf(logger)?.report({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
   }

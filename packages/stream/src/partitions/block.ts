@@ -14,10 +14,10 @@ export interface Block {
   readonly recoverTo: number | null;
   /** The inputs of the rows besides the records, from an earlier owner's intent. */
   readonly basis: string | null;
-  /** What the block adds to commits; null before it is settled, and if its builder adds nothing. */
+  /** What the block adds to commits; null until the block is settled, or if its builder adds nothing. */
   trace: BlockTrace | null;
   mark: LogMark | null;
-  /** When the first intent was committed, in epoch milliseconds; null before. */
+  /** When the first intent was committed, in epoch milliseconds; null until then. */
   namedAtMs: number | null;
   /** True if rows may have been sent to the store. */
   attempted: boolean;
@@ -117,7 +117,7 @@ export function addToBlock(block: Block, record: StreamRecord): void {
   else counted.count++;
 }
 
-/** Returns the token for rows from `start` up to, but not including, `end`. It is the same for every owner. */
+/** Returns the token for rows from `start` up to, but not including, `end`. The token is the same for every owner. */
 export function toBlockToken(block: BlockName, table: string, start: number, end: number): string {
   const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;
   const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;

@@ -17,7 +17,7 @@ const REASON_CHARACTERS_MAX = 500;
 /** Header of a marker in a dead-letter topic: the offset of a replayed or dropped dead letter in the same partition. */
 export const SETTLED_OFFSET = 'settled-offset';
 
-/** The step in chain indexer notices about activities without a record. These notices cannot be replayed. */
+/** The `step` header of chain indexer notices about activities that have no record. Notices cannot be replayed. */
 export const NOTICE_STEP = 'index';
 
 /** Returns the headers of the W3C trace context, which dead letters and replays copy. */

@@ -109,11 +109,11 @@ it('a fetch that starts at the start of the log skips the offsets that retention
   guarded.end();
 });
 
-it('blocks of a replaced log have the decision time in their names and may count as tried', async () => {
+it('blocks of a replaced log are named with the decision time, and are marked as tried if they may have rows', async () => {
   const { open, store, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const named: BlockName[] = [];
-  store.onWrite = (block, moment) => void (moment === 'before' && named.push(block));
+  store.onWrite = (block, phase) => void (phase === 'before' && named.push(block));
   const guarded = await open();
   guarded.worker.accept(toRecords(rows(9)), 9);
   await until('all records are committed', () => committed.offset === 9);

@@ -15,8 +15,8 @@ export interface ExaminedPartition {
 }
 
 /**
- * What happens if retention deleted unread records. `skip` logs and counts the deleted offsets and continues, which is
- * for independent records. `stop` pauses the partition until an operator decides, which is for ordered records.
+ * What happens if retention deleted unread records. `skip`, for independent records, logs and counts the deleted
+ * offsets and continues. `stop`, for ordered records, pauses the partition until an operator decides.
  */
 export type WhenExpired = 'skip' | 'stop';
 
@@ -81,7 +81,7 @@ export class GuardedPartition {
       return false;
     }
     this.#options.metrics.skipped(topic, from - next);
-    this.#options.logger?.error({ topic, partition, from: next, to: from }, 'deleted offsets skipped');
+    this.#options.logger?.error({ topic, partition, from: next, to: from }, 'offsets deleted by retention skipped');
     this.worker.accept([], from);
     return true;
   }

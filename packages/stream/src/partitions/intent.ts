@@ -4,11 +4,11 @@ import { fromMark, type LogMark, parseMark } from './log-mark.ts';
 export interface Intent {
   /** Exclusive end of the block. The block starts at the committed offset. */
   readonly end: number;
-  /** When the block's first intent was committed, in epoch milliseconds by the clock of that process. */
+  /** When the block's first intent was committed, in epoch milliseconds from the clock of the committing process. */
   readonly namedAtMs: number;
   readonly transformVersion: number;
   readonly mark: LogMark | null;
-  /** Time of the first record; null without records. Stored, because tokens contain it and retention may delete it. */
+  /** Time of the first record; null if there is none. Stored, because tokens contain it and retention may delete it. */
   readonly firstTimestampMs: number | null;
   /** The inputs of the rows besides the records, in the builder's format; null if there are none. */
   readonly basis: string | null;
@@ -26,7 +26,7 @@ export interface CommitNote {
   /** True if the commit itself is the decision and nothing was committed afterwards. */
   readonly isDecision: boolean;
   /**
-   * Exclusive end of the offsets that were read before a decision about a replaced log; null after the group passed it.
+   * Exclusive end of the offsets read before a decision about a replaced log; null once the group has passed it.
    */
   readonly triedTo: number | null;
   /** The state that the previous block passes to the next block, in the builder's format; null if there is none. */
@@ -107,12 +107,12 @@ export interface IntentPolicy {
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
 /**
- * Returns how far a group has read, from its commit. A commit in an unknown format contains nothing about the log.
+ * Returns how far a group has read, from its commit. A commit in an unknown format reveals only its offset.
  * @param metadata null if the group has no commit, empty if the commit has no metadata
  * @returns exclusive ends: `end` of the offsets that were read, `triedTo` of the offsets that may have rows
  */
 export function parseRead(committed: number, metadata: string | null) {
-  // All consumer releases store metadata with a format, so another tool made any other commit.
+  // All releases store a format version in the metadata, so a commit without a version was made by another tool.
   const isForeign = metadata !== null && typeof parseObject(metadata)?.v !== 'number';
   try {
     const { intent, mark, triedTo } = parseMetadata(metadata, committed);

@@ -2,7 +2,7 @@ import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { BlockSink, Consumer } from '../ports.ts';
-import { fakeLog, NO_WAITS, openLines } from '../test/fake-log.ts';
+import { captureLogs, fakeLog, NO_WAITS } from '../test/fake-log.ts';
 import { createMemoryLog, type MemoryConsumer } from '../test/memory/index.ts';
 import { send } from '../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
@@ -18,7 +18,7 @@ afterEach(() => void vi.useRealTimers());
 
 function openOwned(faults: (() => Error)[]) {
   const commits: string[] = [];
-  const { logger, lines } = openLines();
+  const { logger, lines } = captureLogs();
   const log = fakeLog({
     commit: async (offset, metadata) => {
       commits.push(`${offset} ${metadata}`);
@@ -165,7 +165,7 @@ it.each([
   const { log, append, countPaused, options } = openBench();
   const store = new TokenStore();
   const gate = Promise.withResolvers<void>();
-  store.onWrite = async (_name, moment) => (moment === 'before' ? await gate.promise : undefined);
+  store.onWrite = async (_name, phase) => (phase === 'before' ? await gate.promise : undefined);
   const consumer = log.openBlockConsumer({ ...options, sink: openFailingSink(store, failing) });
   await append(5);
   gate.resolve();

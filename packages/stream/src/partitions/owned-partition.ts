@@ -4,10 +4,10 @@ import type { Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
 /**
- * Shorter faults (a broker restart, a coordinator move) are not reported as a blocker, unless they are not retriable.
+ * Retriable faults that last less than this time (a broker restart, a coordinator move) are not reported as a blocker.
  */
 const SHORT_FAULT_MS = 10_000;
-/** From half a minute, because a migration may be running, to ten minutes, after which an operator is needed. */
+/** The wait doubles from half a minute, during which a migration may complete, up to ten minutes. */
 const PAUSE_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 
 export interface OwnedPartitionOptions extends Reports {
@@ -16,7 +16,7 @@ export interface OwnedPartitionOptions extends Reports {
   readonly waits?: { readonly attempt: Waits; readonly pause: Waits } | undefined;
 }
 
-const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
+const isFatal = (error: unknown) => error instanceof Error && (error as { retriable?: boolean }).retriable === false;
 
 /** A partition assigned to this process. Commits its offsets, and reports why it is blocked or paused. */
 export class OwnedPartition {
@@ -60,7 +60,7 @@ export class OwnedPartition {
       if (error instanceof Fenced) return false;
       metrics.retry(topic, step);
       retryLogOf(logger)?.report({ topic, partition, level: 'error', error }, problem);
-      if (isFinal(error) || performance.now() - startMs >= SHORT_FAULT_MS) {
+      if (isFatal(error) || performance.now() - startMs >= SHORT_FAULT_MS) {
         isReported = true;
         this.#block(problem, error);
       }

@@ -2,7 +2,7 @@ import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { RetryableFault } from '../ports.ts';
-import { fakeLog, NO_WAITS, openLines, toRecords } from '../test/fake-log.ts';
+import { captureLogs, fakeLog, NO_WAITS, toRecords } from '../test/fake-log.ts';
 import { RecordPartition } from './record-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
@@ -26,7 +26,7 @@ it('every drain of a record partition waits for the current batch, which is then
 });
 
 it('a record partition logs each reason for a failed start or batch once and counts every attempt', async () => {
-  const { logger, lines } = openLines();
+  const { logger, lines } = captureLogs();
   const metrics = createMetrics('test');
   const faults = ['no epoch', 'no epoch', 'no connection'];
   const failNext = (remaining: string[]) => {
@@ -47,9 +47,9 @@ it('a record partition logs each reason for a failed start or batch once and cou
   });
   const reasons = lines.map(({ msg, error, reason }) => [msg, (error as Error | undefined)?.message ?? reason]);
   expect(reasons).toEqual([
-    ['start offset unknown, retrying', 'no epoch'],
-    ['start offset unknown, retrying', 'no connection'],
-    ['batch failed, retrying', 'busy'],
+    ['cannot find start offset; retrying', 'no epoch'],
+    ['cannot find start offset; retrying', 'no connection'],
+    ['cannot handle batch; retrying', 'busy'],
   ]);
   const text = await metrics.text();
   expect(text).toContain('playline_stream_retries_total{topic="topic",step="assign",service="test"} 3');

@@ -8,7 +8,7 @@ import { type Ownership, OwnershipEnded } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/** Large enough to pipeline store calls, and small enough to be repeated after a fault. */
+/** Large enough to pipeline store calls, and small enough to repeat after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
 const BATCHES_WAITING_MAX = 4;
 
@@ -36,7 +36,7 @@ export class RecordPartition implements PartitionWorker {
   next: number;
   done: number;
   #committed: number;
-  /** Batches that were handled but not committed, because their own or earlier work is unfinished. */
+  /** Batches that were handled but not committed, because their work or earlier work is unfinished. */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
   /** The batch for which the handler last reported finished work, until `unfinishedFrom` is called. */
   #workEnded: BatchPosition | null = null;
@@ -137,7 +137,7 @@ export class RecordPartition implements PartitionWorker {
     }
   }
 
-  /** Calls `onAssign` until it returns. Logs each reason once. */
+  /** Calls `onAssign` until it succeeds. Logs each reason once. */
   async #fetchStart(): Promise<number> {
     const { log, handler, metrics, logger } = this.#options;
     const { topic, partition, committed, start: logStart } = log;
@@ -154,7 +154,7 @@ export class RecordPartition implements PartitionWorker {
     return await this.#ownership.retry(fetchOnce, (error) => {
       if (!(error instanceof RetryableFault)) return false;
       metrics.retry(topic, 'assign');
-      if (error.message !== logged) logger?.warn({ error, topic, partition }, 'start offset unknown, retrying');
+      if (error.message !== logged) logger?.warn({ error, topic, partition }, 'cannot find start offset; retrying');
       logged = error.message;
       return true;
     });
@@ -204,8 +204,8 @@ export class RecordPartition implements PartitionWorker {
   }
 
   /**
-   * Retries work until it succeeds, with the partition paused in between. Records that a pause ignored are fetched
-   * again.
+   * Retries work until it succeeds, pausing the partition between attempts. Records that were ignored while paused are
+   * fetched again.
    * @throws OwnershipEnded
    */
   async #retryWhilePaused<T>(work: () => Promise<T>): Promise<T> {
@@ -240,7 +240,7 @@ export class RecordPartition implements PartitionWorker {
         if (!(error instanceof RetryableFault)) return false;
         metrics.retry(topic, 'batch');
         const attempt = { topic, partition, level: 'warn' as const, error, fields: { start } };
-        retryLogOf(logger)?.report(attempt, 'batch failed, retrying');
+        retryLogOf(logger)?.report(attempt, 'cannot handle batch; retrying');
         return true;
       },
     );

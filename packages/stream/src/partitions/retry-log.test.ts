@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openLines } from '../test/fake-log.ts';
+import { captureLogs } from '../test/fake-log.ts';
 import { RetryLog, RetryNotice } from './retry-log.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
 function openLog() {
-  const { logger, lines } = openLines();
+  const { logger, lines } = captureLogs();
   const log = new RetryLog(logger);
   const fail = (partition: number, reason: string) =>
     log.report({ topic: 'topic', partition, level: 'warn', error: new Error(reason), fields: { start: 3 } }, 'failed');

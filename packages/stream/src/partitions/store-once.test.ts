@@ -71,16 +71,16 @@ it('every row of a block is stored once when owners write concurrently and inser
         );
       for (let triedBefore = !first; !(await attempt(triedBefore)); triedBefore = true);
     };
-    // The first owner may be a zombie that still considers the block untried. Its result does not count.
+    // The first owner may be a zombie that still considers the block untried. Its result is ignored.
     const all = Promise.all(owners.map((write, index) => untilStored(write, index === 0)));
     await scheduler.waitFor(all);
     expect(store.offsets(TOPIC)).toEqual(offsets.map((offset) => `0/${offset}`));
   });
-  // Many runs, because a row duplicated by two owners at its last token occurred once in ten thousand runs.
+  // Many runs, because two owners duplicated a row at its last token in only one of ten thousand runs.
   await fc.assert(property, { numRuns: runsOf({ quick: 500, all: 5_000 }) });
 });
 
-it("two concurrent owners store a row once even if the row's own token is used up", async () => {
+it("two concurrent owners store a row once even if the store has the row's token but not the row", async () => {
   const store = new TokenStore();
   const remaining: InsertOutcome[] = ['token only'];
   store.onInsert = async () => remaining.shift() ?? 'stored';

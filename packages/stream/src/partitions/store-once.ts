@@ -22,7 +22,7 @@ export interface TokenRows {
 export interface TokenNotes {
   /** Tokens that the store is known to have, so that further inserts with these tokens are dropped. */
   readonly closed: Set<string>;
-  /** How often an insert with a token was rejected because of its size. */
+  /** How many times an insert with each token was rejected because of its size. */
   readonly rejections: Map<string, number>;
 }
 
@@ -32,14 +32,14 @@ export interface StoreOnceOptions {
   readonly rows: TokenRows;
   readonly start: number;
   readonly end: number;
-  /** Returns the token for the rows in a range of offsets. It is the same for every owner. */
+  /** Returns the token for the rows in a range of offsets. The token is the same for every owner. */
   tokenOf(start: number, end: number): string;
   /** True if rows of the block may have been sent before. */
   readonly triedBefore: boolean;
   readonly notes: TokenNotes;
 }
 
-/** After this many rejections of a token (about three seconds), size is the cause. Halving too early costs little. */
+/** After this many rejections (about three seconds), size is assumed to be the cause. Halving early costs little. */
 const REJECTIONS_MAX = 5;
 
 /**

@@ -32,7 +32,7 @@ it('the lag metric contains only the partitions that are assigned during the scr
   expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
-it('the write age metric contains the oldest write per topic, and no topics without blocks', async () => {
+it('the write age metric contains the oldest write per topic, and omits topics without blocks', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const nowMs = performance.now();
   const metrics = createMetrics('test');

@@ -24,22 +24,22 @@ export interface ReadingSource {
   readings(): readonly PartitionReading[];
 }
 
-/** Records are counted when their block is committed, so the records of a rebuilt block count once. */
+/** Records are counted when their block is committed, so that the records of a rebuilt block are counted once. */
 export interface StreamMetrics {
   record(topic: string, outcome: { kind: string; reason?: string }, count: number): void;
   block(topic: string, result: 'written' | 'recovered' | 'fenced'): void;
   retry(topic: string, step: RetryStep): void;
-  /** Counts offsets that the log no longer had or never had. */
+  /** Counts offsets that are missing from the log. */
   skipped(topic: string, count: number): void;
   stopped(topic: string, change: 1 | -1): void;
-  /** Reads this consumer on every scrape. @returns a function that stops the reading */
+  /** Reads a consumer on every scrape. @returns a function that stops reading the consumer */
   watch(source: ReadingSource): () => void;
 }
 
 const noop = () => {};
 const noCounts = { record: noop, block: noop, retry: noop, skipped: noop, stopped: noop };
 const NO_METRICS: StreamMetrics = { ...noCounts, watch: () => noop };
-/** The consumers in one service share a metrics registry, which accepts each name once. */
+/** The consumers in one service share a metrics registry, which accepts each metric name only once. */
 const metricsByRegistry = new WeakMap<Metrics, StreamMetrics>();
 
 export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics {

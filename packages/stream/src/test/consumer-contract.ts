@@ -113,8 +113,8 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const names: string[] = [];
-      store.onWrite = ({ start, end }, moment) => {
-        if (moment === 'after' && names.push(`${start}-${end}`) < 3) throw new RetryableFault('the response was lost');
+      store.onWrite = ({ start, end }, phase) => {
+        if (phase === 'after' && names.push(`${start}-${end}`) < 3) throw new RetryableFault('the response was lost');
       };
       const expected = await fill(harness, topic, numbers(20));
       const options = toOptions(topic, store);
@@ -131,8 +131,8 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
     it('a block consumer pauses only the affected partition after a permanent fault', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const store = new TokenStore();
-      store.onWrite = ({ partition }, moment) => {
-        if (partition === 1 && moment === 'before') throw new Error('unknown column');
+      store.onWrite = ({ partition }, phase) => {
+        if (partition === 1 && phase === 'before') throw new Error('unknown column');
       };
       const expected = await fill(harness, topic, numbers(90));
       const options = toOptions(topic, store);

@@ -35,7 +35,7 @@ export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
   }));
 }
 
-export function openLines(): { logger: Logger; lines: Record<string, unknown>[] } {
+export function captureLogs(): { logger: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));
   return { logger: createLogger({ service: 'test', level: 'warn' }, { write }), lines };

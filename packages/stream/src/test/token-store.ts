@@ -16,7 +16,7 @@ export interface StoredRow {
  */
 export type InsertOutcome = 'stored' | 'refused' | 'partial' | 'response lost' | 'token only' | 'broken';
 
-/** Tokens are stored per table partition, like in ClickHouse. */
+/** Tokens are stored per table partition, as in ClickHouse. */
 const TABLE_PARTITIONS = 2;
 const tablePartitionOf = (offset: number) => offset % TABLE_PARTITIONS;
 
@@ -32,7 +32,7 @@ export class TokenStore {
   trustsAcknowledgements = false;
   readonly insertSizes: number[] = [];
   readonly #tokens = new Set<string>();
-  onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
+  onWrite: (block: BlockName, phase: 'before' | 'after') => Promise<void> | void = () => {};
   onInsert: () => Promise<InsertOutcome> | InsertOutcome = () => 'stored';
 
   async insert(rows: readonly StoredRow[], token: string): Promise<void> {

@@ -73,8 +73,8 @@ it('only one of two concurrent processes can accept an invitation, and every cha
     withAccounts(createContext(), (accounts) =>
       acceptInvitation(accounts, { text: codeIn(link), person: personOf(login) }),
     );
-  const both = await Promise.allSettled(['bob', 'eve'].map(accept));
-  expect(both.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  const results = await Promise.allSettled(['bob', 'eve'].map(accept));
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   const records = (await logged()).filter(({ id }) => id === account);
   expect(records).toMatchObject([
     { revision: 1, state: 'invited', changedBy: 'ada', roles: [{ projectId: 'demo', role: 'owner' }] },

@@ -136,7 +136,7 @@ export async function claim(run: RunStatement, { account, password }: Credential
   return (await claimsOf(run, account, mark)).every((claimId) => claimId === id);
 }
 
-/** Revokes all grants of an account, and ends its running queries. */
+/** Revokes all of an account's grants, and kills its running queries. */
 export async function dropAccount(run: RunStatement, account: string): Promise<void> {
   const granted = 'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked';
   const grants = await run(granted, { account });
@@ -155,7 +155,7 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
   await run(`DROP USER IF EXISTS ${name}`);
 }
 
-/** Whether the account is defined in users.xml and therefore exists after `drop`. */
+/** Whether the account is defined in users.xml and therefore still exists after `drop`. */
 export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
   const fromFile = "SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'";
   return (await run(fromFile, { account })).length > 0;
@@ -190,22 +190,22 @@ const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
 const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(POOL_ACCOUNT), z.string().min(1)) });
 
 /** Whether the account can read raw ids, according to its name in users.xml. */
-export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
+export const canReadRawIds = (account: string) => account.startsWith('analyst_raw_');
 
 /**
  * Reads the accounts in users.xml and their passwords from the stack in `folder` if its ClickHouse is used, otherwise
  * from the environment. `renewPassword` returns how to make a dropped account available again.
  */
 export function readPool({ folder, url, environment }: PoolOptions) {
-  if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
+  if (readStack(folder).clickhouse?.url === url) return readStackPool(join(folder, '.playline'));
   const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
     const account = VARIABLE.exec(variable)?.[1]?.toLowerCase();
     return account === undefined || password === '' ? [] : [{ account, password }];
   });
-  return { accounts: sortAccounts(accounts), renewPassword: renewOfEnvironment };
+  return { accounts: sortAccounts(accounts), renewPassword: renewInEnvironment };
 }
 
-function poolOfStack(state: string) {
+function readStackPool(state: string) {
   return {
     accounts: sortAccounts(readPasswords(join(state, 'secrets.json'))),
     renewPassword: (account: string) => {
@@ -218,7 +218,7 @@ function poolOfStack(state: string) {
   };
 }
 
-const renewOfEnvironment = (account: string) =>
+const renewInEnvironment = (account: string) =>
   `To make the account available again, change CLICKHOUSE_${account.toUpperCase()}_PASSWORD here and for ClickHouse, and restart ClickHouse.`;
 
 function readPasswords(path: string): Credentials[] {

@@ -79,8 +79,8 @@ it('analysts create, grant and drop change which environments an account can rea
   expect(await seen()).toBe('');
   expect((await listed()).map(({ account }) => account)).not.toContain(analyst.account);
   expect(existsSync(join(directory, 'dropped-accounts', analyst.account))).toBe(true);
-  const again = await run(`grant --account ${analyst.account} --environment production`);
-  expect([again.code, again.progress]).toEqual([1, expect.stringContaining('was dropped')]);
+  const repeated = await run(`grant --account ${analyst.account} --environment production`);
+  expect([repeated.code, repeated.progress]).toEqual([1, expect.stringContaining('was dropped')]);
   expect(await seen()).toBe('');
 });
 

@@ -1,5 +1,5 @@
 import type { ChainNode, IndexedChain } from '@playline/chain';
-import { type JsonOption, UsageError, type Work } from '../command.ts';
+import { type Deps, type JsonOption, UsageError } from '../command.ts';
 import type { ImportSources } from '../import/importer.ts';
 import type { WritableLogSources } from '../writable-log.ts';
 
@@ -9,7 +9,7 @@ export interface ChainContext extends ImportSources, WritableLogSources {
   readonly wallClockMs: () => number;
   readonly stop: AbortSignal;
 }
-export type ChainJob = Work<ChainContext>;
+export type ChainJob = Deps<ChainContext>;
 
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
   urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));

@@ -102,12 +102,12 @@ it('token commands do not publish unknown tokens or tokens whose contract return
   expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('token 0x9999') });
   const silentContract = chain.accounts[5]!.toLowerCase();
   await publish({ ...FIRST, contractAddress: bytesOf(silentContract) });
-  const silent = await run('refresh-token', silentContract);
-  expect(silent).toMatchObject({
+  const silentResult = await run('refresh-token', silentContract);
+  expect(silentResult).toMatchObject({
     code: EXIT.failed,
     err: expect.stringContaining('returns no name, symbol or decimals'),
   });
-  expect(silent.err).not.toContain(chain.rpc);
+  expect(silentResult.err).not.toContain(chain.rpc);
   expect(await versions(silentContract)).toHaveLength(1);
   expect(await versions(unpublished)).toEqual([]);
 });
@@ -128,11 +128,11 @@ it('the earlier of two concurrent commands for a token fails', async () => {
   const verify = () => changeToken(sourcesOf(), token, (current) => ({ ...current, verificationStatus: 'verified' }));
   const rename = (current: TokenRecord) => ({ ...current, name: 'Renamed' });
   // The later command runs after the earlier command has read the record.
-  const late = changeToken(sourcesOf(), token, async (current) => {
+  const lateChange = changeToken(sourcesOf(), token, async (current) => {
     await verify();
     return rename(current);
   });
-  await expect(late).rejects.toThrow('another command changed this token at the same time');
+  await expect(lateChange).rejects.toThrow('another command changed this token at the same time');
   expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
   // The later command runs after the earlier command has sent the record, but before the commit.
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
@@ -192,7 +192,7 @@ const statusBy =
 const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('chain status exits with 3 if a chain has no reachable node, and still lists all chains', async () => {
+it('chain status exits with code 3 if a chain has no reachable node, and still lists all chains', async () => {
   const chains = [chainOf('unreachable-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
@@ -210,7 +210,7 @@ it('chain status exits with 3 if a chain has no reachable node, and still lists 
   ]);
 });
 
-it('chain status exits with 0 if a chain has a reachable node, and reports nodes of other chains', async () => {
+it('chain status exits with code 0 if a chain has a reachable node, and reports nodes of other chains', async () => {
   const [reachable, foreign] = [
     chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc),
     chainOf('other-chain', 7, chain.rpc),

@@ -17,7 +17,7 @@ it('paceOf returns null for a single sample and for samples without progress', (
   expect(paceOf([sampleAt(1, 5), sampleAt(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
 });
 
-it('paceOf estimates the remaining time until the last block, which is never negative', () => {
+it('paceOf estimates the time until the last block, which is never negative', () => {
   const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
   const property = fc.property(steps, fc.nat(100_000), (intervals, to) => {
     const samples = [{ atMs: 0, block: 0 }];
@@ -37,9 +37,9 @@ it('toPaceText formats the pace, the remaining time and the expected end', () =>
   const noon = Date.UTC(2026, 10, 24, 12);
   const args = (blocksPerSecond: number, minutes: number) =>
     toPaceText({ blocksPerSecond, remainingMs: minutes * 60_000 }, noon);
-  expect(args(123.4, 3)).toBe('123 blocks/s, about 3 min left, until 12:03 UTC');
-  expect(args(0.123, 90)).toBe('0.12 blocks/s, about 1 h 30 min left, until 13:30 UTC');
-  expect(args(2, 4 * 1440)).toBe('2 blocks/s, about 4 days left, until 2026-11-28 12:00 UTC');
+  expect(args(123.4, 3)).toBe('123 blocks/s, about 3 min left (until 12:03 UTC)');
+  expect(args(0.123, 90)).toBe('0.12 blocks/s, about 1 h 30 min left (until 13:30 UTC)');
+  expect(args(2, 4 * 1440)).toBe('2 blocks/s, about 4 days left (until 2026-11-28 12:00 UTC)');
   expect(toDurationText(200)).toBe('1 s');
   expect(toPaceText({ blocksPerSecond: null, remainingMs: null }, noon)).toBe('');
 });

@@ -2,7 +2,7 @@ import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPIC
 import { withLog } from '../await-store.ts';
 import type { LogSources } from '../writable-log.ts';
 
-/** The time at which a block was reached, in milliseconds of any clock. */
+/** The time at which a block was reached, in milliseconds from any clock. */
 export interface PaceSample {
   readonly atMs: number;
   readonly block: number;
@@ -42,13 +42,13 @@ export function toDurationText(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.ceil(ms / (24 * HOUR_MS))} days`;
 }
 
-/** Formats the pace, such as `120 blocks/s, about 3 min left, until 14:32 UTC`, or '' if it is unknown. */
+/** Formats the pace, such as `120 blocks/s, about 3 min left (until 14:32 UTC)`, or '' if it is unknown. */
 export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number): string {
   if (blocksPerSecond === null || remainingMs === null) return '';
   const rate = blocksPerSecond >= 10 ? Math.round(blocksPerSecond) : Number(blocksPerSecond.toPrecision(2));
   const end = new Date(nowMs + remainingMs).toISOString();
   const until = remainingMs < 24 * HOUR_MS ? end.slice(11, 16) : end.slice(0, 16).replace('T', ' ');
-  return `${rate} blocks/s, about ${toDurationText(remainingMs)} left, until ${until} UTC`;
+  return `${rate} blocks/s, about ${toDurationText(remainingMs)} left (until ${until} UTC)`;
 }
 
 export interface RecentProgress {

@@ -35,12 +35,12 @@ export interface RangesOptions {
   readonly from: number;
   readonly to: number;
   /** Blocks that the node's chain must contain. */
-  readonly holds: readonly BlockName[];
+  readonly requiredBlocks: readonly BlockName[];
   readonly stop: AbortSignal;
 }
 
 /**
- * Reads blocks with the same checks as the indexer: each range must continue the previous range.
+ * Reads blocks, applying the same checks as the indexer: each range must continue the previous range.
  * @throws UnreachableError when no node returns a valid response
  */
 export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainRange> {
@@ -49,7 +49,7 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainR
   let [from, size, after]: [number, number, BlockName | null] = [options.from, chain.rangeBlocks, null];
   while (from <= to && !stop.aborted) {
     const end = Math.min(from + size - 1, to);
-    const range: BlockRange = { from, to: end, after, knownBlocks: options.holds, hasBlooms: chain.hasBlooms };
+    const range: BlockRange = { from, to: end, after, knownBlocks: options.requiredBlocks, hasBlooms: chain.hasBlooms };
     const found: ReadBlocks | null = await requestFromNodes(options.nodes, (node) => readRange(node, range), size > 1);
     if (found === null) {
       size = Math.max(1, Math.floor(size / 2));

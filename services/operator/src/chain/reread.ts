@@ -32,19 +32,19 @@ async function blocksOf(job: ChainJob, options: BlockOptions) {
   const { from = chain.start, to = indexed } = options;
   if (from > to) throw new UsageError('--from must not be greater than --to');
   if (to > indexed) throw new UsageError(`--to: only blocks up to ${indexed} are indexed yet`);
-  const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
-  return { chain, from, to, holds };
+  const requiredBlocks: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
+  return { chain, from, to, requiredBlocks };
 }
 
-function createReportProgress({ terminal, context }: ChainJob, { from, to }: BlockRange) {
+function createProgressReporter({ terminal, context }: ChainJob, { from, to }: BlockRange) {
   const progress = createProgress(terminal);
   const samples: PaceSample[] = [{ atMs: performance.now(), block: from - 1 }];
-  return (block: number, what: string) => {
+  return (block: number, status: string) => {
     samples.push({ atMs: performance.now(), block });
     while (samples.length > 2 && samples.at(-1)!.atMs - samples[1]!.atMs > WINDOW_MS) samples.shift();
     const done = Math.floor((100 * (block - from + 1)) / (to - from + 1));
     const pace = toPaceText(paceOf(samples, { to, windowMs: Number.POSITIVE_INFINITY }), context.wallClockMs());
-    progress([`block ${block} of ${to} (${done} %): ${what}`, pace].filter((part) => part !== '').join('; '));
+    progress([`block ${block} of ${to} (${done} %): ${status}`, pace].filter((part) => part !== '').join('; '));
   };
 }
 
@@ -53,7 +53,7 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   const blocks = await blocksOf(job, options);
   const { from, to, chain } = blocks;
   const compared: Comparison = { activities: 0, missing: 0, different: 0, findings: [] };
-  const reportProgress = createReportProgress(job, blocks);
+  const reportProgress = createProgressReporter(job, blocks);
   await withStore('ClickHouse', await context.openStore(), async (store) => {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
       await compareRange(store, read, compared);
@@ -75,7 +75,7 @@ export async function backfill(job: ChainJob, options: BlockOptions & { readonly
   const { writerGroup } = options;
   const importer = await openImporter(ACTIVITIES, { ...context, writerGroup, onProgress: terminal.progress });
   const done = { activities: 0, published: 0, refused: 0 };
-  const reportProgress = createReportProgress(job, blocks);
+  const reportProgress = createProgressReporter(job, blocks);
   let reached = from - 1;
   try {
     for await (const read of readRanges({ ...blocks, nodes: nodesOf(job, chain), stop: context.stop })) {
@@ -123,12 +123,12 @@ interface Comparison {
   activities: number;
   missing: number;
   different: number;
-  /** A sentence for each of the first findings. */
+  /** One sentence per finding, up to a maximum. */
   readonly findings: string[];
 }
 
 const FINDINGS_MAX = 100;
-/** Ids per query. */
+/** Maximum number of ids per query. */
 const IDS_MAX = 500;
 
 /** Returns the public content of an activity, without the update time. */

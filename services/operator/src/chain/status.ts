@@ -10,7 +10,7 @@ import {
   toPaceText,
 } from './read-progress.ts';
 
-/** A running indexer publishes progress at a third of this interval. */
+/** A running indexer publishes progress three times per interval. */
 const FRESH_MS = 60_000;
 
 /** Shows the indexing progress of each chain. @returns `unreachable` if a chain has no responding node */
@@ -28,7 +28,7 @@ export async function showStatus(job: ChainJob, { chain, ...output }: Partial<Ch
 async function stateOf(job: ChainJob, chain: IndexedChain, progress: RecentProgress | null) {
   const nodes = await Promise.all(nodesOf(job, chain).map((node) => readEnd(node, chain)));
   const reachable = nodes.filter(({ fault }) => fault === null);
-  const furthest = reachable.toSorted((one, other) => (other.head ?? -1) - (one.head ?? -1))[0] ?? null;
+  const furthest = reachable.toSorted((a, b) => (b.head ?? -1) - (a.head ?? -1))[0] ?? null;
   const indexed = progress === null ? null : lastCompleteBlockOf(progress.last);
   const { head = null, horizon = null } = furthest ?? {};
   const behind = horizon === null ? null : Math.max(0, horizon - (indexed ?? chain.start - 1));
@@ -77,7 +77,7 @@ function toNodeText({ name, head, fault }: NodeState, furthest: number | null): 
   return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
 }
 
-/** Reads the latest and the last final block of a node, or why the node is unusable. Never returns its URL. */
+/** Reads a node's latest and last final block, or why the node is unusable. Never returns the node's URL. */
 async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {

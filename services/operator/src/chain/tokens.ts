@@ -80,7 +80,7 @@ interface TokenName {
   readonly contract: string;
 }
 
-const NEXT = 'run the command again, which does not publish a change twice';
+const NEXT_STEP = 'run the command again, which does not publish a change twice';
 const TAKEN_OVER =
   'another command changed this token at the same time: this change was not published. Run the command again';
 
@@ -101,20 +101,20 @@ export function changeToken(
     const publisher = await openPublisher(`operator.token.${name.chain}.${name.contract}`);
     const key = Buffer.from(`${name.chain} ${name.contract}`);
     const current = await readLast(log, { topic, key, schemas });
-    if (current === null) throw new Error(`token ${name.contract} does not exist on ${name.chain}: ${UNKNOWN}`);
+    if (current === null) throw new Error(`token ${name.contract} does not exist on ${name.chain}: ${TOKEN_UNKNOWN}`);
     const token = { ...(await change(current)), traceId: randomBytes(16).toString('hex') };
     const isPublished = !isDeepStrictEqual({ ...token, traceId: '' }, { ...current, traceId: '' });
     const value = frameRecord(schemaId, tokenCodec.encode(token));
-    if (isPublished && !(await publishChange(publisher, [{ topic, key, value, headers: {} }], NEXT)))
+    if (isPublished && !(await publishChange(publisher, [{ topic, key, value, headers: {} }], NEXT_STEP)))
       throw new Error(TAKEN_OVER);
     return { token: isPublished ? token : current, isPublished };
   });
 }
 
-const UNKNOWN =
-  'the indexer publishes a token with its first transfer. To add a token before, use import --topic chain.tokens.v1';
+const TOKEN_UNKNOWN =
+  'the indexer publishes a token with its first transfer. To add a token earlier, use import --topic chain.tokens.v1';
 
-/** Reads the last record with a key, or null, once all open transactions of the partition have ended. */
+/** Reads the last record with a key, or null, once all open transactions in the partition have ended. */
 async function readLast(
   log: LogReader,
   { topic, key, schemas }: { readonly topic: string; readonly key: Buffer; readonly schemas: Schemas },

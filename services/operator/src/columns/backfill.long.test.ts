@@ -27,7 +27,7 @@ const current = () =>
   );
 const unfinished = async () => (await current()).split('\n').filter((command) => command !== '').length;
 
-it('the column backfill resumes after a killed command, without requesting a month again', async () => {
+it('the column backfill resumes after the command was killed, and requests no month twice', async () => {
   await fixture.withoutMerges(async () => {
     const child = fixture.start(...COINS);
     await until('the newest month is requested', async () => (await written()).includes('20260601'));
@@ -50,7 +50,7 @@ it('the column backfill resumes after a killed command, without requesting a mon
 });
 
 it('the column backfill completes even if an insert that started before the column existed adds parts', async () => {
-  const late =
+  const lateInsert =
     fixture.query(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, properties, test)
     SELECT 'late', 'track', 'win', '2026-07-01 10:00:00', now64(3), generateUUIDv4(), '{"coins":1}', sleepEachRow(0.2) = 1
     FROM numbers(10) SETTINGS max_block_size = 10`);
@@ -58,7 +58,7 @@ it('the column backfill completes even if an insert that started before the colu
     (await fixture.query('SELECT query FROM system.processes')).includes('sleepEachRow'),
   );
   expect((await fixture.run(COINS)).code).toBe(0);
-  await late;
+  await lateInsert;
   expect(await fixture.query("SELECT sum(property_coins) FROM events WHERE environment_id = 'late'")).toBe('10');
   expect((await fixture.run(COINS)).code).toBe(0);
   expect(await fixture.list()).toMatchObject([{ name: 'coins', partsToDo: 0 }]);
@@ -107,7 +107,7 @@ it('a person can be erased from events and from the column during the column bac
 it('the column backfill waits for an unfinished deletion, and reports the wait', async () => {
   await fixture.withoutMerges(async () => {
     await fixture.query("ALTER TABLE events DELETE WHERE environment_id = 'unknown' SETTINGS mutations_sync = 0");
-    const { code, progress } = await fixture.run(COINS, { stopAt: /waiting for 1 other mutation/ });
+    const { code, progress } = await fixture.run(COINS, { stopAt: /waiting for other mutations on events: 1/ });
     expect([code, progress]).toEqual([1, expect.stringContaining('run the command again')]);
     expect(await unfinished()).toBe(1);
   });
@@ -131,7 +131,7 @@ it('columns drop cancels a backfill, and waits until the files are rewritten wit
   await fixture.withoutMerges(async () => {
     await fixture.run(COINS, { stopAt: /writing/ });
     expect(await unfinished()).toBe(1);
-    for (let time = 0; time < 2; time++) {
+    for (let round = 0; round < 2; round++) {
       const { code } = await fixture.run(['drop', '--name', 'coins', '--yes'], {
         stopAt: /waiting for ClickHouse to rewrite/,
       });

@@ -73,8 +73,8 @@ it('columns list shows columns that were added manually, and columns drop can dr
 });
 
 it('two concurrent commands add a property column only once', async () => {
-  const both = await Promise.all([fixture.add('level', 'Int64'), fixture.add('level', 'Int64')]);
-  expect(both.map(({ code }) => code)).toEqual([0, 0]);
+  const results = await Promise.all([fixture.add('level', 'Int64'), fixture.add('level', 'Int64')]);
+  expect(results.map(({ code }) => code)).toEqual([0, 0]);
   expect(await fixture.list()).toMatchObject([{ name: 'level', partsToDo: 0 }]);
   await fixture.drop('level');
 });
@@ -137,21 +137,21 @@ it('the views of events include a column during its backfill, and no longer incl
 });
 
 it('adding a column does not change the query, comment, definer or column comments of a view', async () => {
-  await fixture.query(`CREATE VIEW of_product (event_name String COMMENT 'It''s "SQL SECURITY NONE" (\`b\`)', property_none UInt8)
+  await fixture.query(`CREATE VIEW custom_product (event_name String COMMENT 'It''s "SQL SECURITY NONE" (\`b\`)', property_none UInt8)
     SQL SECURITY INVOKER AS SELECT event_name, 1::UInt8 AS property_none, COLUMNS('^property_[a-m]') FROM analysis_events
     COMMENT 'It''s mine'`);
-  const views = [...VIEWS, 'of_product'];
+  const views = [...VIEWS, 'custom_product'];
   const before = await Promise.all(views.map(definitionOf));
   expect(before[0]).toMatch(/\tviews\tSQL SECURITY DEFINER$/);
   expect(before[4]).toMatch(/\tIt\\'s mine\t\tSQL SECURITY INVOKER$/);
   await fixture.add('coins', 'Int64');
   expect(await Promise.all(views.map(definitionOf))).toEqual(before);
-  expect(await columnsOf('of_product')).toEqual(['property_none', 'property_coins']);
+  expect(await columnsOf('custom_product')).toEqual(['property_none', 'property_coins']);
   await fixture.drop('coins');
   expect(await Promise.all(views.map(definitionOf))).toEqual(before);
-  const comment = "SELECT comment FROM system.columns WHERE table = 'of_product' AND name = 'event_name'";
+  const comment = "SELECT comment FROM system.columns WHERE table = 'custom_product' AND name = 'event_name'";
   expect(await fixture.query(comment)).toContain('(`b`)');
-  await fixture.query('DROP VIEW of_product');
+  await fixture.query('DROP VIEW custom_product');
 });
 
 it('parameterised views include new columns and exclude dropped columns without being recreated', async () => {
@@ -176,7 +176,7 @@ it('queries of the views of events succeed while columns are added and dropped',
     }
   };
   const readers = VIEWS.map(reader);
-  for (let time = 0; time < 2; time++) {
+  for (let round = 0; round < 2; round++) {
     expect((await fixture.add('coins', 'Int64')).code).toBe(0);
     expect((await fixture.drop('coins')).code).toBe(0);
   }
@@ -188,24 +188,24 @@ it('queries of the views of events succeed while columns are added and dropped',
 
 it('columns drop fails while a custom view names the column', async () => {
   await fixture.add('coins', 'Int64');
-  await fixture.query('CREATE VIEW of_coins AS SELECT max(property_coins) AS most FROM analysis_events');
+  await fixture.query('CREATE VIEW custom_coins AS SELECT max(property_coins) AS most FROM analysis_events');
   const { code, progress } = await fixture.drop('coins');
   expect([code, progress]).toEqual([
     1,
-    expect.stringContaining('these views depend on property_coins: of_coins. Change or drop'),
+    expect.stringContaining('these views depend on property_coins: custom_coins. Change or drop'),
   ]);
   for (const view of VIEWS) expect(await columnsOf(view)).toEqual(['property_coins']);
-  await fixture.query('DROP VIEW of_coins');
+  await fixture.query('DROP VIEW custom_coins');
   expect((await fixture.drop('coins')).code).toBe(0);
 });
 
 it('columns add reports custom views that are already broken, and does not change them', async () => {
   await fixture.query('CREATE TABLE gone (property_a UInt8) ENGINE = Memory');
-  await fixture.query('CREATE VIEW of_gone AS SELECT * FROM gone');
+  await fixture.query('CREATE VIEW custom_gone AS SELECT * FROM gone');
   await fixture.query('DROP TABLE gone SYNC');
   const { code, progress } = await fixture.add('coins', 'Int64');
-  expect([code, progress]).toEqual([0, expect.stringContaining('view of_gone was already broken')]);
-  await fixture.query('DROP VIEW of_gone');
+  expect([code, progress]).toEqual([0, expect.stringContaining('view custom_gone was already broken')]);
+  await fixture.query('DROP VIEW custom_gone');
   await fixture.drop('coins');
 });
 
@@ -217,26 +217,26 @@ it('a repeated columns command adds columns to views that a killed command has n
 });
 
 /** JSON values, and the value that a column of each type contains; for types not listed, the value is invalid. */
-const VALUES: readonly { json: string | null; reads?: Readonly<Record<string, string>> }[] = [
-  { json: '5', reads: { Int64: '5', Float64: '5' } },
-  { json: '5.0', reads: { Int64: '5', Float64: '5' } },
-  { json: '-7.25', reads: { Float64: '-7.25' } },
-  { json: '1e3', reads: { Int64: '1000', Float64: '1000' } },
-  { json: '9223372036854775807', reads: { Int64: '9223372036854775807', Float64: '9223372036854776000' } },
-  { json: '9223372036854775808', reads: { Float64: '9223372036854776000' } },
-  { json: '"5"', reads: { String: '5' } },
-  { json: '"a \\"b\\" \\u00e9 🎮"', reads: { String: 'a "b" é 🎮' } },
-  { json: '""', reads: { String: '' } },
-  { json: 'true', reads: { Bool: 'true' } },
-  { json: 'false', reads: { Bool: 'false' } },
+const VALUES: readonly { json: string | null; byType?: Readonly<Record<string, string>> }[] = [
+  { json: '5', byType: { Int64: '5', Float64: '5' } },
+  { json: '5.0', byType: { Int64: '5', Float64: '5' } },
+  { json: '-7.25', byType: { Float64: '-7.25' } },
+  { json: '1e3', byType: { Int64: '1000', Float64: '1000' } },
+  { json: '9223372036854775807', byType: { Int64: '9223372036854775807', Float64: '9223372036854776000' } },
+  { json: '9223372036854775808', byType: { Float64: '9223372036854776000' } },
+  { json: '"5"', byType: { String: '5' } },
+  { json: '"a \\"b\\" \\u00e9 🎮"', byType: { String: 'a "b" é 🎮' } },
+  { json: '""', byType: { String: '' } },
+  { json: 'true', byType: { Bool: 'true' } },
+  { json: 'false', byType: { Bool: 'false' } },
   { json: 'null' },
   { json: '[5]' },
   { json: '{"v":5}' },
-  { json: '"2026-01-02T03:04:05.678Z"', reads: time('2026-01-02T03:04:05.678Z', '2026-01-02 03:04:05.678') },
-  { json: '"2026-01-02T03:04:05+02:00"', reads: time('2026-01-02T03:04:05+02:00', '2026-01-02 01:04:05.000') },
-  { json: '"2026-01-02"', reads: time('2026-01-02', '2026-01-02 00:00:00.000') },
-  { json: '"2026-13-45T00:00:00Z"', reads: { String: '2026-13-45T00:00:00Z' } },
-  { json: '"12"', reads: { String: '12' } },
+  { json: '"2026-01-02T03:04:05.678Z"', byType: time('2026-01-02T03:04:05.678Z', '2026-01-02 03:04:05.678') },
+  { json: '"2026-01-02T03:04:05+02:00"', byType: time('2026-01-02T03:04:05+02:00', '2026-01-02 01:04:05.000') },
+  { json: '"2026-01-02"', byType: time('2026-01-02', '2026-01-02 00:00:00.000') },
+  { json: '"2026-13-45T00:00:00Z"', byType: { String: '2026-13-45T00:00:00Z' } },
+  { json: '"12"', byType: { String: '12' } },
   { json: null },
 ];
 
@@ -244,7 +244,7 @@ function time(text: string, stored: string) {
   return { String: text, DateTime: stored };
 }
 
-/** Columns with their type, the matching entry of `reads`, a default, and the default as queries return it. */
+/** Columns with their type, the matching entry of `byType`, a default, and the default as queries return it. */
 const COLUMNS = [
   { name: 'i', type: 'Int64', reading: 'Int64', fallback: '-9', shown: '-9' },
   { name: 'f', type: 'Float64', reading: 'Float64', fallback: '0.5', shown: '0.5' },
@@ -262,7 +262,7 @@ const read = async (column: string, environmentId: string) => {
   const [values] = JSON.parse(result) as [[string, string][]];
   return values.map(([isNull, value]) => (isNull === '1' ? null : value));
 };
-const expected = (reading: string, none: string | null) => VALUES.map(({ reads }) => reads?.[reading] ?? none);
+const expected = (reading: string, none: string | null) => VALUES.map(({ byType }) => byType?.[reading] ?? none);
 const putValues = (environmentId: string) =>
   fixture.put(
     VALUES.map(({ json }, index) => ({

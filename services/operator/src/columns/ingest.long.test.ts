@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 it('events are stored once with the correct column value while columns are added and dropped', async () => {
-  const { publish, toMessage, caughtUp, query } = fixture;
+  const { publish, toMessage, awaitCaughtUp, query } = fixture;
   const columns = (...args: string[]) => runMain(fixture.environment, ['columns', ...args]);
   let published = 0;
   let isDone = false;
@@ -25,7 +25,7 @@ it('events are stored once with the correct column value while columns are added
         return toMessage(messageRecordOf(`event ${coins}`, { properties: `{"coins":${coins}}` }));
       });
       await publish(batch);
-      await caughtUp(TOPICS.messages.name);
+      await awaitCaughtUp(TOPICS.messages.name);
     }
   };
   const ingesting = ingest();
@@ -39,8 +39,8 @@ it('events are stored once with the correct column value while columns are added
   isDone = true;
   await ingesting;
   expect(codes).toEqual([0, 0, 0]);
-  const wrong = "property_coins IS NULL OR event_name != concat('event ', toString(property_coins))";
-  const stored = await query(`SELECT count(), uniqExact(event_name), countIf(${wrong}) FROM events_exact`);
+  const mismatch = "property_coins IS NULL OR event_name != concat('event ', toString(property_coins))";
+  const stored = await query(`SELECT count(), uniqExact(event_name), countIf(${mismatch}) FROM events_exact`);
   expect(stored).toBe(`${published}\t${published}\t0`);
   // Fills parts from blocks that were being inserted when the column was added.
   expect(await columns('add', '--name', 'coins', '--path', 'coins', '--type', 'Int64')).toMatchObject({ code: 0 });

@@ -3,7 +3,7 @@ import { type ClickHouseAccount, createQueryRows, quoteText, readRows, sendState
 import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
 /** The ClickHouse database that contains `events`. */
-export interface Engine {
+export interface SqlClient {
   /** Returns rows; large integers are strings. */
   read(sql: string): Promise<(readonly unknown[])[]>;
   /** @throws Error of ClickHouse or the connection */
@@ -13,7 +13,7 @@ export interface Engine {
 /** Statements only start mutations, and do not wait for them. */
 const STATEMENT_MAX_MS = 60_000;
 
-export function createEngine(account: ClickHouseAccount): Engine {
+export function createSqlClient(account: ClickHouseAccount): SqlClient {
   const query = createQueryRows(account);
   return {
     read: (sql) => readRows(query(sql)),
@@ -46,19 +46,19 @@ export interface MonthParts {
 }
 
 /** Reads the property columns, sorted by name. */
-export async function readStoredColumns(engine: Engine): Promise<StoredColumn[]> {
-  const columns = (await readColumns(engine, 'events')).filter(({ name }) => name.startsWith(PREFIX));
+export async function readStoredColumns(client: SqlClient): Promise<StoredColumn[]> {
+  const columns = (await readColumns(client, 'events')).filter(({ name }) => name.startsWith(PREFIX));
   return columns
     .map(({ name: column, type, comment }) => {
       const name = column.slice(PREFIX.length);
       return { name, type, column: readComment(name, comment) };
     })
-    .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 /** Reads the backfill progress, newest month first. @param column name with prefix */
-export async function readMonths(engine: Engine, column: string): Promise<MonthParts[]> {
-  const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
+export async function readMonths(client: SqlClient, column: string): Promise<MonthParts[]> {
+  const rows = await client.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
     FROM (
       SELECT partition_id, name, countIf(column = '${column}') > 0 AS has,
         sumIf(column_bytes_on_disk, column = '${column}') AS bytes
@@ -73,7 +73,7 @@ export async function readMonths(engine: Engine, column: string): Promise<MonthP
 }
 
 export function sumMonths(months: readonly MonthParts[]): Omit<MonthParts, 'month'> {
-  const sum = (of: keyof Omit<MonthParts, 'month'>) => months.reduce((total, month) => total + month[of], 0);
+  const sum = (field: keyof Omit<MonthParts, 'month'>) => months.reduce((total, month) => total + month[field], 0);
   return { parts: sum('parts'), remaining: sum('remaining'), bytes: sum('bytes'), unmeasured: sum('unmeasured') };
 }
 
@@ -94,14 +94,14 @@ interface View {
  * need this, because they do not store a column list.
  * @returns the changed views, and the broken views, whose query fails and which were not changed
  */
-export async function refreshViews(engine: Engine) {
+export async function refreshViews(client: SqlClient) {
   const [changed, broken]: [string[], string[]] = [[], []];
-  const comments = await readColumns(engine, 'events');
-  for (const view of await readViews(engine)) {
-    const columns = await describe(engine, view, comments);
+  const comments = await readColumns(client, 'events');
+  for (const view of await readViews(client)) {
+    const columns = await describe(client, view, comments);
     if (columns === null) broken.push(view.name);
     else if (propertiesOf(columns) !== propertiesOf(view.columns)) {
-      await replaceView(engine, view, columns);
+      await replaceView(client, view, columns);
       changed.push(view.name);
     }
   }
@@ -109,16 +109,16 @@ export async function refreshViews(engine: Engine) {
 }
 
 /** Removes a column from all views before it is dropped from `events`. Dependent views are changed first. */
-export async function hideFromViews(engine: Engine, column: string): Promise<void> {
-  for (const view of (await readViews(engine)).toReversed()) {
+export async function hideFromViews(client: SqlClient, column: string): Promise<void> {
+  for (const view of (await readViews(client)).toReversed()) {
     const rest = view.columns.filter(({ name }) => name !== column);
-    if (rest.length < view.columns.length) await replaceView(engine, view, rest);
+    if (rest.length < view.columns.length) await replaceView(client, view, rest);
   }
 }
 
 /** Finds views, including materialized views, whose query names the column and would fail without it. */
-export async function findViewsNaming(engine: Engine, column: string): Promise<string[]> {
-  const rows = await engine.read(`SELECT name FROM system.tables
+export async function findViewsUsing(client: SqlClient, column: string): Promise<string[]> {
+  const rows = await client.read(`SELECT name FROM system.tables
     WHERE database = currentDatabase() AND match(as_select, ${quoteText(`\\b${column}\\b`)}) ORDER BY name`);
   return rows.map(([name]) => String(name));
 }
@@ -127,28 +127,28 @@ const propertiesOf = (columns: readonly ViewColumn[]) =>
   JSON.stringify(columns.filter(({ name }) => name.startsWith(PREFIX)).map(({ name, type }) => [name, type]));
 
 /** Reads the views in dependency order. */
-async function readViews(engine: Engine): Promise<View[]> {
-  const rows = await engine.read(`SELECT name, as_select, create_table_query, definer, comment FROM system.tables
+async function readViews(client: SqlClient): Promise<View[]> {
+  const rows = await client.read(`SELECT name, as_select, create_table_query, definer, comment FROM system.tables
     WHERE database = currentDatabase() AND engine = 'View' AND empty(parameterized_view_parameters) ORDER BY name`);
   const views: View[] = [];
   for (const row of rows) {
     const [name = '', text = '', created = '', definer = '', comment = ''] = row.map(String);
-    const columns = await readColumns(engine, name);
+    const columns = await readColumns(client, name);
     views.push({ name, text, security: securityOf(created, definer), comment, columns });
   }
   return sortViews(views);
 }
 
-async function readColumns(engine: Engine, table: string) {
-  const rows = await engine.read(`SELECT name, type, comment FROM system.columns
+async function readColumns(client: SqlClient, table: string) {
+  const rows = await client.read(`SELECT name, type, comment FROM system.columns
     WHERE database = currentDatabase() AND table = ${quoteText(table)} ORDER BY position`);
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
 }
 
 /** Reads the SQL SECURITY clause. Quoted text is removed first, because it may contain similar clauses. */
 function securityOf(created: string, definer: string): string {
-  const head = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
-  const clause = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';
+  const unquoted = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
+  const clause = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(unquoted)?.[0] ?? '';
   return definer === '' ? clause : `DEFINER = ${toName(definer)} ${clause}`;
 }
 
@@ -166,10 +166,10 @@ function sortViews(views: readonly View[]): View[] {
 }
 
 /** Returns the columns that the query selects now, or null if the query fails. */
-async function describe(engine: Engine, view: View, ofEvents: readonly ViewColumn[]) {
-  const comments = [...view.columns, ...ofEvents.filter(({ name }) => name.startsWith(PREFIX))];
+async function describe(client: SqlClient, view: View, eventsColumns: readonly ViewColumn[]) {
+  const comments = [...view.columns, ...eventsColumns.filter(({ name }) => name.startsWith(PREFIX))];
   try {
-    const rows = await engine.read(`DESCRIBE TABLE (${view.text})`);
+    const rows = await client.read(`DESCRIBE TABLE (${view.text})`);
     return rows.map(([name, type]) => ({
       name: String(name),
       type: String(type),
@@ -182,12 +182,12 @@ async function describe(engine: Engine, view: View, ofEvents: readonly ViewColum
   }
 }
 
-async function replaceView(engine: Engine, view: View, columns: readonly ViewColumn[]): Promise<void> {
+async function replaceView(client: SqlClient, view: View, columns: readonly ViewColumn[]): Promise<void> {
   const list = columns.map(
     ({ name, type, comment }) => `${toName(name)} ${type}${comment === '' ? '' : ` COMMENT ${quoteText(comment)}`}`,
   );
   const comment = view.comment === '' ? '' : `COMMENT ${quoteText(view.comment)}`;
-  await engine.run(
+  await client.run(
     `CREATE OR REPLACE VIEW ${toName(view.name)} (${list.join(', ')}) ${view.security} ${comment} AS ${view.text}`,
   );
 }

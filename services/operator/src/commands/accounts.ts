@@ -23,12 +23,13 @@ import {
 } from '@playline/access-keys';
 import { withStore } from '../await-store.ts';
 import {
-  type Work as CommandWork,
+  type Deps as CommandDeps,
   type CreateCommand,
   command,
   confirm,
   type JsonOption,
   jsonCommand,
+  plural,
   printResult,
   type Terminal,
   UnreachableError,
@@ -47,7 +48,7 @@ Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const FIRST_LINK_MINUTES = FIRST_LINK_LIFETIME_S / 60;
 const INVITATION_HOURS = INVITATION_MS / 3_600_000;
 
-type Work = CommandWork<AccountsContext>;
+type Deps = CommandDeps<AccountsContext>;
 
 type Change = (accounts: AccountContext, id: string) => Promise<AccountRecord>;
 const origin = () =>
@@ -56,30 +57,30 @@ const origin = () =>
 const accountCommand = (name: string, description: string) =>
   jsonCommand(name, description).requiredOption('--account <account>', 'account id or login');
 
-const changeCommand = (work: Work, name: string, description: string, change: Change) =>
-  accountCommand(name, description).action((options) => changeAccount(work, options, change));
+const changeCommand = (deps: Deps, name: string, description: string, change: Change) =>
+  accountCommand(name, description).action((options) => changeAccount(deps, options, change));
 
 export const createAccountsCommand =
   (context: AccountsContext): CreateCommand =>
   (terminal) => {
-    const work: Work = { context, terminal };
+    const deps: Deps = { context, terminal };
     const unlink: Change = (accounts, accountId) => unlinkOpenId(accounts, { accountId });
     return command('accounts', 'manage portal accounts')
-      .addCommand(link(work))
-      .addCommand(list(work))
-      .addCommand(inviteOne(work))
-      .addCommand(changeCommand(work, 'revoke', 'revoke an invitation', revokeInvitation))
-      .addCommand(roles(work))
-      .addCommand(administrator(work))
-      .addCommand(changeCommand(work, 'disable', 'disable an account and end its sessions', disableAccount))
-      .addCommand(changeCommand(work, 'enable', 'enable a disabled account', enableAccount))
-      .addCommand(reset(work))
-      .addCommand(changeCommand(work, 'unlink', 'unlink an account from its OpenID Connect provider', unlink))
-      .addCommand(remove(work))
+      .addCommand(link(deps))
+      .addCommand(list(deps))
+      .addCommand(inviteOne(deps))
+      .addCommand(changeCommand(deps, 'revoke', 'revoke an invitation', revokeInvitation))
+      .addCommand(roles(deps))
+      .addCommand(administrator(deps))
+      .addCommand(changeCommand(deps, 'disable', 'disable an account and end its sessions', disableAccount))
+      .addCommand(changeCommand(deps, 'enable', 'enable a disabled account', enableAccount))
+      .addCommand(reset(deps))
+      .addCommand(changeCommand(deps, 'unlink', 'unlink an account from its OpenID Connect provider', unlink))
+      .addCommand(remove(deps))
       .addHelpText('after', ABOUT);
   };
 
-const link = ({ context, terminal }: Work) =>
+const link = ({ context, terminal }: Deps) =>
   jsonCommand('link', 'print a link to create the first administrator')
     .addOption(origin())
     .addHelpText(
@@ -99,7 +100,7 @@ const link = ({ context, terminal }: Work) =>
       printResult(terminal, options, { link: url }, url);
     });
 
-const list = ({ context, terminal }: Work) =>
+const list = ({ context, terminal }: Deps) =>
   jsonCommand('list', 'list accounts with their state, roles and sign-in methods').action(async (options) => {
     const accounts = (await withAccounts(context, ({ store }) => store.readAll()))
       .filter((account) => !isRemoved(account))
@@ -109,7 +110,7 @@ const list = ({ context, terminal }: Work) =>
       terminal.progress('no accounts yet: run npm run accounts -- link to create the first administrator');
   });
 
-const inviteOne = (work: Work) =>
+const inviteOne = (deps: Deps) =>
   jsonCommand('invite', 'create an account and print its invitation link')
     .requiredOption('--name <name>', 'name of the invited person')
     .option('--project <project>', 'project id or name; requires --role')
@@ -121,7 +122,7 @@ const inviteOne = (work: Work) =>
       `\nThe link is valid for ${INVITATION_HOURS} hours. A person with an existing account can add the role to that account.`,
     )
     .action(async ({ name, project, role, administrator: isAdministrator = false, ...options }) => {
-      const { context } = work;
+      const { context } = deps;
       if (project === undefined && !isAdministrator)
         throw new UsageError('Pass --project and --role, or --administrator.');
       if (project !== undefined && role === undefined) throw new UsageError('Option --project requires --role.');
@@ -131,10 +132,10 @@ const inviteOne = (work: Work) =>
       const invited = await withAccounts(context, (accounts) =>
         invite(accounts, { name, roles: granted, isAdministrator }),
       );
-      showLink(work, invited, { url: linkTo(portal, '/invitation', invited.text), ...options });
+      showLink(deps, invited, { url: linkTo(portal, '/invitation', invited.text), ...options });
     });
 
-const roles = (work: Work) =>
+const roles = (deps: Deps) =>
   accountCommand('roles', "set an account's project role and end the account's sessions")
     .requiredOption('--project <project>', 'project id or name')
     .addOption(
@@ -143,12 +144,12 @@ const roles = (work: Work) =>
         .makeOptionMandatory(),
     )
     .action(async (options) => {
-      const { id: projectId } = await requireProject(work.context, options.project);
+      const { id: projectId } = await requireProject(deps.context, options.project);
       const role = options.role === 'none' ? null : options.role;
-      await changeAccount(work, options, (accounts, accountId) => setRole(accounts, { accountId, projectId, role }));
+      await changeAccount(deps, options, (accounts, accountId) => setRole(accounts, { accountId, projectId, role }));
     });
 
-const administrator = (work: Work) =>
+const administrator = (deps: Deps) =>
   accountCommand('administrator', 'grant or revoke the administrator role')
     .addOption(
       new Option('--is <answer>', 'yes to grant the role, no to revoke it')
@@ -156,36 +157,36 @@ const administrator = (work: Work) =>
         .makeOptionMandatory(),
     )
     .action((options) =>
-      changeAccount(work, options, (accounts, accountId) =>
+      changeAccount(deps, options, (accounts, accountId) =>
         setAdministrator(accounts, { accountId, isAdministrator: options.is === 'yes' }),
       ),
     );
 
-const reset = (work: Work) =>
+const reset = (deps: Deps) =>
   accountCommand('reset', "remove an account's password, passkeys and provider, and print a sign-in link")
     .addOption(origin())
     .addHelpText('after', '\nUse this command for a person who can no longer sign in.')
     .action(async (options) => {
-      const portal = originOf(work.context, options.origin);
-      const invited = await withAccounts(work.context, async (accounts) =>
+      const portal = originOf(deps.context, options.origin);
+      const invited = await withAccounts(deps.context, async (accounts) =>
         resetAccess(accounts, (await requireAccount(accounts, options.account)).id),
       );
       const path = invited.account.state === 'invited' ? '/invitation' : '/reset';
-      showLink(work, invited, { url: linkTo(portal, path, invited.text), ...options });
+      showLink(deps, invited, { url: linkTo(portal, path, invited.text), ...options });
     });
 
-const remove = (work: Work) =>
+const remove = (deps: Deps) =>
   accountCommand('remove', 'permanently remove an account and erase its name and login')
     .addOption(yesOption())
     .action(async (options) => {
-      const { id, name } = await withAccounts(work.context, (accounts) => requireAccount(accounts, options.account));
+      const { id, name } = await withAccounts(deps.context, (accounts) => requireAccount(accounts, options.account));
       const effect = `This permanently removes account ${id} (${name}) and erases its name and login.`;
-      await confirm(effect, options, work.terminal);
-      await changeAccount(work, { account: id, json: options.json }, removeAccount);
+      await confirm(effect, options, deps.terminal);
+      await changeAccount(deps, { account: id, json: options.json }, removeAccount);
     });
 
 async function changeAccount(
-  { context, terminal }: Work,
+  { context, terminal }: Deps,
   options: JsonOption & { readonly account: string },
   change: Change,
 ): Promise<void> {
@@ -195,7 +196,7 @@ async function changeAccount(
   showAccount(changed, options, terminal);
 }
 
-function showLink({ terminal }: Work, { account }: Invited, { url, json = false }: JsonOption & { url: string }): void {
+function showLink({ terminal }: Deps, { account }: Invited, { url, json = false }: JsonOption & { url: string }): void {
   if (!json) terminal.progress(`Link for ${account.name}, valid for ${INVITATION_HOURS} hours and one use:`);
   printResult(terminal, { json }, { account: account.id, link: url, expiresAt: account.invitation?.expiresAt }, url);
 }
@@ -203,7 +204,6 @@ function showLink({ terminal }: Work, { account }: Invited, { url, json = false 
 interface AccountsContext extends ProjectSources {
   readonly accounts: RecordSources<AccountRecord>;
   openSessions(): Promise<SessionStores>;
-  /** Origin of the local stack's portal; null without a local stack. */
   portal(): string | null;
 }
 
@@ -264,7 +264,7 @@ function toLine(account: AccountRecord): string {
   const { id, login, name, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
   const signInMethods = [
     ...(passwordHash === null ? [] : ['password']),
-    ...(passkeys.length === 0 ? [] : [`${passkeys.length} passkeys`]),
+    ...(passkeys.length === 0 ? [] : [plural(passkeys.length, 'passkey')]),
     ...(openId === null ? [] : [openId.issuer]),
     ...(invitation === null ? [] : [`link until ${new Date(invitation.expiresAt).toISOString()}`]),
   ];

@@ -6,6 +6,7 @@ import {
   ALL,
   type AnalystAccount,
   type Credentials,
+  canReadRawIds,
   claim,
   createBySql,
   createRunStatement,
@@ -17,7 +18,6 @@ import {
   type PoolOptions,
   type RunStatement,
   readPool,
-  readsRawIds,
   setGrant,
 } from '../analysts/accounts.ts';
 import { awaitStore } from '../await-store.ts';
@@ -70,7 +70,7 @@ export const createAnalystsCommand =
           .option('--raw-ids', 'also grant access to raw ids, pages, properties and traits, which may identify people')
           .action(async (options) => {
             const environmentId = grantedEnvironmentOf(options);
-            await create(await openWork(context, terminal), { ...options, environmentId });
+            await create(await prepareDeps(context, terminal), { ...options, environmentId });
           }),
       )
       .addCommand(
@@ -78,25 +78,25 @@ export const createAnalystsCommand =
           .addOption(account())
           .action(async (options) => {
             const environmentId = grantedEnvironmentOf(options);
-            await grant(await openWork(context, terminal), { ...options, environmentId });
+            await grant(await prepareDeps(context, terminal), { ...options, environmentId });
           }),
       )
       .addCommand(
         jsonCommand('list', 'list accounts with their environments and raw-id access').action(async (options) =>
-          list(await openWork(context, terminal), options),
+          list(await prepareDeps(context, terminal), options),
         ),
       )
       .addCommand(
-        jsonCommand('drop', 'revoke all grants of an account')
+        jsonCommand('drop', "revoke all of an account's grants")
           .addOption(account())
           .addOption(yesOption())
           .addHelpText('after', '\nTo revoke access to one environment, drop the account and create a new account.')
-          .action(async (options) => drop(await openWork(context, terminal), options)),
+          .action(async (options) => drop(await prepareDeps(context, terminal), options)),
       )
       .addHelpText('after', ABOUT);
 
 /** @throws UsageError for a database other than playline; UnreachableError when ClickHouse does not respond */
-async function openWork({ clickhouse: accountOf, folder, environment }: AnalystsContext, terminal: Terminal) {
+async function prepareDeps({ clickhouse: accountOf, folder, environment }: AnalystsContext, terminal: Terminal) {
   const clickhouse = accountOf();
   if (clickhouse.database !== DATABASE)
     throw new UsageError(
@@ -114,7 +114,7 @@ async function openWork({ clickhouse: accountOf, folder, environment }: Analysts
   return { clickhouse, pool, run, terminal };
 }
 
-type Work = Awaited<ReturnType<typeof openWork>>;
+type Deps = Awaited<ReturnType<typeof prepareDeps>>;
 
 interface GrantOptions extends JsonOption {
   readonly environmentId: string;
@@ -138,24 +138,24 @@ function grantedEnvironmentOf({
 const nameOf = (environmentId: string) => (environmentId === ALL ? 'all environments' : environmentId);
 
 async function create(
-  work: Work,
+  deps: Deps,
   { environmentId, rawIds = false, json }: GrantOptions & { readonly rawIds?: boolean | undefined },
 ): Promise<void> {
-  const { run, terminal } = work;
-  await warnIfUnknown(work, environmentId);
-  const found = (await createBySql(run, rawIds)) ?? (await claimFromPool(work, rawIds));
+  const { run, terminal } = deps;
+  await warnIfUnknown(deps, environmentId);
+  const found = (await createBySql(run, rawIds)) ?? (await claimFromPool(deps, rawIds));
   await setGrant(run, found.account, { environmentId, revoked: false });
   const line = { account: found.account, environments: [environmentId], rawIds, password: found.password };
   const text = `Account ${found.account} can read ${nameOf(environmentId)}, ${rawIds ? 'with' : 'without'} raw ids. Password (shown only once):`;
   printResult(terminal, { json }, line, [text, found.password]);
 }
 
-async function claimFromPool({ clickhouse, pool, run }: Work, rawIds: boolean): Promise<Credentials> {
-  const accounts = pool().accounts.filter(({ account }) => readsRawIds(account) === rawIds);
+async function claimFromPool({ clickhouse, pool, run }: Deps, rawIds: boolean): Promise<Credentials> {
+  const accounts = pool().accounts.filter(({ account }) => canReadRawIds(account) === rawIds);
   if (accounts.length === 0)
     throw new Error(
       'ClickHouse does not allow accounts to be created with SQL, and the passwords in users.xml are unknown: run the ' +
-        'command in the folder of the stack, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on as for ClickHouse',
+        'command in the folder of the stack, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on, as for ClickHouse',
     );
   let candidates: readonly Credentials[] = accounts;
   while (candidates.length > 0) {
@@ -188,7 +188,7 @@ async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { acco
 }
 
 async function grant(
-  { run, terminal }: Work,
+  { run, terminal }: Deps,
   { account: name, environmentId, ...options }: GrantOptions & { readonly account: string },
 ): Promise<void> {
   const refusal = await findGrantRefusal(run, name);
@@ -199,12 +199,12 @@ async function grant(
   print(await findAccount(run, name), options, terminal);
 }
 
-async function list({ run, terminal }: Work, options: JsonOption): Promise<void> {
+async function list({ run, terminal }: Deps, options: JsonOption): Promise<void> {
   for (const each of await listAccounts(run)) if (each.environments.length > 0) print(each, options, terminal);
 }
 
 async function drop(
-  { run, pool, terminal }: Work,
+  { run, pool, terminal }: Deps,
   { account: name, ...options }: JsonOption & { readonly account: string; readonly yes?: boolean | undefined },
 ): Promise<void> {
   const { environments } = await findAccount(run, name);
@@ -225,7 +225,7 @@ async function findAccount(run: RunStatement, account: string): Promise<AnalystA
 }
 
 /** Warns if an environment has no events. A new environment has none, so the command continues. */
-async function warnIfUnknown({ run, terminal }: Pick<Work, 'run' | 'terminal'>, environmentId: string) {
+async function warnIfUnknown({ run, terminal }: Pick<Deps, 'run' | 'terminal'>, environmentId: string) {
   if (environmentId === ALL) return;
   const query = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
   if ((await run(query, { environment: environmentId })).length === 0)

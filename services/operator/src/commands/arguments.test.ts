@@ -33,7 +33,7 @@ function run(args: readonly string[], stack: ChainApiAddress | null = STACK) {
 }
 
 const ADD = ['columns', 'add', '--name', 'coins', '--path', 'coins', '--type', 'Int64'];
-const without = (name: string) =>
+const withoutOption = (name: string) =>
   ADD.filter((_, index) => index !== ADD.indexOf(name) && index !== ADD.indexOf(name) + 1);
 const IMPORT = ['import', '--topic', 'chain.activities.v1'];
 const REPLICATE = ['replicate', '--chain', 'demo-chain', '--url', 'http://127.0.0.1:1', '--to', 'stdout'];
@@ -55,9 +55,9 @@ it.each([
   [['chain', 'verify', '--chain', 'elsewhere'], 'elsewhere is not an indexed chain'],
   [['chain', 'refresh-token', '--chain', 'demo-chain', '--address', '0x1'], '--address: expected 0x'],
   [['chain', 'verification', ...TOKEN, '--status', 'good'], 'Allowed choices are verified, unverified'],
-  [without('--name'), "required option '--name <name>'"],
-  [without('--path'), "required option '--path <path>'"],
-  [without('--type'), "required option '--type <type>'"],
+  [withoutOption('--name'), "required option '--name <name>'"],
+  [withoutOption('--path'), "required option '--path <path>'"],
+  [withoutOption('--type'), "required option '--type <type>'"],
   [[...ADD, '--name', 'Coins'], 'Expected at most 64'],
   [[...ADD, '--name', 'c'.repeat(65)], 'Expected at most 64'],
   [['columns', 'drop', '--name', 'property_coins'], 'Expected the name without property_'],
@@ -76,10 +76,10 @@ it.each([
   [[...REPLICATE, '--out', 'x'], '--out requires --to file'],
   [[...REPLICATE, '--to', 'clickhouse', '--table', 'a; DROP'], '--table: expected'],
   [[...REPLICATE, '--page-size', '201'], 'Expected a number from 1 to 200'],
-])('the command %j exits with code 2 before it opens a store', async (args, sentence) => {
+])('the command %j exits with code 2 before it opens a store', async (args, message) => {
   const { code, results, progress } = await run(args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
   expect(progress).toContain(`(see npm run ${args[0]} -- `);
 });
 

@@ -11,7 +11,7 @@ import {
   unlinkCollection,
 } from '@playline/access-keys';
 import {
-  type Work as CommandWork,
+  type Deps as CommandDeps,
   type CreateCommand,
   command,
   type JsonOption,
@@ -36,7 +36,7 @@ projects cannot see who has linked the contract.
 
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
-type Work = CommandWork<CollectionsContext>;
+type Deps = CommandDeps<CollectionsContext>;
 
 const project = () => new Option('--project <project>', 'project id or name').default(FIRST_PROJECT);
 const environment = () => new Option('--environment <name>', 'environment name or id').makeOptionMandatory();
@@ -50,26 +50,26 @@ const contractCommand = (name: string, description: string) =>
 export const createCollectionsCommand =
   (context: CollectionsContext): CreateCommand =>
   (terminal) => {
-    const work: Work = { context, terminal };
+    const deps: Deps = { context, terminal };
     return command('collections', 'manage the contracts that are linked to projects')
-      .addCommand(link(work))
-      .addCommand(list(work))
-      .addCommand(rename(work))
-      .addCommand(unlink(work))
-      .addCommand(relink(work))
-      .addCommand(move(work))
+      .addCommand(link(deps))
+      .addCommand(list(deps))
+      .addCommand(rename(deps))
+      .addCommand(unlink(deps))
+      .addCommand(relink(deps))
+      .addCommand(move(deps))
       .addHelpText('after', ABOUT);
   };
 
-const link = (work: Work) =>
+const link = (deps: Deps) =>
   contractCommand('link', 'link a contract to a project environment')
     .addOption(environment())
     .requiredOption('--name <name>', 'collection name')
     .action((options) =>
-      changeInEnvironment(work, options, (parts, target) => linkCollection(parts, { ...target, name: options.name })),
+      changeInEnvironment(deps, options, (parts, target) => linkCollection(parts, { ...target, name: options.name })),
     );
 
-const list = ({ context, terminal }: Work) =>
+const list = ({ context, terminal }: Deps) =>
   jsonCommand('list', "list a project's collections, including unlinked collections")
     .addOption(project())
     .action(async (options) => {
@@ -78,31 +78,31 @@ const list = ({ context, terminal }: Work) =>
       for (const record of collectionsOf(records, projectId)) print(record, options, terminal);
     });
 
-const rename = (work: Work) =>
+const rename = (deps: Deps) =>
   contractCommand('rename', 'rename a collection')
     .requiredOption('--name <name>', 'new name')
     .action((options) =>
-      changeInProject(work, options, (parts, target) => renameCollection(parts, { ...target, name: options.name })),
+      changeInProject(deps, options, (parts, target) => renameCollection(parts, { ...target, name: options.name })),
     );
 
-const unlink = (work: Work) =>
+const unlink = (deps: Deps) =>
   contractCommand('unlink', 'unlink a collection from its project')
     .addHelpText('after', "\nThe project's pending mints fail. Afterwards, any project can link the contract.")
-    .action((options) => changeInProject(work, options, unlinkCollection));
+    .action((options) => changeInProject(deps, options, unlinkCollection));
 
-const relink = (work: Work) =>
+const relink = (deps: Deps) =>
   contractCommand('relink', 'relink an unlinked collection, or move a collection to another environment of its project')
     .addOption(environment())
-    .action((options) => changeInEnvironment(work, options, relinkCollection));
+    .action((options) => changeInEnvironment(deps, options, relinkCollection));
 
-const move = (work: Work) =>
+const move = (deps: Deps) =>
   contractCommand('move', 'move a collection from another project to an environment of this project')
     .addOption(environment())
-    .action((options) => changeInEnvironment(work, options, moveCollection));
+    .action((options) => changeInEnvironment(deps, options, moveCollection));
 
 /** Also accepts archived projects. */
 async function changeInProject(
-  { context, terminal }: Work,
+  { context, terminal }: Deps,
   options: ContractOptions & EnvironmentOptions & JsonOption,
   change: (parts: Parameters<typeof unlinkCollection>[0], target: CollectionName) => Promise<CollectionRecord>,
 ): Promise<void> {
@@ -112,7 +112,7 @@ async function changeInProject(
 }
 
 async function changeInEnvironment(
-  { context, terminal }: Work,
+  { context, terminal }: Deps,
   options: ContractOptions & EnvironmentOptions & JsonOption,
   change: typeof relinkCollection,
 ): Promise<void> {

@@ -12,14 +12,14 @@ import {
   toAddStatement,
 } from '../columns/property-column.ts';
 import {
-  createEngine,
-  type Engine,
-  findViewsNaming,
+  createSqlClient,
+  findViewsUsing,
   hideFromViews,
   type MonthParts,
   readMonths,
   readStoredColumns,
   refreshViews,
+  type SqlClient,
   type StoredColumn,
   sumMonths,
 } from '../columns/tables.ts';
@@ -76,12 +76,12 @@ export const createColumnsCommand =
           .addHelpText('after', ADD)
           .action((options) => {
             const definition = parseColumn(options);
-            return withWork(context, terminal, (work) => add(work, definition));
+            return withDeps(context, terminal, (deps) => add(deps, definition));
           }),
       )
       .addCommand(
         jsonCommand('list', 'list columns with their path, type, default, backfill progress and size').action(
-          ({ json = false }) => withWork(context, terminal, (work) => list(work, json)),
+          ({ json = false }) => withDeps(context, terminal, (deps) => list(deps, json)),
         ),
       )
       .addCommand(
@@ -89,7 +89,7 @@ export const createColumnsCommand =
           .addOption(name())
           .addOption(yesOption())
           .addHelpText('after', '\nThe properties of events are not affected.')
-          .action((options) => withWork(context, terminal, (work) => drop(work, options))),
+          .action((options) => withDeps(context, terminal, (deps) => drop(deps, options))),
       )
       .addHelpText('after', ABOUT);
 
@@ -98,15 +98,15 @@ function checkPath(text: string): string {
   return text;
 }
 
-async function withWork(
+async function withDeps(
   { clickhouse, wallClockMs, stop }: ColumnsContext,
   terminal: Terminal,
-  act: (work: ColumnsWork) => Promise<void>,
+  run: (deps: ColumnsDeps) => Promise<void>,
 ): Promise<void> {
-  const engine = createEngine(clickhouse());
-  await awaitStore('ClickHouse', async () => (await engine.read('SELECT 1')).length === 1);
+  const client = createSqlClient(clickhouse());
+  await awaitStore('ClickHouse', async () => (await client.read('SELECT 1')).length === 1);
   try {
-    await act({ engine, terminal, wallClockMs, signal: stop });
+    await run({ client, terminal, wallClockMs, signal: stop });
   } catch (fault) {
     if (!stop.aborted) throw fault;
     terminal.progress('interrupted: run the command again to resume');
@@ -120,32 +120,32 @@ export const COLUMNS_MAX = 50;
 type ColumnDefinition = Omit<PropertyColumn, 'since'>;
 
 /** Adds the column and backfills existing rows, or resumes an unfinished backfill. */
-async function add(work: ColumnsWork, definition: ColumnDefinition): Promise<void> {
-  const { engine, terminal, signal } = work;
+async function add(deps: ColumnsDeps, definition: ColumnDefinition): Promise<void> {
+  const { client, terminal, signal } = deps;
   const column = columnOf(definition.name);
-  if (await isStored(engine, definition)) terminal.progress(`${column} already exists: resuming its backfill`);
-  else await addColumn(work, definition);
-  const { changed, broken } = await refreshViews(engine);
+  if (await isStored(client, definition)) terminal.progress(`${column} already exists: resuming its backfill`);
+  else await addColumn(deps, definition);
+  const { changed, broken } = await refreshViews(client);
   if (changed.length > 0) terminal.progress(`views that now include ${column}: ${changed.join(', ')}`);
   for (const name of broken) terminal.progress(`view ${name} was already broken and was not changed`);
-  await backfill({ engine, column, progress: createProgress(terminal), signal });
+  await backfill({ client, column, progress: createProgress(terminal), signal });
   terminal.result(`${column}: ${describeColumn(definition)}; the backfill is complete`);
 }
 
-async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, definition: ColumnDefinition): Promise<void> {
+async function addColumn({ client, wallClockMs, signal }: ColumnsDeps, definition: ColumnDefinition): Promise<void> {
   // Parts that still contain a dropped column of this name would count as filled.
-  await awaitNone(engine, isOf('DROP', columnOf(definition.name)), { onPoll: () => {}, signal });
+  await awaitNone(client, isMutationOf('DROP', columnOf(definition.name)), { onPoll: () => {}, signal });
   try {
-    await engine.run(toAddStatement({ ...definition, since: new Date(wallClockMs()).toISOString() }));
+    await client.run(toAddStatement({ ...definition, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
     // Another command may have added the column at the same time.
-    if (!(await isStored(engine, definition))) throw fault;
+    if (!(await isStored(client, definition))) throw fault;
   }
 }
 
 /** @throws Error when another column has this name, or the limit is reached */
-async function isStored(engine: Engine, definition: ColumnDefinition): Promise<boolean> {
-  const stored = await readStoredColumns(engine);
+async function isStored(client: SqlClient, definition: ColumnDefinition): Promise<boolean> {
+  const stored = await readStoredColumns(client);
   const found = stored.find(({ name }) => name === definition.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
     throw new Error(`the limit of ${COLUMNS_MAX} property columns is reached: drop an unused column first`);
@@ -157,7 +157,7 @@ async function isStored(engine: Engine, definition: ColumnDefinition): Promise<b
 }
 
 /** Aborting `signal` stops waiting; ClickHouse still finishes the current month. */
-interface BackfillContext extends Pick<ColumnsWork, 'engine' | 'signal'> {
+interface BackfillContext extends Pick<ColumnsDeps, 'client' | 'signal'> {
   /** Column name, including the prefix. */
   readonly column: string;
   readonly progress: (line: string) => void;
@@ -175,7 +175,7 @@ async function backfill(context: BackfillContext): Promise<void> {
   const attempts = new Map<string, number>();
   for (;;) {
     await awaitOtherMutations(context);
-    const months = await readMonths(context.engine, context.column);
+    const months = await readMonths(context.client, context.column);
     const next = months.find(({ remaining }) => remaining > 0);
     if (next === undefined) return;
     const attempt = (attempts.get(next.month) ?? 0) + 1;
@@ -188,32 +188,32 @@ async function backfill(context: BackfillContext): Promise<void> {
   }
 }
 
-/** Waits for other mutations, such as deletions and those of a killed backfill. */
-async function awaitOtherMutations({ engine, column, progress, signal }: BackfillContext): Promise<void> {
-  const isOwn = isOf('MATERIALIZE', column);
-  const onPoll = async (pending: readonly Unfinished[]) => {
-    await cancelFailed(engine, pending.filter(isOwn));
+/** Waits for other mutations, such as deletions and mutations from a killed backfill. */
+async function awaitOtherMutations({ client, column, progress, signal }: BackfillContext): Promise<void> {
+  const isBackfill = isMutationOf('MATERIALIZE', column);
+  const onPoll = async (pending: readonly PendingMutation[]) => {
+    await cancelFailed(client, pending.filter(isBackfill));
     const failing = pending.find(({ fault }) => fault !== '');
     const fault = failing === undefined ? '' : `; mutation ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waiting for ${pending.length} other mutation(s) of events${fault}`);
+    progress(`backfill: waiting for other mutations on events: ${pending.length}${fault}`);
   };
-  await awaitNone(engine, () => true, { onPoll, signal });
+  await awaitNone(client, () => true, { onPoll, signal });
 }
 
 async function writeMonth(
-  { engine, column, progress, signal }: BackfillContext,
+  { client, column, progress, signal }: BackfillContext,
   months: readonly MonthParts[],
   next: MonthParts,
 ): Promise<void> {
   progress(toLine(months, next.month));
-  await engine.run(
+  await client.run(
     `ALTER TABLE events MATERIALIZE COLUMN ${column} IN PARTITION ID '${next.month}' SETTINGS mutations_sync = 0`,
   );
-  const onPoll = async (pending: readonly Unfinished[]) => {
-    await cancelFailed(engine, pending);
-    progress(toLine(await readMonths(engine, column), next.month));
+  const onPoll = async (pending: readonly PendingMutation[]) => {
+    await cancelFailed(client, pending);
+    progress(toLine(await readMonths(client, column), next.month));
   };
-  await awaitNone(engine, isOf('MATERIALIZE', column), { onPoll, signal });
+  await awaitNone(client, isMutationOf('MATERIALIZE', column), { onPoll, signal });
 }
 
 function toLine(months: readonly MonthParts[], month: string): string {
@@ -221,10 +221,10 @@ function toLine(months: readonly MonthParts[], month: string): string {
   return `backfill: ${parts - remaining} of ${parts} parts have the column; writing ${month}`;
 }
 
-async function cancelFailed(engine: Engine, mutations: readonly Unfinished[]): Promise<void> {
+async function cancelFailed(client: SqlClient, mutations: readonly PendingMutation[]): Promise<void> {
   const failed = mutations.find(({ fault }) => fault !== '');
   if (failed === undefined) return;
-  await kill(engine, mutations);
+  await kill(client, mutations);
   throw new Error(
     `the backfill failed with ${failed.fault}: queries remain correct but slow. Fix the cause and run the command again`,
   );
@@ -232,47 +232,47 @@ async function cancelFailed(engine: Engine, mutations: readonly Unfinished[]): P
 
 /** Drops the column from the views and the table, and waits until ClickHouse has rewritten all files. */
 async function drop(
-  { engine, terminal, signal }: ColumnsWork,
+  { client, terminal, signal }: ColumnsDeps,
   options: { readonly name: string; readonly yes?: boolean | undefined },
 ): Promise<void> {
   const column = columnOf(options.name);
-  const exists = (await readStoredColumns(engine)).some(({ name }) => name === options.name);
-  const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
+  const exists = (await readStoredColumns(client)).some(({ name }) => name === options.name);
+  const isDropping = (await readUnfinished(client)).some(isMutationOf('DROP', column));
   if (!exists && !isDropping)
     throw new Error(`column ${column} does not exist: npm run columns -- list shows all columns`);
   if (exists) {
     await confirm(`This drops ${column}. The properties of events are not affected.`, options, terminal);
-    await dropColumn(engine, column);
+    await dropColumn(client, column);
   }
   const progress = createProgress(terminal);
   const onPoll = () => progress(`${column} dropped; waiting for ClickHouse to rewrite the files`);
-  await awaitNone(engine, isOf('DROP', column), { onPoll, signal });
+  await awaitNone(client, isMutationOf('DROP', column), { onPoll, signal });
   terminal.result(`${column} dropped`);
 }
 
-async function dropColumn(engine: Engine, column: string): Promise<void> {
-  const dependentViews = await findViewsNaming(engine, column);
+async function dropColumn(client: SqlClient, column: string): Promise<void> {
+  const dependentViews = await findViewsUsing(client, column);
   if (dependentViews.length > 0)
     throw new Error(`these views depend on ${column}: ${dependentViews.join(', ')}. Change or drop them first`);
-  await hideFromViews(engine, column);
+  await hideFromViews(client, column);
   try {
     // ClickHouse cannot drop a column during its backfill.
-    await kill(engine, (await readUnfinished(engine)).filter(isOf('MATERIALIZE', column)));
-    await engine.run(`ALTER TABLE events DROP COLUMN ${column} SETTINGS alter_sync = 0, mutations_sync = 0`);
+    await kill(client, (await readUnfinished(client)).filter(isMutationOf('MATERIALIZE', column)));
+    await client.run(`ALTER TABLE events DROP COLUMN ${column} SETTINGS alter_sync = 0, mutations_sync = 0`);
   } catch (fault) {
     // The column still exists.
-    await refreshViews(engine);
+    await refreshViews(client);
     throw fault;
   }
 }
 
-async function list({ engine, terminal }: ColumnsWork, json: boolean): Promise<void> {
+async function list({ client, terminal }: ColumnsDeps, json: boolean): Promise<void> {
   const rows = [];
-  for (const stored of await readStoredColumns(engine))
-    rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
+  for (const stored of await readStoredColumns(client))
+    rows.push(toRow(stored, sumMonths(await readMonths(client, columnOf(stored.name)))));
   if (json) for (const row of rows) terminal.result(JSON.stringify(row));
   else if (rows.length === 0) terminal.progress('no property columns');
-  else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
+  else for (const line of toTable(HEADERS, rows.map(toCells))) terminal.result(line);
 }
 
 function toRow(
@@ -293,7 +293,7 @@ function toRow(
   };
 }
 
-const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk'];
+const HEADERS = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk'];
 
 function toCells(row: ReturnType<typeof toRow>): string[] {
   const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts remaining`;
@@ -305,21 +305,21 @@ function toCells(row: ReturnType<typeof toRow>): string[] {
   ];
 }
 
-interface ColumnsWork {
-  readonly engine: Engine;
+interface ColumnsDeps {
+  readonly client: SqlClient;
   readonly terminal: Terminal;
   readonly wallClockMs: () => number;
   readonly signal: AbortSignal;
 }
 
 /** An unfinished mutation of `events`. */
-type Unfinished = Awaited<ReturnType<typeof readUnfinished>>[number];
+type PendingMutation = Awaited<ReturnType<typeof readUnfinished>>[number];
 
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 1_000;
 
-async function readUnfinished(engine: Engine) {
-  const rows = await engine.read(`SELECT mutation_id, command, latest_fail_reason FROM system.mutations
+async function readUnfinished(client: SqlClient) {
+  const rows = await client.read(`SELECT mutation_id, command, latest_fail_reason FROM system.mutations
     WHERE database = currentDatabase() AND table = 'events' AND NOT is_done AND NOT is_killed ORDER BY create_time`);
   return rows.map(([id, command, reason]) => ({
     id: String(id),
@@ -330,28 +330,28 @@ async function readUnfinished(engine: Engine) {
 }
 
 /** Matches mutations of a column; `column` includes the prefix. */
-const isOf = (verb: 'MATERIALIZE' | 'DROP', column: string) => {
+const isMutationOf = (verb: 'MATERIALIZE' | 'DROP', column: string) => {
   const pattern = new RegExp(`\\b${verb} COLUMN \`?${column}\\b`);
-  return ({ command }: Unfinished): boolean => pattern.test(command);
+  return ({ command }: PendingMutation): boolean => pattern.test(command);
 };
 
-async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<void> {
+async function kill(client: SqlClient, mutations: readonly PendingMutation[]): Promise<void> {
   if (mutations.length === 0) return;
   const ids = mutations.map(({ id }) => quoteText(id)).join(', ');
-  await engine.run(
+  await client.run(
     `KILL MUTATION WHERE database = currentDatabase() AND table = 'events' AND mutation_id IN (${ids}) SYNC`,
   );
 }
 
 /** Polls until no unfinished mutation matches; `onPoll` receives the matches. @throws the signal's reason */
 async function awaitNone(
-  engine: Engine,
-  matches: (mutation: Unfinished) => boolean,
-  { onPoll, signal }: { onPoll: (pending: readonly Unfinished[]) => void | Promise<void>; signal: AbortSignal },
+  client: SqlClient,
+  matches: (mutation: PendingMutation) => boolean,
+  { onPoll, signal }: { onPoll: (pending: readonly PendingMutation[]) => void | Promise<void>; signal: AbortSignal },
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();
-    const pending = (await readUnfinished(engine)).filter(matches);
+    const pending = (await readUnfinished(client)).filter(matches);
     if (pending.length === 0) return;
     await onPoll(pending);
     await pauseOrThrow(pauseMs, signal);

@@ -73,7 +73,7 @@ interface SettleCommandOptions extends SelectOptions {
   readonly note?: string | undefined;
 }
 
-interface Work {
+interface Deps {
   readonly options: SelectOptions;
   readonly positions: readonly RecordPosition[];
   readonly context: DeadLettersContext;
@@ -100,14 +100,14 @@ const settleCommand = (name: string, description: string) =>
 export const createDeadLettersCommand =
   (context: DeadLettersContext): CreateCommand =>
   (terminal) => {
-    const withWork = async <T>(
-      selected: Pick<Work, 'options' | 'positions'>,
-      act: (work: Work) => Promise<T>,
-    ): Promise<T> => withLog(await context.openLog(), (log) => act({ ...selected, context, log, terminal }));
+    const withDeps = async <T>(
+      selected: Pick<Deps, 'options' | 'positions'>,
+      run: (deps: Deps) => Promise<T>,
+    ): Promise<T> => withLog(await context.openLog(), (log) => run({ ...selected, context, log, terminal }));
     return command('dead-letters', 'list, show, replay and drop dead letters')
       .addCommand(
         selectCommand('list', 'count open, replayed and dropped dead letters by topic, step and reason').action(
-          (options) => withWork({ options, positions: [] }, list),
+          (options) => withDeps({ options, positions: [] }, list),
         ),
       )
       .addCommand(
@@ -115,16 +115,16 @@ export const createDeadLettersCommand =
           .argument('<positions...>', 'dead letter positions')
           .addHelpText('after', SHOW)
           .action(async (texts) =>
-            endWith(await withWork({ options: {}, positions: texts.map(parsePositionArgument) }, show)),
+            endWith(await withDeps({ options: {}, positions: texts.map(parsePositionArgument) }, show)),
           ),
       )
       .addCommand(
-        settleCommand('replay', 'publish dead letters to their original topics again')
+        settleCommand('replay', 'republish dead letters to their original topics')
           .option('--note <text>', 'note to store with the outcome')
           .addHelpText('after', REPLAY)
           .action(async (texts, options) => {
             const positions = positionsOf(texts, options);
-            endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'replayed' })));
+            endWith(await withDeps({ options, positions }, (deps) => settle({ ...deps, options, kind: 'replayed' })));
           }),
       )
       .addCommand(
@@ -135,7 +135,7 @@ export const createDeadLettersCommand =
           .action(async (texts, options) => {
             const positions = positionsOf(texts, options);
             await confirm(EFFECT, options, terminal);
-            endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'dropped' })));
+            endWith(await withDeps({ options, positions }, (deps) => settle({ ...deps, options, kind: 'dropped' })));
           }),
       )
       .addHelpText('after', ABOUT);
@@ -147,7 +147,7 @@ function parsePositionArgument(text: string): RecordPosition {
   return position;
 }
 
-/** @throws UsageError unless exactly one way of selecting dead letters is used; no store is open yet */
+/** @throws UsageError, before stores are opened, unless exactly one selection method is used */
 function positionsOf(texts: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
   const isFiltered = [topic, reason, step].some((each) => each !== undefined);
   if ([texts.length > 0, isFiltered, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
@@ -155,7 +155,7 @@ function positionsOf(texts: readonly string[], { topic, reason, step, all = fals
 }
 
 /** The selected dead-letter topics; all of them by default. */
-function topicsOf({ options: { topic }, positions, context }: Work): string[] {
+function topicsOf({ options: { topic }, positions, context }: Deps): string[] {
   const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
   const wanted = new Set(positions.map(({ topic }) => topic));
   if (topic !== undefined) wanted.add(deadLetterTopicOf(context.topicPrefix + topic));
@@ -163,7 +163,7 @@ function topicsOf({ options: { topic }, positions, context }: Work): string[] {
   return wanted.size === 0 ? known : [...wanted];
 }
 
-function selectionOf({ options: { topic, reason, step }, positions, context }: Work): Selection {
+function selectionOf({ options: { topic, reason, step }, positions, context }: Deps): Selection {
   return {
     ...(positions.length === 0 ? {} : { positions }),
     topic: topic === undefined ? undefined : context.topicPrefix + topic,
@@ -172,16 +172,16 @@ function selectionOf({ options: { topic, reason, step }, positions, context }: W
   };
 }
 
-async function list(work: Work): Promise<void> {
-  const { log, terminal, options } = work;
-  const groups = await groupDeadLetters(log, topicsOf(work), createIsSelected(selectionOf(work)));
+async function list(deps: Deps): Promise<void> {
+  const { log, terminal, options } = deps;
+  const groups = await groupDeadLetters(log, topicsOf(deps), createIsSelected(selectionOf(deps)));
   printResult(terminal, options, groups, groups.length === 0 ? 'no dead letters' : groups.map(toGroupLine));
 }
 
-async function show(work: Work): Promise<ExitCode> {
-  const { log, terminal, positions, context } = work;
+async function show(deps: Deps): Promise<ExitCode> {
+  const { log, terminal, positions, context } = deps;
   const missing = new Set(positions.map(toPositionText));
-  for (const topic of topicsOf(work)) {
+  for (const topic of topicsOf(deps)) {
     const outcomes = await readOutcomes(log, topic);
     for await (const deadLetter of readDeadLetters(log, topic)) {
       const position = toPositionText(deadLetter.position);
@@ -193,12 +193,12 @@ async function show(work: Work): Promise<ExitCode> {
   return missing.size === 0 ? EXIT.ok : EXIT.failed;
 }
 
-async function settle(work: Work & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] }) {
-  const { kind, context, log, terminal, options, positions } = work;
+async function settle(deps: Deps & { readonly options: SettleCommandOptions; readonly kind: Outcome['kind'] }) {
+  const { kind, context, log, terminal, options, positions } = deps;
   const isReplay = kind === 'replayed';
-  const topics = topicsOf(work);
+  const topics = topicsOf(deps);
   const outcome: Outcome = { kind, atMs: Date.now(), note: options.note ?? '' };
-  const isSelected = createIsSelected(selectionOf(work));
+  const isSelected = createIsSelected(selectionOf(deps));
   const publisher = await context.openPublisher(context.topicPrefix + PUBLISHER_NAME);
   try {
     const result = await settleDeadLetters({

@@ -1,7 +1,7 @@
 import { type ClickHouseAccount, createQueryRows, type QueryRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
-import { awaitInserts, findDifferences, listTableSlices, ofIdentities, type TableSlice } from '../derive/drift.ts';
+import { awaitInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
 
 const HELP = `
 Repairs the tables identity_days and identities, on which persons, person_days and timelines are based: inserts missing
@@ -69,11 +69,11 @@ async function repairSlice({ query, run, onProgress }: RepairOptions, slice: Tab
       await run(`INSERT INTO ${table.name} SELECT * FROM ${derived}`);
       continue;
     }
-    const ofIdentity = ofIdentities(unfounded);
-    await run(`DELETE FROM ${table.name} WHERE ${where} AND ${ofIdentity}`);
+    const identityFilter = toIdentityFilter(unfounded);
+    await run(`DELETE FROM ${table.name} WHERE ${where} AND ${identityFilter}`);
     // A concurrent insert may have written derived rows before its events became visible.
     await awaitInserts(query);
-    await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${ofIdentity}`);
+    await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${identityFilter}`);
   }
   throw new Error(`${name} still differs from events: run the command again`);
 }

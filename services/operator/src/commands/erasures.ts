@@ -15,9 +15,9 @@ import {
   wholeNumberFrom,
 } from '../command.ts';
 import {
+  type ErasureDeps,
   type ErasuresContext,
-  type ErasuresWork,
-  type ErasureWork,
+  type ErasuresDeps,
   parseErasureId,
   remove,
   scrub,
@@ -26,7 +26,7 @@ import {
   toDurationText,
   verify,
 } from '../erasures/subcommands.ts';
-import { hidingArguments, printSummary, toTimeText } from '../identity/context.ts';
+import { hideArguments, printSummary, toTimeText } from '../identity/context.ts';
 import { environmentOf, environmentOption, projectOption } from '../identity/subject.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
@@ -50,7 +50,7 @@ const VERIFY = `
 Checks rows, files, links, consents and the key hash of the receipt. Data received after the cut-off is ignored.`;
 
 const SCRUB =
-  '\nThe eraser scrubs daily. Treat any row found as an incident: a service has written data despite a fence.';
+  '\nThe eraser scrubs daily. Treat any row found as an incident: a service wrote data despite a fence.';
 
 const REMOVE = `
 Rewrites files that contain deleted rows, waits about eight minutes until ClickHouse has removed the old files, checks
@@ -63,10 +63,10 @@ const STATE_WIDTH = ERASURE_STATES.reduce((most, { length }) => Math.max(most, l
 export const createErasuresCommand =
   (context: ErasuresContext): CreateCommand =>
   (terminal) => {
-    const run = async (options: JsonOption, act: (work: ErasuresWork) => Promise<ExitCode>): Promise<void> => {
+    const run = async (options: JsonOption, handler: (deps: ErasuresDeps) => Promise<ExitCode>): Promise<void> => {
       try {
         const code = await withStore('ClickHouse', await context.openRecords(), (records) =>
-          act({ context, records, json: options.json === true, terminal }),
+          handler({ context, records, json: options.json === true, terminal }),
         );
         endWith(code);
       } catch (fault) {
@@ -75,15 +75,15 @@ export const createErasuresCommand =
         endWith(EXIT.failed);
       }
     };
-    const erasureCommand = (name: string, description: string, act: (work: ErasureWork) => Promise<ExitCode>) =>
+    const erasureCommand = (name: string, description: string, handler: (deps: ErasureDeps) => Promise<ExitCode>) =>
       jsonCommand(name, description)
         .argument('<id>', 'erasure id, as returned in x-erasure-id')
         .action((id, options) => {
           const erasureId = parseErasureId(id);
-          return run(options, (work) => act({ ...work, erasureId }));
+          return run(options, (deps) => handler({ ...deps, erasureId }));
         });
-    const globalCommand = (name: string, description: string, act: (work: ErasuresWork) => Promise<ExitCode>) =>
-      jsonCommand(name, description).action((options) => run(options, act));
+    const globalCommand = (name: string, description: string, handler: (deps: ErasuresDeps) => Promise<ExitCode>) =>
+      jsonCommand(name, description).action((options) => run(options, handler));
     const erasures = command('erasures', 'list and verify erasures; find and remove remaining data')
       .addCommand(
         jsonCommand('list', 'list erasures and their states, newest first')
@@ -99,7 +99,7 @@ export const createErasuresCommand =
           .addHelpText('after', LIST)
           .action((options) => {
             const query = toQuery(options);
-            return run(options, (work) => list(work, query));
+            return run(options, (deps) => list(deps, query));
           }),
       )
       .addCommand(erasureCommand('show', 'show the receipt of an erasure', show))
@@ -116,7 +116,7 @@ export const createErasuresCommand =
         globalCommand('remove', 'physically remove deleted rows from files', remove).addHelpText('after', REMOVE),
       )
       .addHelpText('after', ABOUT);
-    return hidingArguments(erasures);
+    return hideArguments(erasures);
   };
 
 interface ListOptions extends EnvironmentOptions {
@@ -135,7 +135,7 @@ const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
   after: after === undefined ? null : parseErasureId(after),
 });
 
-async function list({ context, records, json, terminal }: ErasuresWork, query: ListQuery): Promise<ExitCode> {
+async function list({ context, records, json, terminal }: ErasuresDeps, query: ListQuery): Promise<ExitCode> {
   const { erasuresMax, environmentId, state, after } = query;
   const erasures = await records.readErasures({
     // One extra erasure shows whether there are more.
@@ -153,7 +153,7 @@ async function list({ context, records, json, terminal }: ErasuresWork, query: L
   return EXIT.ok;
 }
 
-async function requestOf(records: ErasuresWork['records'], erasureId: Buffer) {
+async function requestOf(records: ErasuresDeps['records'], erasureId: Buffer) {
   const [request] = await records.readRequests([erasureId]);
   if (request === undefined) throw new UsageError('--after: no erasure with this id exists');
   return request;

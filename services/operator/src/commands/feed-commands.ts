@@ -48,7 +48,7 @@ export function createFeedCommands(
   ];
 }
 
-/** A pipe breaks when its reader exits early, such as `head`. */
+/** A pipe breaks when its reader, such as `head`, exits early. */
 function toOutputFault(fault: NodeJS.ErrnoException): Error {
   return fault.code === 'EPIPE' ? new Error('standard output was closed by its reader') : fault;
 }

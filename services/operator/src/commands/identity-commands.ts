@@ -23,7 +23,7 @@ const createConsentCommand =
   (context: StoresContext): CreateCommand =>
   (terminal) =>
     command('consent', 'manage consents in Redis').addCommand(
-      jsonCommand('rebuild', 'restore consents from the tables and the log to Redis, except erased consents')
+      jsonCommand('rebuild', 'restore consents from the tables and the log into Redis, except erased consents')
         .option('--writer-group <group>', 'consumer group of the event writer', GROUPS.writer)
         .addHelpText('after', CONSENT_REBUILD)
         .action(async ({ writerGroup, ...output }) => {
@@ -37,7 +37,7 @@ const createConsentCommand =
             printResult(terminal, output, consents, line);
             if ((await people.readEpoch()) === null)
               terminal.progress(
-                'Redis has no epoch: run npm run rebuild, because gateways refuse requests until it completes',
+                'Redis has no epoch: run npm run rebuild. Gateways refuse requests until the rebuild completes',
               );
           });
         }),
@@ -77,12 +77,12 @@ export function createIdentityCommands(
     generation,
   };
   const restore: CreateCommand = (terminal) =>
-    rebuildCommand('rebuild', 'restore access keys, identities, consents and mints to an empty Redis')
+    rebuildCommand('rebuild', 'restore access keys, identities, consents and mints into an empty Redis')
       .addHelpText('after', HELP)
       .action(async (options) => {
         endWith(await runCommand([await keys()], ['keys', 'rebuild'], terminal));
         await rebuild(context, options, terminal);
-        // Last, because no other step depends on mints and activity writers restore most of them.
+        // Last, because no other step depends on mints, and because activity writers restore most mints.
         endWith(await runCommand([await mints()], ['mints', 'rebuild'], terminal));
       });
   return [createIdentityCommand(context), createConsentCommand(context), restore];

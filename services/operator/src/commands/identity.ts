@@ -14,7 +14,7 @@ import {
   wholeNumberFrom,
   yesOption,
 } from '../command.ts';
-import { hidingArguments, querySecondsOption } from '../identity/context.ts';
+import { hideArguments, querySecondsOption } from '../identity/context.ts';
 import { members, resolve } from '../identity/resolve.ts';
 import { environmentOption, idHelp, keyHelp, projectOption, subjectCommand } from '../identity/subject.ts';
 import { listSuspects, ruleOn, type UnlinkContext, unlink } from '../identity/unlink.ts';
@@ -66,11 +66,11 @@ return the new persons.
 Pass one --kind per --id, or one --kind for all ids. Also requires KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
 const SUSPECTS = `
-An id that links more than 20 anonymous ids within 24 hours is probably a placeholder. Its further links are refused
+An id that links more than 20 anonymous ids within 24 hours is probably a placeholder. Further links are refused
 with the reason suspect until an operator allows or blocks the id. To list its links, use identity members --key.`;
 
 const REBUILD = `
-Restores fences, the graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. To
+Restores fences, the graph, consents and holds, and then writes the epoch that linkers and gateways are waiting for. To
 resume after an interruption, run the command again. Fails if Redis has an epoch, because the graph is then in use.
 Access keys are not restored: use npm run keys -- rebuild, or npm run rebuild for all data.
 
@@ -108,13 +108,13 @@ export const createIdentityCommand =
           .action(() => init(context, terminal)),
       )
       .addCommand(
-        rebuildCommand('rebuild', 'restore the identity graph to an empty Redis')
+        rebuildCommand('rebuild', 'restore the identity graph into an empty Redis')
           .addHelpText('after', REBUILD)
           .action((options) => rebuild(context, options, terminal)),
       )
       .addCommand(createSuspects(context, terminal))
       .addHelpText('after', ABOUT);
-    return hidingArguments(identity);
+    return hideArguments(identity);
   };
 
 const createWhy = (context: IdentityContext, terminal: Terminal) =>
@@ -162,7 +162,7 @@ function createSuspects(context: IdentityContext, terminal: Terminal) {
     .addCommand(verdictCommand('allow', 'allow an id to link identities, and retry its refused links'))
     .addCommand(verdictCommand('block', 'block an id from linking more identities; existing links are kept'))
     .addHelpText('after', SUSPECTS);
-  return hidingArguments(suspects);
+  return hideArguments(suspects);
 }
 
 export const rebuildCommand = (name: string, description: string) =>
@@ -198,7 +198,7 @@ function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
   return [
     `fences      ${fences} set`,
     `identities  ${fromTable} from the table, ${fromLog} from ${decisions} newer decisions in the log, ${erased} erased and skipped`,
-    `unlinks     ${unlinkSides} identity sides`,
+    `unlinks     ${unlinkSides} identities on either side of a split`,
     `links       ${partitions} partitions resume at the linkers' committed offsets`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} erased`,
     `holds       ${holds} erasures in progress`,

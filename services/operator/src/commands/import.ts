@@ -27,7 +27,7 @@ responding.`;
 
 const REFUSALS_SHOWN_MAX = 1_000;
 
-interface Work {
+interface Deps {
   readonly context: ImportContext;
   readonly terminal: Terminal;
   readonly source: LineSource;
@@ -52,8 +52,8 @@ export const createImportCommand =
         if (chain !== null && !isChainName(chain)) throw new UsageError('--chain: expected a chain name');
         const source = await openLineSource(file === '-' ? null : resolve(context.folder, file), context);
         try {
-          const work = { context, terminal, source, chain, writerGroup };
-          const imported = await (topic === TOKENS.topic.name ? importOf(TOKENS, work) : importOf(ACTIVITIES, work));
+          const deps = { context, terminal, source, chain, writerGroup };
+          const imported = await (topic === TOKENS.topic.name ? importOf(TOKENS, deps) : importOf(ACTIVITIES, deps));
           const { unchanged: standing, ...counts } = imported;
           printResult(terminal, output, { ...counts, standing }, toLine(imported));
           if (context.stop.aborted) terminal.progress('interrupted: run the command again to resume');
@@ -63,8 +63,8 @@ export const createImportCommand =
         }
       });
 
-async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, work: Work): Promise<Imported> {
-  const { context, terminal, source, chain, writerGroup } = work;
+async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Row>, deps: Deps): Promise<Imported> {
+  const { context, terminal, source, chain, writerGroup } = deps;
   const onProgress = terminal.progress;
   const importer = await openImporter(subject, { ...context, writerGroup, onProgress });
   try {
@@ -72,7 +72,7 @@ async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Ro
       chain,
       lines: source.read,
       tail: await importer.readTail(),
-      onRefused: createReportRefused(terminal),
+      onRefused: createRefusalReporter(terminal),
       onProgress: createProgress(terminal),
       stop: context.stop,
     });
@@ -81,7 +81,7 @@ async function importOf<R, Row extends ImportedRow>(subject: ImportSubject<R, Ro
   }
 }
 
-function createReportRefused({ progress }: Terminal) {
+function createRefusalReporter({ progress }: Terminal) {
   let shown = 0;
   return (number: number, faults: readonly string[]) => {
     shown++;

@@ -76,7 +76,7 @@ const OPTIONS_OF = {
 } as const;
 
 /** @throws UsageError for an option that the key kind does not support */
-function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind?: string | undefined }): void {
+function assertSupported(options: Readonly<Record<string, unknown>> & { readonly kind?: string | undefined }): void {
   const family = options.kind === 'rate-limit' || options.kind === 'signable' ? options.kind : 'environment';
   const allowed: readonly string[] = ['kind', 'project', 'json', ...OPTIONS_OF[family]];
   const unexpected = Object.keys(options).find((name) => options[name] !== undefined && !allowed.includes(name));
@@ -89,37 +89,37 @@ function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind
   );
 }
 
-interface Work {
+interface Deps {
   readonly context: KeysContext;
   readonly terminal: Terminal;
-  readonly partners: rateLimitKeys.RateLimitKeyWork;
-  readonly signable: signableKeys.SignableKeyWork;
+  readonly partners: rateLimitKeys.RateLimitKeyDeps;
+  readonly signable: signableKeys.SignableKeyDeps;
 }
 
 export const createKeysCommand =
   (context: KeysContext): CreateCommand =>
   (terminal) => {
     const { prefix, openUsage, signerKey } = context;
-    const work: Work = {
+    const deps: Deps = {
       context,
       terminal,
       partners: { sources: context.rateLimitKeys, prefix, openUsage, terminal },
       signable: { sources: context.signableKeys, projects: context, signerKey, terminal },
     };
     return command('keys', 'manage access keys')
-      .addCommand(create(work))
-      .addCommand(listKeys(work))
-      .addCommand(refresh(work))
-      .addCommand(revokeKey(work))
-      .addCommand(setOrigins(work))
-      .addCommand(enablingCommand(work, 'disable', 'disable a signable key'))
-      .addCommand(enablingCommand(work, 'enable', 'enable a disabled signable key'))
-      .addCommand(rebuild(work))
-      .addCommand(skip(work))
+      .addCommand(create(deps))
+      .addCommand(listKeys(deps))
+      .addCommand(refresh(deps))
+      .addCommand(revokeKey(deps))
+      .addCommand(setOrigins(deps))
+      .addCommand(stateCommand(deps, 'disable', 'disable a signable key'))
+      .addCommand(stateCommand(deps, 'enable', 'enable a disabled signable key'))
+      .addCommand(rebuild(deps))
+      .addCommand(skip(deps))
       .addHelpText('after', ABOUT);
   };
 
-const create = ({ context, terminal, partners, signable }: Work) =>
+const create = ({ context, terminal, partners, signable }: Deps) =>
   jsonCommand('create', 'create a key, and print it once')
     .addOption(kind('publishable', 'secret', 'rate-limit', 'signable').makeOptionMandatory())
     .addOption(project())
@@ -131,13 +131,13 @@ const create = ({ context, terminal, partners, signable }: Work) =>
     .addOption(windowS())
     .addOption(expires())
     .action(async (options) => {
-      assertFits(options);
+      assertSupported(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.create(partners, options);
       if (options.kind === 'signable') return signableKeys.create(signable, options);
       return createKey(context, { ...options, kind: options.kind, isRefresh: false }, terminal);
     });
 
-const refresh = ({ context, terminal, partners }: Work) =>
+const refresh = ({ context, terminal, partners }: Deps) =>
   jsonCommand('refresh', 'revoke the live key, and print its replacement once')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
@@ -148,37 +148,37 @@ const refresh = ({ context, terminal, partners }: Work) =>
     .addOption(windowS())
     .addOption(expires())
     .action(async (options) => {
-      assertFits(options);
+      assertSupported(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.refresh(partners, options);
       return createKey(context, { ...options, kind: options.kind, isRefresh: true }, terminal);
     });
 
-const revokeKey = ({ context, terminal, partners }: Work) =>
+const revokeKey = ({ context, terminal, partners }: Deps) =>
   jsonCommand('revoke', 'revoke the live key without replacing it')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
     .addOption(keyId())
     .action(async (options) => {
-      assertFits(options);
+      assertSupported(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.revoke(partners, options);
       return revoke(context, { ...options, kind: options.kind }, terminal);
     });
 
-const listKeys = ({ context, terminal, partners, signable }: Work) =>
+const listKeys = ({ context, terminal, partners, signable }: Deps) =>
   jsonCommand('list', 'list live and revoked keys with their last use')
     .addOption(kind('publishable', 'secret', 'rate-limit', 'signable'))
     .addOption(project())
     .addOption(environment())
     .addOption(partner())
     .action(async (options) => {
-      assertFits(options);
+      assertSupported(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.list(partners, options);
       if (options.kind === 'signable') return signableKeys.list(signable, options);
       return list(context, { ...options, kind: options.kind }, terminal);
     });
 
-const setOrigins = ({ context, terminal }: Work) =>
+const setOrigins = ({ context, terminal }: Deps) =>
   jsonCommand('origins', 'show or set the web origins that can use the publishable key')
     .addOption(project())
     .addOption(environment())
@@ -186,7 +186,7 @@ const setOrigins = ({ context, terminal }: Work) =>
     .addHelpText('after', '\nClients that send no origin, such as servers and native games, can always use the key.')
     .action((options) => origins(context, options, terminal));
 
-const enablingCommand = ({ signable }: Work, name: 'disable' | 'enable', description: string) =>
+const stateCommand = ({ signable }: Deps, name: 'disable' | 'enable', description: string) =>
   jsonCommand(name, description)
     .addOption(kind('signable').makeOptionMandatory())
     .addOption(project())
@@ -194,12 +194,12 @@ const enablingCommand = ({ signable }: Work, name: 'disable' | 'enable', descrip
     .requiredOption('--name <name>', 'key name or address')
     .action((options) => (name === 'disable' ? signableKeys.disable : signableKeys.enable)(signable, options));
 
-const rebuild = ({ context, terminal }: Work) =>
-  jsonCommand('rebuild', 'restore all access records from the log to Redis')
+const rebuild = ({ context, terminal }: Deps) =>
+  jsonCommand('rebuild', 'restore all access records from the log into Redis')
     .addHelpText('after', '\nIf a log cannot be read, the records from all other logs are still restored.')
     .action(async (options) => endWith(await rebuildViews(context.kinds, options, terminal)));
 
-const skip = ({ context: { kinds, openAccessLog, projects }, terminal }: Work) =>
+const skip = ({ context: { kinds, openAccessLog, projects }, terminal }: Deps) =>
   jsonCommand('pass-over', 'skip an unreadable access record')
     .requiredOption('--topic <topic>', 'topic of the record, as reported by rebuild and /readyz')
     .addOption(position('--partition <number>', 'partition of the record'))

@@ -34,15 +34,16 @@ import {
 import type { Producer } from '@playline/stream';
 import { awaitSchemaId, withStore } from '../await-store.ts';
 import {
-  type Work as CommandWork,
+  type Deps as CommandDeps,
   type CreateCommand,
   command,
   endWith,
   jsonCommand,
   jsonOption,
+  plural,
   printResult,
+  throwUnconfirmed,
   UsageError,
-  unconfirmed,
   wholeNumberFrom,
   yesOption,
 } from '../command.ts';
@@ -65,8 +66,8 @@ type SignerLaneState = Awaited<ReturnType<typeof readSigners>>[number];
 /** @param states of all requests, in any order. @returns signers by chain and address, blocked signers first */
 export async function readSigners(states: AsyncIterable<readonly MintState[]>, keys: readonly SignableKeyRecord[]) {
   const lanes = new Map<string, ReturnType<typeof newLane>>();
-  for await (const piece of states)
-    for (const { chain, signer, status, stage, nonce, reason, requestedAt } of piece) {
+  for await (const batch of states)
+    for (const { chain, signer, status, stage, nonce, reason, requestedAt } of batch) {
       const name = `${chain} ${signer}`;
       const lane = lanes.get(name) ?? newLane(chain, signer);
       lanes.set(name, lane);
@@ -85,9 +86,9 @@ export async function readSigners(states: AsyncIterable<readonly MintState[]>, k
     keyName: byAddress.get(lane.signer)?.name ?? null,
     keyState: byAddress.get(lane.signer)?.state ?? null,
     /** Nonces of transactions that are not final. */
-    openNonces: [...nonces].sort((one, other) => one - other),
+    openNonces: [...nonces].sort((a, b) => a - b),
     /** Assets that wait for an operator, by reason. */
-    waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((one, other) => other.count - one.count),
+    waiting: [...reasons].map(([reason, count]) => ({ reason, count })).sort((a, b) => b.count - a.count),
   }));
   return described.sort(compareLanes);
 }
@@ -107,10 +108,10 @@ type RankedLane = Pick<ReturnType<typeof newLane>, 'chain' | 'signer' | 'pending
   readonly waiting: readonly unknown[];
 };
 
-function compareLanes(one: RankedLane, other: RankedLane): number {
+function compareLanes(a: RankedLane, b: RankedLane): number {
   const rank = ({ waiting, pending }: RankedLane) => (waiting.length > 0 ? 0 : pending > 0 ? 1 : 2);
   const toName = ({ chain, signer }: RankedLane) => `${chain ?? '~'} ${signer}`;
-  return rank(one) - rank(other) || (toName(one) < toName(other) ? -1 : 1);
+  return rank(a) - rank(b) || (toName(a) < toName(b) ? -1 : 1);
 }
 
 /** Returns a line for the signer, followed by a line per blocker. */
@@ -124,9 +125,8 @@ export function toSignerLines(lane: SignerLaneState): readonly string[] {
     `${succeeded} succeeded`,
     `${failed} failed`,
   ];
-  const head = `${chain ?? 'not used yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
-  const count = (assets: number) => `${assets} asset${assets === 1 ? '' : 's'}`;
-  return [head, ...waiting.map(({ reason, count: assets }) => `  ${count(assets)} waiting: ${reason}`)];
+  const summary = `${chain ?? 'not used yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
+  return [summary, ...waiting.map(({ reason, count }) => `  ${plural(count, 'asset')} waiting: ${reason}`)];
 }
 
 interface MintsContext extends WritableLogSources, Pick<StoreOpeners, 'openMints' | 'openMintReader'> {
@@ -146,11 +146,11 @@ Skips assets whose signed transaction could still be included in a block. The re
 audit log records who gave up the asset.`;
 
 /** Rows per query. */
-const SIGNERS_PIECE = 5_000;
+const SIGNERS_BATCH = 5_000;
 /** Rows per query and per Redis call. */
-const REBUILD_PIECE = 200;
+const REBUILD_BATCH = 200;
 
-type Work = CommandWork<MintsContext>;
+type Deps = CommandDeps<MintsContext>;
 const chain = () => new Option('--chain <name>', 'chain name').makeOptionMandatory();
 const contract = () => new Option('--contract <address>', 'contract address: 0x and 40 hexadecimal digits');
 const reference = () => new Option('--reference <id>', 'reference id of the mint request');
@@ -173,19 +173,19 @@ export function createMintCommand(
   const records = { collections: sourcesOf(COLLECTIONS), signableKeys: sourcesOf(SIGNABLE_KEYS) };
   const context: MintsContext = { ...createLogSources(stores), ...stores, ...records, author, topicPrefix };
   return (terminal) => {
-    const work: Work = { context, terminal };
+    const deps: Deps = { context, terminal };
     return command('mints', 'list mint requests; retry failed assets and give up pending assets')
-      .addCommand(list(work))
-      .addCommand(show(work))
-      .addCommand(retry(work))
-      .addCommand(giveUpPending(work))
-      .addCommand(signers(work))
-      .addCommand(rebuild(work))
+      .addCommand(list(deps))
+      .addCommand(show(deps))
+      .addCommand(retry(deps))
+      .addCommand(giveUpPending(deps))
+      .addCommand(signers(deps))
+      .addCommand(rebuild(deps))
       .addHelpText('after', ABOUT);
   };
 }
 
-const list = ({ context, terminal }: Work) =>
+const list = ({ context, terminal }: Deps) =>
   jsonCommand('list', 'list the assets of a collection in request order')
     .addOption(chain())
     .addOption(contract().makeOptionMandatory())
@@ -199,7 +199,7 @@ const list = ({ context, terminal }: Work) =>
       for (const state of states) printResult(terminal, { json }, state, toLine(state));
     });
 
-const show = ({ context, terminal }: Work) =>
+const show = ({ context, terminal }: Deps) =>
   assetCommand('show', 'show an asset and the reason why it is waiting or has failed')
     .addOption(jsonOption())
     .action(async (options) => {
@@ -208,14 +208,14 @@ const show = ({ context, terminal }: Work) =>
       printResult(terminal, options, state, toSentences(state));
     });
 
-const retry = ({ context, terminal }: Work) =>
+const retry = ({ context, terminal }: Deps) =>
   assetCommand('retry', 'retry a failed asset with the current signing key').action(async (options) => {
     const mintName = nameOf(options);
     const collections = await withRecords(context.collections, (store) => store.readAll());
     const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
     await withMints(context, async ({ claims }) => {
       const state = await findState(context, claims, mintName);
-      if (state.status !== 'failed') throw new Error(toNotFailed(state));
+      if (state.status !== 'failed') throw new Error(toNotFailedText(state));
       const requested = await withReader(context, (reader) => reader.readMetadata(state));
       if (requested === null)
         throw new Error(
@@ -229,7 +229,7 @@ const retry = ({ context, terminal }: Work) =>
     terminal.result(`${mintName.referenceId}: accepted again`);
   });
 
-const giveUpPending = ({ context, terminal }: Work) =>
+const giveUpPending = ({ context, terminal }: Deps) =>
   command('give-up', 'mark a pending asset as failed, or all pending assets of a signer')
     .addOption(chain())
     .addOption(contract())
@@ -255,22 +255,22 @@ const giveUpPending = ({ context, terminal }: Work) =>
       endWith(await giveUp({ ...context, find }, { target, ...options }, terminal));
     });
 
-const signers = ({ context, terminal }: Work) =>
+const signers = ({ context, terminal }: Deps) =>
   jsonCommand('signers', 'list signers by chain, with their pending assets and blockers').action(async (options) => {
     const keys = await withRecords(context.signableKeys, (store) => store.readAll());
-    const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
+    const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_BATCH), keys));
     for (const lane of lanes) printResult(terminal, options, lane, toSignerLines(lane));
     if (lanes.length === 0) terminal.progress('no signing keys or mint requests');
   });
 
-const rebuild = ({ context, terminal }: Work) =>
-  jsonCommand('rebuild', 'restore mint requests from the tables and the logs to Redis').action((options) =>
+const rebuild = ({ context, terminal }: Deps) =>
+  jsonCommand('rebuild', 'restore mint requests from the tables and the logs into Redis').action((options) =>
     withMints(context, async ({ view }) => {
       const { schemas, topicPrefix } = context;
       const log = await context.openLog();
       const rebuilt = await withReader(context, (reader) => {
         const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
-        return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
+        return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_BATCH) });
       }).finally(() => log.close());
       const text = `restored ${rebuilt.rows} mint requests from the tables and ${rebuilt.records} newer records from the logs`;
       printResult(terminal, options, { kind: 'mints', ...rebuilt }, text);
@@ -301,7 +301,7 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
           key: Buffer.from(toSignerKey(record)),
           value: frameRecord(schemaId, mintRequestCodec.encode(record)),
         })
-        .catch(unconfirmed('the mint request', 'run the command again to complete it'));
+        .catch(throwUnconfirmed('the mint request', 'run the command again to complete it'));
   };
   await withStore('Kafka', producer, () => work(publish));
 }
@@ -364,26 +364,26 @@ interface RetryParts {
 const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
-const toNotFailed = ({ status, tokenId }: MintState) =>
+const toNotFailedText = ({ status, tokenId }: MintState) =>
   `only a failed asset can be retried: ${status === 'pending' ? 'the asset is pending' : `the asset is token ${tokenId}`}`;
-const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
+const toOtherOwnerText = (state: MintState, linked: CollectionRecord) =>
   `the asset was requested by ${state.environmentId} of project ${state.projectId}, but the collection is now linked to ` +
   `${linked.environmentId} of project ${linked.projectId}: no request was accepted`;
 
 /**
- * Accepts a failed asset again with the current signing key, like a repeated API request.
+ * Accepts a failed asset again with the current signing key, as for a repeated API request.
  * @throws Error when the asset cannot be retried; PublicError CONFLICT_ERROR after a concurrent request
  */
 export async function retryMint(parts: RetryParts, state: MintState & Pick<MintAsset, 'metadata'>): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
-  if (state.status !== 'failed') throw new Error(toNotFailed(state));
+  if (state.status !== 'failed') throw new Error(toNotFailedText(state));
   const collection: MintCollection = { chain: state.chain, contractAddress: state.contractAddress };
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
   if (linked === undefined)
     throw new Error('the collection is not linked to a project: link it first (npm run collections -- relink)');
   // An environment must not sign and pay for assets that it did not request.
-  if (!isOwnedBy(state, linked)) throw new Error(toOtherOwner(state, linked));
+  if (!isOwnedBy(state, linked)) throw new Error(toOtherOwnerText(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
     throw new Error(
@@ -409,7 +409,7 @@ interface MintRebuildParts {
 }
 
 /**
- * Copies mint requests from the tables and then from the logs to Redis. No data is deleted. Requests are refused until
+ * Copies mint requests from the tables and then the logs into Redis. No data is deleted. Requests are refused until
  * the copy is complete. An interrupted rebuild is resumed by another run or by an activity writer.
  */
 export async function rebuildMints({ view, logs, stored }: MintRebuildParts) {

@@ -42,7 +42,7 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
 
 const POSITION = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
-it('offsets list shows committed offsets and log bounds, and exits with 1 if a partition needs a decision', async () => {
+it('offsets list shows committed offsets and log bounds, and exits with code 1 if a partition needs a decision', async () => {
   const { run } = openBench([intact, replaced]);
   const { code, text } = await run('list', '--group', 'writer');
   expect(code).toBe(1);
@@ -51,7 +51,7 @@ it('offsets list shows committed offsets and log bounds, and exits with 1 if a p
   expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
 });
 
-it('offsets list exits with 1 if a group passed with --group has no committed offsets', async () => {
+it('offsets list exits with code 1 if a group passed with --group has no committed offsets', async () => {
   const { run } = openBench([intact]);
   expect(await run('list', '--group', 'wirter')).toMatchObject({
     code: 1,
@@ -90,10 +90,10 @@ it('offsets accept does not skip records without --yes', async () => {
 });
 
 it('the offsets command reports offsets committed by other tools, and skips no records without --yes', async () => {
-  const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
-  const { run, decided } = openBench([foreign]);
+  const foreignCommit: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
+  const { run, decided } = openBench([foreignCommit]);
   const listed = await run('list', '--group', 'writer');
-  expect(listed).toMatchObject({ code: 1, text: expect.stringContaining(toFindingText(foreign.finding, 80)) });
+  expect(listed).toMatchObject({ code: 1, text: expect.stringContaining(toFindingText(foreignCommit.finding, 80)) });
   const refused = await run('accept', ...POSITION, '1', '--from', '80');
   expect(refused.code).toBe(1);
   expect(refused.text).toContain(
@@ -134,7 +134,7 @@ it('offsets accept refuses to move a group that has members, and names the consu
 it('offsets accept changes no offsets if no decision is needed or arguments are invalid', async () => {
   const { run, decided } = openBench([intact, replaced]);
   expect(await run('accept', ...POSITION, '1')).toMatchObject({ code: 1 });
-  for (const wrong of [
+  for (const args of [
     ['accept', ...POSITION, '7'],
     ['accept', ...POSITION, '2', '--from', '91'],
     ['accept', ...POSITION, '2', '--from', 'somewhere'],
@@ -142,6 +142,6 @@ it('offsets accept changes no offsets if no decision is needed or arguments are 
     ['accept', '--group', 'writer'],
     ['reset'],
   ])
-    expect(await run(...wrong)).toMatchObject({ code: 2 });
+    expect(await run(...args)).toMatchObject({ code: 2 });
   expect(decided).toEqual([]);
 });

@@ -56,17 +56,17 @@ const awaitOffsets = (offsets: GroupOffsets) =>
 export const createOffsetsCommand =
   ({ openOffsets }: Pick<StoreOpeners, 'openOffsets'>): CreateCommand =>
   (terminal) => {
-    const run = async (act: (offsets: GroupOffsets) => Promise<ExitCode>) =>
-      endWith(await withOpened(await openOffsets(), act, awaitOffsets));
+    const run = async (action: (offsets: GroupOffsets) => Promise<ExitCode>) =>
+      endWith(await withOpened(await openOffsets(), action, awaitOffsets));
     return command('offsets', 'show committed offsets and resume paused partitions')
       .addCommand(
-        jsonCommand('list', 'list committed offsets, log bounds and blocked partitions')
+        jsonCommand('list', 'list committed offsets, log bounds and paused partitions')
           .option('--group <names>', 'comma-separated consumer groups')
           .addHelpText('after', LIST)
           .action((options) => run((offsets) => list(offsets, options, terminal))),
       )
       .addCommand(
-        command('accept', 'resume a paused partition from the current log')
+        command('accept', 'accept the current log and resume a paused partition')
           .requiredOption('--group <name>', 'consumer group')
           .requiredOption('--topic <topic>', 'topic name')
           .addOption(
@@ -112,11 +112,11 @@ async function list(
   // A mistyped group must not appear healthy. In a new deployment, default groups may have no commits yet.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has no committed offsets`);
-  const head = ['group', 'topic', 'partition', 'committed', 'log start', 'log end', 'blocked by'];
+  const headers = ['group', 'topic', 'partition', 'committed', 'log start', 'log end', 'blocked by'];
   const rows = found.map(({ group, topic, partition, committed, start, end, obstacle }) =>
     [group, topic, partition, committed, start, end, obstacle ?? '-'].map(String),
   );
-  printResult(terminal, options, { partitions: found }, toTable(head, rows));
+  printResult(terminal, options, { partitions: found }, toTable(headers, rows));
   const isNamed = options.group !== undefined;
   const isHealthy = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
   return isHealthy ? EXIT.ok : EXIT.failed;

@@ -24,10 +24,10 @@ function createOperator(answer?: string) {
     const records: ProjectRecord[] = args.includes('--json') ? results.map((line) => JSON.parse(line)) : [];
     return { code, results, records, progress };
   };
-  const one = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
+  const runOne = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
   const linked = async (...args: string[]): Promise<CollectionRecord[]> =>
     (await runInProcess(commands, ['collections', ...args, '--json'])).results.map((line) => JSON.parse(line));
-  return { run, one, linked, collections, keys: access.keys, projects, printed };
+  return { run, runOne, linked, collections, keys: access.keys, projects, printed };
 }
 
 const secretIn = (project: string, environment: string) =>
@@ -46,23 +46,23 @@ it('projects list creates the project demo once in a new deployment', async () =
 });
 
 it('keys create finds an environment by its full id, and names its project if --project is wrong', async () => {
-  const { run, one } = createOperator();
-  const space = await one('projects', 'create', '--name', 'space');
+  const { run, runOne } = createOperator();
+  const space = await runOne('projects', 'create', '--name', 'space');
   const environmentId = space.environments[0]!.id;
   const createKey = ['keys', 'create', '--environment', environmentId, '--kind', 'secret'];
   expect((await run(...createKey, '--json')).results.join()).toContain(`"environmentId":"${environmentId}"`);
-  await one('projects', 'create', '--name', 'other');
+  await runOne('projects', 'create', '--name', 'other');
   const { code, progress } = await run(...createKey, '--project', 'other');
   expect(code).toBe(EXIT.failed);
   expect(progress).toContain(`belongs to project ${space.id}: pass --project ${space.id}`);
 });
 
 it('projects create generates an opaque id and two environments, and never reuses the id of an archived project', async () => {
-  const { run, one } = createOperator('yes');
-  const created = await one('projects', 'create', '--name', 'Outlands');
+  const { run, runOne } = createOperator('yes');
+  const created = await runOne('projects', 'create', '--name', 'Outlands');
   expect(created.id).toMatch(/^p[a-z2-9]{12}$/);
   expect(created.environments.map(({ id }) => id)).toEqual([`${created.id}-production`, `${created.id}-development`]);
-  expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(created.id);
+  expect((await runOne('projects', 'create', '--name', 'Outlands')).id).not.toBe(created.id);
   await run('projects', 'create', '--name', 'A', '--id', 'a');
   await run('projects', 'archive', '--project', 'a');
   const repeated = await run('projects', 'create', '--name', 'A', '--id', 'a');
@@ -70,9 +70,9 @@ it('projects create generates an opaque id and two environments, and never reuse
 });
 
 it('projects add-environment adds an environment with an unused id, in which keys can be created by name', async () => {
-  const { run, one, printed } = createOperator();
+  const { run, runOne, printed } = createOperator();
   const add = (project: string, name: string) =>
-    one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
+    runOne('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
   expect((await add('demo', 'staging')).environments.at(-1)).toMatchObject({ id: 'demo-staging', kind: 'development' });
   await run('projects', 'create', '--name', 'E', '--id', 'demo-eu');
   const rest = ['--project', 'demo', '--name', 'eu-production', '--kind', 'production'];
@@ -87,9 +87,9 @@ it('projects add-environment adds an environment with an unused id, in which key
 });
 
 it('projects limit sets and removes the cap and the limit of an environment independently', async () => {
-  const { run, one } = createOperator();
+  const { run, runOne } = createOperator();
   const limit = (...rest: string[]) =>
-    one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...rest);
+    runOne('projects', 'limit', '--project', 'demo', '--environment', 'production', ...rest);
   expect((await limit('--cap', '500/1000')).environments[0]).toMatchObject({
     cap: { perSecond: 500, burst: 1000 },
     limit: null,
@@ -107,8 +107,8 @@ it('projects limit sets and removes the cap and the limit of an environment inde
 it('projects archive requires revoked keys and a confirmation, and refuses later changes to the project', async () => {
   const { run } = createOperator('yes');
   await run(...secretIn('demo', 'production'));
-  const held = await run('projects', 'archive', '--project', 'demo');
-  expect(held).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke the keys first') });
+  const blocked = await run('projects', 'archive', '--project', 'demo');
+  expect(blocked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke the keys first') });
   await run('keys', 'revoke', '--environment', 'production', '--kind', 'secret');
   expect((await run('projects', 'archive', '--project', 'demo', '--json')).records[0]).toMatchObject({
     state: 'archived',
@@ -123,9 +123,9 @@ it('projects archive does not archive a project without confirmation or without 
 });
 
 it('projects rename does not change the project id, and the project is found by its new name', async () => {
-  const { one } = createOperator();
-  await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
-  expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
+  const { runOne } = createOperator();
+  await runOne('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
+  expect(await runOne('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
 });
 
 it('keys create fails for an environment that does not exist, and suggests the command that adds the environment', async () => {
@@ -144,8 +144,8 @@ const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`]
 it('the collections command links, renames, unlinks and relinks a collection, and reports who changed it last', async () => {
   const { run, linked } = createOperator();
   const created = await linked('link', ...contract, '--environment', 'production', '--name', 'Swords');
-  const own = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
-  expect(created).toMatchObject([{ ...own, name: 'Swords', state: 'linked' }]);
+  const expected = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
+  expect(created).toMatchObject([{ ...expected, name: 'Swords', state: 'linked' }]);
   expect(await linked('rename', ...contract, '--name', 'Axes')).toMatchObject([{ name: 'Axes', revision: 2 }]);
   expect(await linked('unlink', ...contract)).toMatchObject([{ state: 'unlinked' }]);
   expect(await linked('relink', ...contract, '--environment', 'development')).toMatchObject([
@@ -173,8 +173,8 @@ it("the collections command never reveals another project's collection or its ow
 
 it('collections link refuses a contract on a chain that is not served, and lists the served chains', async () => {
   const { run, collections } = createOperator();
-  const elsewhere = ['--chain', 'moon-chain', ...contract.slice(2)];
-  const refused = await run('collections', 'link', ...elsewhere, '--environment', 'production', '--name', 'Mine');
+  const moonChain = ['--chain', 'moon-chain', ...contract.slice(2)];
+  const refused = await run('collections', 'link', ...moonChain, '--environment', 'production', '--name', 'Mine');
   expect(refused).toMatchObject({
     code: EXIT.failed,
     progress: expect.stringContaining('The chain "moon-chain" is not served. Served chains: demo-chain.'),
@@ -235,8 +235,8 @@ it.each([
   ['no name', ['collections', 'rename', ...contract], "required option '--name <name>'"],
   ['no environment', ['collections', 'link', ...contract, '--name', 'N'], "required option '--environment <name>'"],
   ['an option of another subcommand', ['collections', 'unlink', ...contract, '--name', 'N'], "unknown option '--name'"],
-])('project and collection commands refuse %s with exit code 2', async (_what, args, sentence) => {
+])('project and collection commands refuse %s with exit code 2', async (_what, args, message) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
 });

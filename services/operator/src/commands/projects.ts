@@ -14,6 +14,7 @@ import {
 } from '@playline/access-keys';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import {
+  type Deps as CommandDeps,
   type CreateCommand,
   command,
   confirm,
@@ -41,73 +42,73 @@ Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const LIMIT = `
 Rates have the format <messages per second>/<burst>, such as 500/1000. Gateways apply changes within a second.`;
 
-type Work = CommandWork<ProjectsContext>;
+type Deps = CommandDeps<ProjectsContext>;
 
 const project = () => new Option('--project <project>', 'project id or name').makeOptionMandatory();
 
 export const createProjectsCommand =
   (context: ProjectsContext): CreateCommand =>
   (terminal) => {
-    const work: Work = { context, terminal };
+    const deps: Deps = { context, terminal };
     return command('projects', 'manage projects, environments and rate limits')
-      .addCommand(create(work))
-      .addCommand(list(work))
-      .addCommand(showOne(work))
-      .addCommand(rename(work))
-      .addCommand(archive(work))
-      .addCommand(newEnvironment(work))
-      .addCommand(limit(work))
+      .addCommand(create(deps))
+      .addCommand(list(deps))
+      .addCommand(showOne(deps))
+      .addCommand(rename(deps))
+      .addCommand(archive(deps))
+      .addCommand(newEnvironment(deps))
+      .addCommand(limit(deps))
       .addHelpText('after', ABOUT);
   };
 
-const create = (work: Work) =>
+const create = (deps: Deps) =>
   jsonCommand('create', 'create a project with the environments production and development')
     .requiredOption('--name <name>', 'project name')
     .option('--id <id>', 'id of the new project (default: random)')
     .action(({ name, id, ...output }) => {
       const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
-      return change(work, output, (store) => createProject({ store }, wanted));
+      return change(deps, output, (store) => createProject({ store }, wanted));
     });
 
-const list = ({ context, terminal }: Work) =>
+const list = ({ context, terminal }: Deps) =>
   jsonCommand('list', 'list projects, oldest first').action(async (output) => {
     const projects = await withProjects(context, (store) => store.readAll());
     for (const each of projects.toSorted((a, b) => a.createdAt - b.createdAt)) {
       const names = each.environments.map(({ name }) => name).join(', ');
-      printResult(terminal, output, each, `${headOf(each)}  ${names}`);
+      printResult(terminal, output, each, `${toSummary(each)}  ${names}`);
     }
   });
 
-const showOne = ({ context, terminal }: Work) =>
+const showOne = ({ context, terminal }: Deps) =>
   jsonCommand('show', 'show a project with its environments and limits')
     .addOption(project())
     .action(async (options) => show(await requireProject(context, options.project), options, terminal));
 
-const rename = (work: Work) =>
+const rename = (deps: Deps) =>
   jsonCommand('rename', 'rename a project')
     .addOption(project())
     .requiredOption('--name <name>', 'new name')
-    .action((options) => change(work, options, (store) => renameProject({ store }, options.project, options.name)));
+    .action((options) => change(deps, options, (store) => renameProject({ store }, options.project, options.name)));
 
-const archive = (work: Work) =>
+const archive = (deps: Deps) =>
   jsonCommand('archive', 'permanently archive a project')
     .addOption(project())
     .addOption(yesOption())
     .addHelpText('after', "\nRevoke the project's live keys first. Stored events are not deleted.")
     .action(async (options) => {
-      const { id, name } = await requireProject(work.context, options.project);
-      await assertNoLiveKeys(work.context, id);
+      const { id, name } = await requireProject(deps.context, options.project);
+      await assertNoLiveKeys(deps.context, id);
       await confirm(
         `This permanently archives project ${id} (${name}). Stored events are not deleted.`,
         options,
-        work.terminal,
+        deps.terminal,
       );
       // Checked again, because keys may have been created during the confirmation.
-      await assertNoLiveKeys(work.context, id);
-      return change(work, options, (store) => archiveProject({ store }, id));
+      await assertNoLiveKeys(deps.context, id);
+      return change(deps, options, (store) => archiveProject({ store }, id));
     });
 
-const newEnvironment = (work: Work) =>
+const newEnvironment = (deps: Deps) =>
   jsonCommand('add-environment', 'add an environment with the id <project id>-<name> to a project')
     .addOption(project())
     .requiredOption('--name <name>', 'environment name')
@@ -116,9 +117,9 @@ const newEnvironment = (work: Work) =>
         .choices(['production', 'development'] as const)
         .makeOptionMandatory(),
     )
-    .action(({ json, ...wanted }) => change(work, { json }, (store) => addEnvironment({ store }, wanted)));
+    .action(({ json, ...wanted }) => change(deps, { json }, (store) => addEnvironment({ store }, wanted)));
 
-const limit = (work: Work) =>
+const limit = (deps: Deps) =>
   jsonCommand('limit', 'set the message rate limits of an environment')
     .addOption(project())
     .requiredOption('--environment <name>', 'environment name or id')
@@ -132,7 +133,7 @@ const limit = (work: Work) =>
     .action(async (options) => {
       const rates = { ...rateOf('cap', options.cap), ...rateOf('limit', options.limit) };
       if (Object.keys(rates).length === 0) throw new UsageError('Pass --cap or --limit.');
-      await change(work, options, (store) => setRates({ store }, options, rates));
+      await change(deps, options, (store) => setRates({ store }, options, rates));
     });
 
 type Rate = MessageRate | 'none';
@@ -141,7 +142,7 @@ const rateOf = (name: keyof WantedRates, rate: Rate | undefined): WantedRates =>
   rate === undefined ? {} : { [name]: rate === 'none' ? null : rate };
 
 async function change(
-  { context, terminal }: Work,
+  { context, terminal }: Deps,
   output: JsonOption,
   work: Parameters<typeof withProjects<ProjectRecord>>[1],
 ): Promise<void> {
@@ -152,7 +153,7 @@ async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<v
   const live = (await readRecords(context.keys)).filter((record) => record.projectId === id && record.live !== null);
   if (live.length === 0) return;
   throw new Error(
-    `project ${id} has ${live.length} live keys: revoke the keys first (npm run keys -- list --project ${id})`,
+    `project ${id} has live keys: revoke the keys first (npm run keys -- list --project ${id})`,
   );
 }
 
@@ -173,13 +174,13 @@ function parseRate(text: string): Rate {
 function show(project: ProjectRecord, output: JsonOption, terminal: Terminal): void {
   const { revision, changedAt, changedBy } = project;
   printResult(terminal, output, project, [
-    headOf(project),
+    toSummary(project),
     ...project.environments.map((environment) => `  ${toLine(environment)}`),
     `  changed ${new Date(changedAt).toISOString()} by ${changedBy}, revision ${revision}`,
   ]);
 }
 
-function headOf({ id, name, state, createdAt }: ProjectRecord): string {
+function toSummary({ id, name, state, createdAt }: ProjectRecord): string {
   return `${id}  ${name}  ${state}  created ${new Date(createdAt).toISOString()}`;
 }
 

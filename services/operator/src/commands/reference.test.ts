@@ -10,7 +10,7 @@ import type { StoreOpeners } from '../store-openers.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 import { createCommandGroups } from './groups.ts';
 
-const HEAD = `# Commands
+const HEADER = `# Commands
 
 Generated from the command help. Run \`npm run <command> -- <subcommand> --help\` for a description of each option.`;
 
@@ -30,7 +30,7 @@ it('COMMANDS.md lists every command with its options', async () => {
       .filter((each) => each.commands.length === 0)
       .map((each) => {
         const options = each.options
-          .toSorted((one, other) => Number(other.mandatory) - Number(one.mandatory))
+          .toSorted((a, b) => Number(b.mandatory) - Number(a.mandatory))
           .map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
         const names = each.registeredArguments.map(
           (argument) => ` <${argument.name()}${argument.variadic ? '…' : ''}>`,
@@ -39,7 +39,7 @@ it('COMMANDS.md lists every command with its options', async () => {
       });
     return [`## ${command.name()}`, '', '| command | what it does | options |', '|---|---|---|', ...lines].join('\n');
   });
-  await expect(`${[HEAD, ...sections].join('\n\n')}\n`).toMatchFileSnapshot('../../COMMANDS.md');
+  await expect(`${[HEADER, ...sections].join('\n\n')}\n`).toMatchFileSnapshot('../../COMMANDS.md');
 });
 
 const CHECKOUT = new URL('../../../..', import.meta.url).pathname;

@@ -3,7 +3,7 @@ import { Option } from '@commander-js/extra-typings';
 import { isChainName } from '@playline/contracts';
 import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
-import { type CreateCommand, jsonCommand, numberFrom, UsageError, type Work, wholeNumberFrom } from '../command.ts';
+import { type CreateCommand, type Deps, jsonCommand, numberFrom, UsageError, wholeNumberFrom } from '../command.ts';
 import { createReadHistory } from '../replicate/history.ts';
 import {
   type Copied,
@@ -71,12 +71,12 @@ const replicateCommand = () =>
     )
     .addHelpText('after', HELP);
 
-async function copy(job: Job, { context, terminal }: Work<ReplicateContext>): Promise<void> {
+async function copy(job: Job, { context, terminal }: Deps<ReplicateContext>): Promise<void> {
   const startedAt = performance.now();
   const progress = createProgress(terminal);
   const seconds = () => (performance.now() - startedAt) / 1_000;
   const copied = await replicate({
-    ...toSides(job, { context, terminal }),
+    ...toReplicateOptions(job, { context, terminal }),
     stop: context.stop,
     onPage: (reached) => progress(toLine(reached, seconds())),
   });
@@ -110,9 +110,9 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext) {
   };
 }
 
-function toSides(
+function toReplicateOptions(
   job: Job,
-  { context, terminal }: Work<ReplicateContext>,
+  { context, terminal }: Deps<ReplicateContext>,
 ): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
   const onWait = (reason: string, ms: number) =>
     terminal.progress(`${reason}; retrying in ${(ms / 1_000).toFixed(1)} s`);
@@ -156,7 +156,7 @@ export function findChainUrl(url: string | undefined, chain: string, chainApi: A
   }
   const stack = chainApi();
   if (stack === null)
-    throw new UsageError('--url: expected the URL of the chain API, because the environment configures a deployment');
+    throw new UsageError('--url: expected the URL of the chain API: the environment configures a deployment without one');
   const names = stack.chains.map(({ name }) => name);
   if (names.includes(chain)) return stack.url;
   throw new UsageError(`--chain: the local stack serves ${names.join(', ')}, not ${chain}`);

@@ -59,7 +59,7 @@ async function startEmptyRegistry() {
 }
 
 it('an unreadable message becomes a dead letter, and is stored once when it is replayed after the repair', async () => {
-  const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
+  const { publish, toMessage, startWriter, stop, awaitCaughtUp, operate, query, prefix, group } = fixture;
   const registry = await startEmptyRegistry();
   const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
   await publish([toMessage(messageRecordOf('poison')), toMessage(messageRecordOf('poison too'))]);
@@ -80,7 +80,7 @@ it('an unreadable message becomes a dead letter, and is stored once when it is r
   expect(replayed).toMatchObject({ code: 0, json: { settled: 2, before: 0 } });
   const repeated = await operate('dead-letters', 'replay', '--all', '--json');
   expect(repeated).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
-  await caughtUp(MESSAGES);
+  await awaitCaughtUp(MESSAGES);
   await stop(writer, 'SIGTERM');
   expect(await query('SELECT count(), uniqExact(message_id) FROM events')).toBe('2\t2');
   expect((await operate('dead-letters', 'list', '--json')).json).toMatchObject([{ open: 0, replayed: 2 }]);
@@ -142,7 +142,7 @@ it('dead-letters replay fences a paused command, so that each dead letter is rep
 });
 
 it('dead-letters replay replays each dead letter once, even if the command is killed several times', async () => {
-  // Twenty transactions with a hundred dead letters each. The command is killed in or between transactions.
+  // Twenty transactions with a hundred dead letters each. The command is killed during or between transactions.
   const deadLetters = 2_000;
   await sendPoison(CONSENTS, deadLetters);
   let kills = 0;

@@ -49,7 +49,7 @@ export interface Outcome {
 }
 
 /** Headers of the record that stores an outcome in the dead letter's partition. */
-const MARK = { offset: SETTLED_OFFSET, kind: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
+const HEADERS = { offset: SETTLED_OFFSET, kind: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
 /** Header of a replayed record that contains the position of the dead letter. */
 export const REPLAYED_FROM = 'replayed-from';
 
@@ -97,19 +97,19 @@ export function toOutcomeRecord({ position }: Pick<DeadLetter, 'position'>, outc
     key: null,
     value: Buffer.alloc(0),
     headers: {
-      [MARK.offset]: String(position.offset),
-      [MARK.kind]: outcome.kind,
-      [MARK.at]: String(outcome.atMs),
-      [MARK.note]: outcome.note,
+      [HEADERS.offset]: String(position.offset),
+      [HEADERS.kind]: outcome.kind,
+      [HEADERS.at]: String(outcome.atMs),
+      [HEADERS.note]: outcome.note,
     },
   };
 }
 
 /** Parses an outcome and the offset of its dead letter. @returns null for other records */
 export function parseOutcome(record: StreamRecord): { offset: number; outcome: Outcome } | null {
-  const [offset, kind] = [toNumber(textOf(record, MARK.offset)), textOf(record, MARK.kind)];
+  const [offset, kind] = [toNumber(textOf(record, HEADERS.offset)), textOf(record, HEADERS.kind)];
   if (Number.isNaN(offset) || (kind !== 'replayed' && kind !== 'dropped')) return null;
-  return { offset, outcome: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
+  return { offset, outcome: { kind, atMs: toNumber(textOf(record, HEADERS.at)), note: textOf(record, HEADERS.note) } };
 }
 
 /** Creates the record to replay. A record without a key is published to its original partition. */

@@ -15,7 +15,7 @@ const run = async (sql: string) => {
   const response = await fetch(url, { method: 'POST', headers, body: sql });
   if (!response.ok) throw new Error(await response.text());
 };
-const printed = async () => [
+const readTables = async () => [
   await readRows(
     query('SELECT * REPLACE(lower(hex(identity_key)) AS identity_key) FROM identity_days FINAL ORDER BY ALL'),
   ),
@@ -49,25 +49,25 @@ it('derive does not repair tables that match the events', async () => {
 });
 
 it('derive inserts missing rows and deletes rows without events', async () => {
-  const whole = await printed();
-  expect(whole.map((rows) => rows.length > 30)).toEqual([true, true]);
+  const expected = await readTables();
+  expect(expected.map((rows) => rows.length > 30)).toEqual([true, true]);
   await run("DELETE FROM identity_days WHERE day < '2026-09-20' AND environment_id = 'two'");
   await run('DELETE FROM identities WHERE reinterpretAsUInt8(reverse(identity_key)) % 4 = 1');
-  const strange = "toFixedString(unhex('000000000000000000000000000000f0'), 16)";
-  const known = "toFixedString(unhex('00000000000000000000000000000002'), 16)";
+  const unknownKey = "toFixedString(unhex('000000000000000000000000000000f0'), 16)";
+  const knownKey = "toFixedString(unhex('00000000000000000000000000000002'), 16)";
   await run(
-    `INSERT INTO identity_days VALUES ('two', ${strange}, '2026-09-03', 'invented', false), ('it''s one', ${known}, '1999-01-01', '', false)`,
+    `INSERT INTO identity_days VALUES ('two', ${unknownKey}, '2026-09-03', 'invented', false), ('it''s one', ${knownKey}, '1999-01-01', '', false)`,
   );
   // This minimum is earlier than all events of the identity, so it can be corrected only by deriving the row again.
   await run(`INSERT INTO identities (environment_id, identity_key, test, first_seen_at, last_seen_at)
-    SELECT 'two', ${known}, false, '1999-01-01 00:00:00', '1999-01-01 00:00:00'`);
+    SELECT 'two', ${knownKey}, false, '1999-01-01 00:00:00', '1999-01-01 00:00:00'`);
   const found = await drift();
   expect(found.identity_days).toMatchObject({ unfounded: 2 });
   expect(found.identity_days!.missing).toBeGreaterThan(50);
   expect(found.identities!.unfounded).toBeGreaterThan(0);
   expect(found.identities!.missing).toBeGreaterThan(5);
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows repaired')] });
-  expect(await printed()).toEqual(whole);
+  expect(await readTables()).toEqual(expected);
   expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
 });
 

@@ -105,17 +105,17 @@ export async function findDifferences(
   let [found, counted] = [first, rows];
   for (let round = 1; round < COMPARISONS_MAX && found.length > 0; round++) {
     await awaitInserts(query);
-    const again = await compare(query, slice, counted > COMPARED_MAX ? '1' : ofIdentities(found));
-    const names = new Set(again.found.map(nameOf));
-    found = counted > COMPARED_MAX ? again.found : found.filter((each) => names.has(nameOf(each)));
-    counted = counted > COMPARED_MAX ? again.rows : found.length;
+    const recheck = await compare(query, slice, counted > COMPARED_MAX ? '1' : toIdentityFilter(found));
+    const names = new Set(recheck.found.map(nameOf));
+    found = counted > COMPARED_MAX ? recheck.found : found.filter((each) => names.has(nameOf(each)));
+    counted = counted > COMPARED_MAX ? recheck.rows : found.length;
   }
   return { found, rows: counted };
 }
 
 const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${environmentId}`;
 
-export const ofIdentities = (identities: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
+export const toIdentityFilter = (identities: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
   `(environment_id, identity_key) IN (${identities.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
 
 async function compare(query: QueryRows, { table, where, derived }: TableSlice, and: string) {
@@ -140,8 +140,8 @@ export async function awaitInserts(query: QueryRows): Promise<void> {
   };
   const awaited = await running();
   for (;;) {
-    const now = await running();
-    if (!awaited.some((id) => now.includes(id))) return;
+    const current = await running();
+    if (!awaited.some((id) => current.includes(id))) return;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }

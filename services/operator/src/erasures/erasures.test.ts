@@ -19,11 +19,11 @@ it.each([
   ['an invalid environment', ['list', '--environment', 'moon'], '--environment: expected'],
   ['a maximum above the limit', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
   ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an erasure id'],
-])('the erasures command refuses %s with exit code 2 before stores are opened', async (_what, args, sentence) => {
+])('the erasures command refuses %s with exit code 2 before stores are opened', async (_what, args, message) => {
   const { run, opened } = await createOperator();
   const { code, progress, results } = await run(...args);
   expect(code).toBe(EXIT.usage);
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
   expect(progress).not.toContain('bob');
   expect(results).toEqual([]);
   expect(opened).toEqual([]);
@@ -51,12 +51,12 @@ it('erasures list shows pages of erasures, newest first, filtered by state and e
     receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 },
   });
   const clean = await put(records, { ...requestedBefore(20), receipt: { physicallyErasedAt: T + 1 } });
-  const elsewhere = await put(records, { ...requestedBefore(10), environmentId: 'other-development', receipt: {} });
+  const otherGame = await put(records, { ...requestedBefore(10), environmentId: 'other-development', receipt: {} });
   const waiting = await put(records, requestedBefore(3));
   const { results } = await run('list');
   expect(results).toEqual([
     expect.stringMatching(new RegExp(`^${waiting.id}  demo-production  waiting +requested \\S+Z, 3 h ago$`)),
-    expect.stringContaining(`${elsewhere.id}  other-development  erased            `),
+    expect.stringContaining(`${otherGame.id}  other-development  erased            `),
     expect.stringContaining(`${clean.id}  demo-production  physically erased  `),
     expect.stringMatching(new RegExp(`^${done.id}  demo-production  log expired +.*30 h ago.*identities 1$`)),
   ]);
@@ -67,7 +67,7 @@ it('erasures list shows pages of erasures, newest first, filtered by state and e
   };
   expect(await idsOf('--state', 'physically-erased')).toEqual([clean.id]);
   expect(await idsOf('--environment', 'production')).toEqual([waiting.id, clean.id, done.id]);
-  expect(await idsOf('--environment', 'development', '--project', 'other')).toEqual([elsewhere.id]);
+  expect(await idsOf('--environment', 'development', '--project', 'other')).toEqual([otherGame.id]);
   expect(await idsOf('--environment', 'other-development', '--state', 'waiting')).toEqual([]);
   const first = await run('list', '--max', '3');
   expect(first.results).toHaveLength(3);
@@ -106,8 +106,8 @@ it('erasures show prints the completed and pending steps of a receipt', async ()
 
 it('erasures show prints the physical removal, and reports an overdue log expiry', async () => {
   const { run, records } = await createOperator();
-  const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
-  const { text } = await run('show', late.id);
+  const overdue = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
+  const { text } = await run('show', overdue.id);
   expect(text).toContain('physical    2026-06-16T01:59:00.000Z  60 s ago, no rows remain in files');
   expect(text).toContain('log         pending: OVERDUE SINCE 2026-06-16T00:00:00.000Z, 2 h ago');
   const done = await put(records, { receipt: { physicallyErasedAt: T + 1, logExpiredAt: NOW } });
@@ -132,7 +132,7 @@ const createRow = (key: Buffer) => ({
   to_key: Buffer.alloc(16),
 });
 
-it('erasures verify exits with 0 if no data remains, and with 1 if a row remains', async () => {
+it('erasures verify exits with code 0 if no data remains, and with code 1 if a row remains', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const clean = await run('verify', id);
@@ -151,7 +151,7 @@ it('erasures verify exits with 0 if no data remains, and with 1 if a row remains
   expect(json).toMatchObject({ erasureId: id, isVerified: false, left: { 'clickhouse.events': 1, 'redis.c': 0 } });
 });
 
-it('erasures verify exits with 1 if a consent from before the cut-off remains, or the key hash differs', async () => {
+it('erasures verify exits with code 1 if a consent from before the cut-off remains, or the key hash differs', async () => {
   const { run, records, people } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const position = { partition: 0, offset: 1, loggedAtMs: T };
@@ -174,7 +174,7 @@ it('erasures verify names the later erasure to verify if keys of an erasure are 
   const { code, text } = await run('verify', first.id);
   expect(code).toBe(EXIT.failed);
   expect(text).toContain('identities  1 of 2 searched');
-  expect(text).toContain('cannot be checked: 1 keys are unknown');
+  expect(text).toContain('cannot be checked: 1 unknown key');
   expect(text).toContain(`verify erasure ${later.id}, which covers the other keys`);
 });
 
@@ -187,20 +187,20 @@ it('erasures verify fails while Redis has no epoch', async () => {
   expect(progress).toMatch(/^erasures verify: /);
 });
 
-it('erasures scrub and remove exit with 1 if data is found, and with 0 after the data was deleted', async () => {
+it('erasures scrub and remove exit with code 1 if data is found, and with code 0 after the data was deleted', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   rows.add('events', createRow(keys[0]!));
   const blocked = await run('remove');
   expect(blocked.code).toBe(EXIT.failed);
-  expect(blocked.text).toContain('IN FILES    1 rows in events of demo-production by identity_key');
+  expect(blocked.text).toContain('IN FILES    rows in events of demo-production by identity_key: 1');
   expect(blocked.text).toContain('receipts    0 marked');
   const found = await run('scrub');
   expect(found.code).toBe(EXIT.failed);
-  expect(found.text).toContain('FOUND       1 rows in events of demo-production by identity_key');
+  expect(found.text).toContain('FOUND       rows in events of demo-production by identity_key: 1');
   expect(found.progress).toContain('pass 1 found');
   const clean = await run('scrub');
-  expect(clean).toMatchObject({ code: EXIT.ok, results: ['searched    1 fences', 'no data remains'] });
+  expect(clean).toMatchObject({ code: EXIT.ok, results: ['searched    1 fence', 'no data remains'] });
   const removed = await run('remove', '--json');
   expect(removed.code).toBe(EXIT.ok);
   expect(JSON.parse(removed.results[0]!)).toEqual({ fences: 1, foundOnDisk: [], marked: 1, deferred: 0 });

@@ -14,7 +14,7 @@ import {
 } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { withOpened } from '../await-store.ts';
-import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
+import { EXIT, type ExitCode, plural, printResult, type Terminal, UsageError } from '../command.ts';
 import { toTimeText } from '../identity/context.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 
@@ -27,14 +27,14 @@ export interface ErasuresContext {
   readonly stop: AbortSignal;
 }
 
-export interface ErasuresWork {
+export interface ErasuresDeps {
   readonly context: ErasuresContext;
   readonly records: ErasureRecords;
   readonly json: boolean;
   readonly terminal: Terminal;
 }
 
-export interface ErasureWork extends ErasuresWork {
+export interface ErasureDeps extends ErasuresDeps {
   readonly erasureId: Buffer;
 }
 
@@ -77,16 +77,16 @@ const toLine = (label: string, text: string): string => `${label.padEnd(LABEL_WI
 const toLabelledLines = (label: string, texts: readonly string[]): string[] =>
   texts.map((text, index) => toLine(index === 0 ? label : '', text));
 
-export async function show(work: ErasureWork): Promise<ExitCode> {
-  const { context, records, json, terminal, erasureId } = work;
+export async function show(deps: ErasureDeps): Promise<ExitCode> {
+  const { context, records, json, terminal, erasureId } = deps;
   const receipt = await records.readReceipt(erasureId);
-  if (receipt === null) return explainAbsence(work);
+  if (receipt === null) return explainAbsence(deps);
   printResult(terminal, { json }, toReceiptJson(receipt), toReceiptLines(receipt, context.wallClockMs()));
   return EXIT.ok;
 }
 
 /** Reports that an erasure without a receipt is unfinished or unknown. */
-async function explainAbsence({ context, records, terminal, erasureId }: ErasureWork): Promise<ExitCode> {
+async function explainAbsence({ context, records, terminal, erasureId }: ErasureDeps): Promise<ExitCode> {
   const [request] = await records.readRequests([erasureId]);
   const id = toUuidText(erasureId);
   if (request === undefined)
@@ -176,15 +176,15 @@ function toReceiptJson(receipt: ErasureReceipt): object {
   };
 }
 
-export async function verify(work: ErasureWork): Promise<ExitCode> {
-  const { context, records, json, terminal, erasureId } = work;
+export async function verify(deps: ErasureDeps): Promise<ExitCode> {
+  const { context, records, json, terminal, erasureId } = deps;
   const { wallClockMs } = context;
   // Checked first, so that a missing receipt is reported even if Redis is unavailable.
-  if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
+  if ((await records.readReceipt(erasureId)) === null) return explainAbsence(deps);
   const verification = await withPeople(context, (people) =>
     withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, checkDisk: true }, erasureId)),
   );
-  if (verification === null) return explainAbsence(work);
+  if (verification === null) return explainAbsence(deps);
   const isClean = isVerified(verification);
   const line = { ...toVerificationJson(verification), isVerified: isClean };
   printResult(terminal, { json }, line, toVerificationLines(verification, isClean));
@@ -217,7 +217,7 @@ function describeHash({ hash, receipt, identities, laterErasures }: Verification
     later === ''
       ? 'the fences are missing or belong to another erasure of the person'
       : `the fences belong to a later erasure of the person: ${later}`;
-  return `cannot be checked: ${receipt.closureCount - identities} keys are unknown; ${cause}`;
+  return `cannot be checked: ${plural(receipt.closureCount - identities, 'unknown key')}; ${cause}`;
 }
 
 function reasonOf({ hash, remaining, onDisk, receipt, laterErasures }: Verification): string {
@@ -246,7 +246,7 @@ function toVerificationJson({ receipt, identities, hash, laterErasures, remainin
 }
 
 /** Deletes remaining rows, links and consents of all erased people. */
-export async function scrub({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
+export async function scrub({ context, records, json, terminal }: ErasuresDeps): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
   terminal.progress('searching for data of erased people');
   const scrubbed = await withPeople(context, ({ guards }) =>
@@ -258,15 +258,15 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
         signal,
         people: guards,
         onSurvivors: (survivors, pass) => {
-          for (const each of survivors) terminal.progress(`pass ${pass} found ${toSurvivorText(each)}: deleting`);
+          for (const each of survivors) terminal.progress(`pass ${pass} found ${toSurvivorText(each)}; deleting`);
         },
       }),
     ),
   );
   const { fences, unfinished, found, swept } = scrubbed;
-  const skipped = unfinished === 0 ? '' : `; ${unfinished} fences of unfinished erasures skipped`;
+  const skipped = unfinished === 0 ? '' : `; skipped ${plural(unfinished, 'fence')} of unfinished erasures`;
   printResult(terminal, { json }, scrubbed, [
-    toLine('searched', `${fences} fences${skipped}`),
+    toLine('searched', `${plural(fences, 'fence')}${skipped}`),
     ...found.map((each) => toLine('FOUND', toSurvivorText(each))),
     ...swept.map((each) => toLine('swept', toSurvivorText(each))),
     found.length === 0
@@ -277,7 +277,7 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
 }
 
 /** Removes deleted rows from files, and updates the receipts. */
-export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
+export async function remove({ context, records, json, terminal }: ErasuresDeps): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
   terminal.progress(
     'rewriting files that contain deleted rows; ClickHouse removes the old files after about eight minutes',
@@ -290,7 +290,7 @@ export async function remove({ context, records, json, terminal }: ErasuresWork)
       wallClockMs,
       signal,
       onReplaced: (files) => {
-        if (files !== lastFiles) terminal.progress(`waiting for the removal of ${files} old files`);
+        if (files !== lastFiles) terminal.progress(`waiting for the removal of ${plural(files, 'old file')}`);
         lastFiles = files;
       },
     }),
@@ -300,7 +300,7 @@ export async function remove({ context, records, json, terminal }: ErasuresWork)
     deferred === 0 ? '' : `, ${deferred} deferred to the next removal because the person is being erased again`;
   const next = 'no receipts were updated: run npm run erasures -- scrub, then run remove again';
   printResult(terminal, { json }, removal, [
-    toLine('searched', `${fences} fences in files`),
+    toLine('searched', `${plural(fences, 'fence')} in files`),
     ...foundOnDisk.map((each) => toLine('IN FILES', toSurvivorText(each))),
     toLine('receipts', `${marked} marked as physically erased${waiting}`),
     ...(foundOnDisk.length > 0 ? [next] : []),
@@ -312,5 +312,5 @@ const IN_REDIS: Readonly<Record<string, string>> = { 'redis.i': 'linked identiti
 
 const toSurvivorText = ({ table, column, as, environmentId, rows }: Survivors) =>
   table in IN_REDIS
-    ? `${rows} ${IN_REDIS[table]} in Redis of ${environmentId}`
-    : `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', in a row of another identity'}`;
+    ? `${IN_REDIS[table]} in Redis of ${environmentId}: ${rows}`
+    : `rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', of another identity'}: ${rows}`;

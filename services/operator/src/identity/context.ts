@@ -13,7 +13,7 @@ export interface QueryContext {
 }
 
 /** Omits excess arguments and unknown subcommands from errors, because they may be personal ids. */
-export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts {
+export function hideArguments(created: CommandUnknownOpts): CommandUnknownOpts {
   for (const each of created.commands) each.allowExcessArguments();
   return created
     .allowExcessArguments()

@@ -44,9 +44,9 @@ async function link(parts: Omit<LinkParts, 'environmentId'>): Promise<void> {
 const identify = (fromId: string, toKind: Kind, toId: string) =>
   link({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId });
 
-async function caughtUp(): Promise<void> {
-  await fixture.decided();
-  for (const topic of TOPICS_READ) await fixture.written(topic);
+async function awaitCaughtUp(): Promise<void> {
+  await fixture.awaitDecided();
+  for (const topic of TOPICS_READ) await fixture.awaitWritten(topic);
 }
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ beforeAll(async () => {
   await identify('device', 'steam', 'eve');
   await link({ link: 'alias', fromKind: 'steam', fromId: 'bob', toKind: 'email', toId: 'bob@example.org' });
   await identify('stranger', 'steam', 'zoe');
-  await caughtUp();
+  await awaitCaughtUp();
 }, 240_000);
 afterAll(() => fixture.close());
 
@@ -142,12 +142,12 @@ it('identity why cancels a query that exceeds --query-seconds', async () => {
 it('identity resolve reports a lagging event writer until the tables match Redis', async () => {
   await fixture.stop(writer, 'SIGKILL');
   await identify('tablet', 'steam', 'ann');
-  await fixture.decided();
+  await fixture.awaitDecided();
   const [lagging] = (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows;
   expect(lagging).toMatchObject({ isLinked: true, agrees: false, stored: null });
   expect(lagging.says).toContain('the event writer is lagging');
   writer = await fixture.startWriter();
-  await caughtUp();
+  await awaitCaughtUp();
   const agrees = async () => (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows[0].agrees === true;
   await until('the tables match Redis', agrees, 60_000);
 });
@@ -191,22 +191,22 @@ const outcomesBetween = async () =>
 /** Empties and rebuilds Redis, and starts a new linker group, which reads all facts again. */
 async function loseRedis(): Promise<void> {
   await fixture.stop(linker.child, 'SIGTERM');
-  const held = await fixture.dump();
-  expect(Object.keys(held).some((name) => name.startsWith('u:'))).toBe(true);
+  const dumpBefore = await fixture.dump();
+  expect(Object.keys(dumpBefore).some((name) => name.startsWith('u:'))).toBe(true);
   await fixture.wipe();
   const groups = ['--linker-group', LATER_GROUP, '--writer-group', fixture.group, '--decide-again'];
   expect((await fixture.restore('identity', 'rebuild', ...groups)).code).toBe(0);
-  expect(await fixture.dump()).toEqual(held);
+  expect(await fixture.dump()).toEqual(dumpBefore);
   linker = await fixture.startLinker({ CONSUMER_GROUP: LATER_GROUP });
-  await decidedAgain();
+  await awaitDecidedAgain();
   const graphOf = (dump: Record<string, string[]>) => Object.entries(dump).filter(([name]) => /^[imu]:/.test(name));
-  expect(graphOf(await fixture.dump())).toEqual(graphOf(held));
+  expect(graphOf(await fixture.dump())).toEqual(graphOf(dumpBefore));
 }
 
-async function decidedAgain(): Promise<void> {
+async function awaitDecidedAgain(): Promise<void> {
   const isCaughtUp = () => fixture.isCaughtUp(TOPICS.identityLinks.name, LATER_GROUP);
   await until('the linkers have processed all facts', isCaughtUp, 60_000);
-  await fixture.written(TOPICS.identityDecisions.name);
+  await fixture.awaitWritten(TOPICS.identityDecisions.name);
 }
 
 it('identity unlink splits a person permanently in the graph, the tables and the views', async () => {
@@ -223,7 +223,7 @@ it('identity unlink splits a person permanently in the graph, the tables and the
     }),
   );
   await fixture.publish(events.map(fixture.toMessage));
-  await caughtUp();
+  await awaitCaughtUp();
   const before = await personsOfEvents();
   expect(before.map(([name]) => name)).toEqual(['email-bob', 'email-eve', 'steam-bob', 'steam-eve']);
   expect(new Set(before.map(([, person]) => person)).size).toBe(1);
@@ -231,7 +231,7 @@ it('identity unlink splits a person permanently in the graph, the tables and the
   const named = [...subjectArgs('steam', 'eve', MERGED), '--kind', 'email', '--id', 'eve'];
   const { code, rows } = await query('unlink', ...named, '--yes');
   expect({ code, rows }).toMatchObject({ code: 0, rows: [{ outcome: 'unlinked', reason: '' }] });
-  await caughtUp();
+  await awaitCaughtUp();
   const { split, stayed } = rows[0];
   expect(split.keys).toEqual([hex('steam', 'eve', MERGED), hex('email', 'eve', MERGED)].sort());
   const splitPersons = [
@@ -245,7 +245,7 @@ it('identity unlink splits a person permanently in the graph, the tables and the
     expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
   await publishFacts(yesterday);
-  await caughtUp();
+  await awaitCaughtUp();
   expect(await personsOfEvents()).toEqual(splitPersons);
   expect(await outcomesBetween()).toEqual([
     ['alias', 'linked', ''],
@@ -257,6 +257,6 @@ it('identity unlink splits a person permanently in the graph, the tables and the
   expect(await personsOfEvents()).toEqual(splitPersons);
 
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
-  await decidedAgain();
+  await awaitDecidedAgain();
   expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);
 });

@@ -9,7 +9,7 @@ const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
 const BOB = 'bob@example.org';
 
-it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis has no epoch', async (word) => {
+it.each(SUBCOMMANDS)('identity %s exits with code 3 and recommends a rebuild if Redis has no epoch', async (word) => {
   // The epoch is missing, is lost during the query, or is lost and restored during the query.
   for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
     const { people, run } = await openMemoryBench();
@@ -20,7 +20,7 @@ it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis
   }
 });
 
-it.each(SUBCOMMANDS)('identity %s exits with 2 for invalid arguments, and does not repeat ids', async (word) => {
+it.each(SUBCOMMANDS)('identity %s exits with code 2 for invalid arguments, and does not repeat ids', async (word) => {
   const { run } = await openMemoryBench();
   const key = hexOf('steam', 'bob');
   for (const [args, sentence] of [
@@ -69,14 +69,14 @@ it('identity resolve returns the same person for an id and for its key', async (
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
-  const [one] = toRows((await run('resolve', ...subjectArgs('steam', 'bob'), '--json')).results);
-  const [two] = toRows((await run('resolve', ...subjectArgs('anonymous', ' phone '), '--json')).results);
-  expect(one).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
-  expect(two).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: one.personKey, agrees: true });
+  const [bob] = toRows((await run('resolve', ...subjectArgs('steam', 'bob'), '--json')).results);
+  const [phone] = toRows((await run('resolve', ...subjectArgs('anonymous', ' phone '), '--json')).results);
+  expect(bob).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
+  expect(phone).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: bob.personKey, agrees: true });
   const named = ['--environment', ENVIRONMENT, '--key', hexOf('steam', 'bob').toUpperCase()];
-  expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...one, kind: null }]);
+  expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...bob, kind: null }]);
   expect((await run('resolve', ...subjectArgs('steam', 'bob'))).text).toMatch(
-    new RegExp(`^identity {2}${one.identityKey} {2}steam, demo-production\nperson {4}${one.personKey}`),
+    new RegExp(`^identity {2}${bob.identityKey} {2}steam, demo-production\nperson {4}${bob.personKey}`),
   );
 });
 

@@ -50,7 +50,7 @@ export function subjectOf(options: SubjectOptions, openKeyer: () => IdentityKeye
   return { environmentId, ...identityOf(options, { prefix: '', environmentId, openKeyer }) };
 }
 
-/** Parses the second identity, or returns null without one. @throws UsageError */
+/** Parses the second identity, or returns null if none is passed. @throws UsageError */
 export function otherOf(
   { otherKind: kind, otherId: id, otherKey: key }: OtherOptions,
   subject: Subject,

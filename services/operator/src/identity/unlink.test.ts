@@ -10,19 +10,19 @@ const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id'
 const BOB = 'bob@example.org';
 
 /** Opens a bench with one person: device, steam:bob, untyped:bob and, wrongly merged, email:bob. */
-async function openMerged() {
+async function openMergedPerson() {
   const bench = await openMemoryBench();
   await bench.identify('device', 'steam', 'bob');
   await bench.alias('steam', 'bob', ['email', BOB]);
   return bench;
 }
 
-const membersOf = async ({ run }: Awaited<ReturnType<typeof openMerged>>, kind: string, id: string) =>
+const membersOf = async ({ run }: Awaited<ReturnType<typeof openMergedPerson>>, kind: string, id: string) =>
   (await run('members', ...subjectArgs(kind, id), '--json')).results.map((line) => JSON.parse(line));
 
 it('identity unlink shows a plan, prompts for confirmation, and splits the person', async () => {
-  const bench = await openMerged();
-  const { code, results } = await bench.runAnswering('yes')('unlink', ...subjectArgs('email', BOB));
+  const bench = await openMergedPerson();
+  const { code, results } = await bench.runWithAnswer('yes')('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
   expect(results.filter((line) => line.includes(' moves '))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
   expect(results.filter((line) => line.includes(' stays '))).toHaveLength(3);
@@ -41,7 +41,7 @@ it('identity unlink accepts several identities by kind and id or by key, and ign
     ['--kind', 'steam', '--id', 'bob', '--id', ' bob ', '--key', hexOf('untyped', 'bob')],
     ['--key', hexOf('steam', 'bob'), '--key', hexOf('untyped', 'bob')],
   ]) {
-    const bench = await openMerged();
+    const bench = await openMergedPerson();
     const { code, results } = await bench.run('unlink', ...IN, ...named, '--yes', '--json');
     const outcome = JSON.parse(results.join());
     expect({ code, outcome }).toMatchObject({ code: EXIT.ok, outcome: { outcome: 'unlinked', place: '0/3/2' } });
@@ -54,8 +54,8 @@ it.each([
   ['the answer no', 'no', EXIT.failed],
   ['no terminal', undefined, EXIT.usage],
 ])('identity unlink does not publish an unlink without confirmation: %s', async (_, answer, expected) => {
-  const bench = await openMerged();
-  const run = answer === undefined ? bench.run : bench.runAnswering(answer);
+  const bench = await openMergedPerson();
+  const run = answer === undefined ? bench.run : bench.runWithAnswer(answer);
   const { code, progress } = await run('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(expected);
   expect(progress).toMatch(/nothing was changed|--yes/);
@@ -70,17 +70,17 @@ it.each([
     [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
     'nothing to split',
   ],
-])('identity unlink refuses identities %s, and does not publish an unlink', async (_, named, sentence) => {
-  const bench = await openMerged();
+])('identity unlink refuses identities %s, and does not publish an unlink', async (_, named, message) => {
+  const bench = await openMergedPerson();
   await bench.alias('steam', 'zoe', ['untyped', 'zoe']);
   const { code, progress, results } = await bench.run('unlink', ...named, '--yes');
   expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
   expect(bench.log.published).toEqual([]);
 });
 
-it('identity unlink exits with 2 for invalid arguments, and does not repeat ids', async () => {
-  const { run } = await openMerged();
+it('identity unlink exits with code 2 for invalid arguments, and does not repeat ids', async () => {
+  const { run } = await openMergedPerson();
   for (const args of [
     IN,
     [...IN, '--kind', 'steam'],
@@ -106,8 +106,8 @@ it.each([
     { outcome: 'unchanged', reason: '', unlink: null },
     'a release that does not support unlinking',
   ],
-] as const)('identity unlink exits with 1 if the linkers do not split %s', async (_, changes, sentence) => {
-  const bench = await openMerged();
+] as const)('identity unlink exits with code 1 if the linkers do not split %s', async (_, changes, message) => {
+  const bench = await openMergedPerson();
   const none = { stayedRoot: Buffer.alloc(16), stayed: [] };
   const { toDecision } = bench.log;
   bench.log.toDecision = async (fact) =>
@@ -115,11 +115,11 @@ it.each([
   const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
   expect(code).toBe(EXIT.failed);
   expect(progress).toContain('no identities were split');
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
 });
 
-it('identity unlink exits with 3 if the linkers time out, and reports that the request will be decided later', async () => {
-  const bench = await openMerged();
+it('identity unlink exits with code 3 if the linkers time out, and reports that the request will be decided later', async () => {
+  const bench = await openMergedPerson();
   bench.log.toDecision = async () => null;
   const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes', '--wait-seconds', '1');
   expect(code).toBe(EXIT.unreachable);
@@ -128,15 +128,15 @@ it('identity unlink exits with 3 if the linkers time out, and reports that the r
 });
 
 it('identity why shows a split and later refused links, and omits undone links from the chain', async () => {
-  const bench = await openMerged();
+  const bench = await openMergedPerson();
   await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
   await bench.alias('steam', 'bob', ['email', BOB]);
   const printed = await bench.run('why', ...subjectArgs('email', BOB));
   expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');
   expect(printed.text).toContain('refused: an operator has split the two');
   const other = ['--other-kind', 'email', '--other-id', BOB];
-  const parted = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
-  expect(parted.text).toContain('The identities belong to two persons.');
+  const afterSplit = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
+  expect(afterSplit.text).toContain('The identities belong to two persons.');
   // After later messages merge the persons again, the chain does not contain links from before the split.
   const later = Date.now() + 60_000;
   await bench.alias('epic', 'kim', ['steam', 'bob', later]);
@@ -148,7 +148,7 @@ it('identity why shows a split and later refused links, and omits undone links f
 const NAMED = [...IN, '--kind', 'untyped', '--id', 'shared'];
 const KEY = keyOf(ENVIRONMENT, 'untyped', 'shared').toString('hex');
 
-async function openHeld() {
+async function openSuspectBench() {
   const bench = await openMemoryBench();
   for (let device = 0; device <= GATHERING.anonymousIdsMax; device++)
     await bench.identify(`device-${device}`, 'untyped', 'shared');
@@ -156,20 +156,20 @@ async function openHeld() {
 }
 
 it('identity suspects lists an id that linked 21 anonymous ids within a day, and allow retries its refused link', async () => {
-  const bench = await openHeld();
+  const bench = await openSuspectBench();
   const { results } = await bench.run('suspects', 'list', ...IN);
   expect(results).toEqual([expect.stringContaining(`${KEY}  held`)]);
   const allowed = await bench.run('suspects', 'allow', ...NAMED, '--yes');
-  expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; 1 refused links will be decided again' });
+  expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; refused links to be decided again: 1' });
   expect(bench.log.repeated).toEqual([GATHERING.anonymousIdsMax]);
   expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
 });
 
 it('identity suspects block requires confirmation, and accepts an id or an identity key', async () => {
-  const bench = await openHeld();
-  expect(await bench.runAnswering('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
+  const bench = await openSuspectBench();
+  expect(await bench.runWithAnswer('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
   expect(bench.log.published).toEqual([]);
-  expect((await bench.runAnswering('yes')('suspects', 'block', ...IN, '--key', KEY)).text).toBe('blocked');
+  expect((await bench.runWithAnswer('yes')('suspects', 'block', ...IN, '--key', KEY)).text).toBe('blocked');
   await bench.identify('device-99', 'untyped', 'shared');
   expect(bench.stored.links.at(-1)).toMatchObject({ outcome: 'refused', reason: 'blocked' });
 });

@@ -34,9 +34,9 @@ import {
   type JsonOption,
   printResult,
   type Terminal,
+  throwUnconfirmed,
   UnreachableError,
   UsageError,
-  unconfirmed,
 } from '../command.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
@@ -51,7 +51,7 @@ export interface UnlinkLog {
   /** Returns the decision about a message, or null after `waitMs`. */
   awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
   /** Republishes facts that the topic still contains, so that they are decided again. @returns their number */
-  publishAgain(offsets: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
+  republish(offsets: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -63,11 +63,11 @@ interface UnlinkLogSource {
 }
 
 const POLL_MS = 100;
-const NEXT = 'check the result with identity members, or run the command again';
+const NEXT_STEP = 'check the result with identity members, or run the command again';
 
 /**
  * Reads only decisions that are published after this call. `close` also closes the producer and the reader.
- * @throws UnreachableError when brokers or registry do not respond, or the schema is not registered
+ * @throws UnreachableError when the brokers or the registry do not respond, or the schema is not registered
  */
 export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
   const { producer, log, schemas, topicPrefix } = source;
@@ -84,14 +84,14 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
       async publish(fact) {
         const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
         const record = { topic: linkTopic, key: Buffer.from(fact.environmentId), value };
-        return sendAll(producer, [record]).catch(unconfirmed('the unlink', NEXT));
+        return sendAll(producer, [record]).catch(throwUnconfirmed('the unlink', NEXT_STEP));
       },
-      async publishAgain(offsets) {
+      async republish(offsets) {
         let published = 0;
         for (const { partition, offset: start } of offsets)
           for await (const { key, value } of log.read({ topic: linkTopic, partition, start, end: start + 1 })) {
             const record = { topic: linkTopic, key, value: value ?? Buffer.alloc(0) };
-            await sendAll(producer, [record]).catch(unconfirmed('a link fact', NEXT));
+            await sendAll(producer, [record]).catch(throwUnconfirmed('a link fact', NEXT_STEP));
             published++;
           }
         return published;
@@ -174,7 +174,7 @@ function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [
     ...keys.map((key) => ({ environment, project, key })),
   ];
   const [first = { environment, project }, ...others] = named;
-  return [subjectOf(first, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
+  return [subjectOf(first, openKeyer), ...others.map((each) => subjectOf(each, openKeyer))];
 }
 
 /** Returns the split, or why the person cannot be split. */
@@ -196,12 +196,12 @@ function toPlanLines({ personKey, leaving, staying }: PersonSplit): string[] {
 function toWarning({ leaving, staying }: PersonSplit): string {
   const identities = leaving.length === 1 ? '1 identity' : `${leaving.length} identities`;
   return (
-    `This moves ${identities} to a new person; ${staying.length} stay. Earlier messages do not merge the persons again, ` +
-    'but later messages can.'
+    `This moves ${identities} to a new person (identities that stay: ${staying.length}). Earlier messages do not merge ` +
+    'the persons again, but later messages can.'
   );
 }
 
-const newParts = (environmentId: string) => ({
+const newFactFields = (environmentId: string) => ({
   environmentId,
   messageId: randomBytes(16),
   traceId: randomBytes(16).toString('hex'),
@@ -214,13 +214,13 @@ async function decide(log: UnlinkLog, fact: IdentityLinkRecord, waitMs: number, 
   const decision = await log.awaitDecision(fact.messageId, waitMs);
   if (decision !== null) return decision;
   throw new UnreachableError(
-    `The linkers have not decided the request within ${waitMs / 1000} s. The request is in the log ${advice}`,
+    `The linkers did not decide the request within ${waitMs / 1000} s. The request is in the log ${advice}`,
   );
 }
 
 async function requestUnlink(context: UnlinkContext, { environmentId, leaving }: EnvironmentSplit, waitMs: number) {
   const unlinked = leaving.map(({ key, kind }) => ({ key, kind }));
-  const fact = toUnlinkFact({ ...newParts(environmentId), unlink: unlinked });
+  const fact = toUnlinkFact({ ...newFactFields(environmentId), unlink: unlinked });
   const advice =
     'and will be decided when the linkers have caught up (npm run status), or when an erasure that holds this person has ' +
     'completed. Check the result with identity members';
@@ -290,9 +290,9 @@ export async function ruleOn(
   const { verdict, querySeconds } = options;
   const subject = subjectOf(options, createOpenKeyer(context));
   await confirm(EFFECTS[verdict], options, terminal);
-  const again = await rule(context, { subject, verdict, querySeconds, waitMs: options.waitSeconds * 1000 });
-  const outcome = verdict === 'allow' ? `allowed; ${again} refused links will be decided again` : 'blocked';
-  printResult(terminal, options, { state: outcome, again }, outcome);
+  const republished = await rule(context, { subject, verdict, querySeconds, waitMs: options.waitSeconds * 1000 });
+  const outcome = verdict === 'allow' ? `allowed; refused links to be decided again: ${republished}` : 'blocked';
+  printResult(terminal, options, { state: outcome, again: republished }, outcome);
   return EXIT.ok;
 }
 
@@ -308,7 +308,7 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
   const { environmentId, key } = subject;
   const kind = subject.kind ?? (await kindOf(context, subject));
   return withOpened(await context.openUnlinkLog(), async (log) => {
-    const fact = toRulingFact({ verdict, key, kind }, newParts(environmentId));
+    const fact = toRulingFact({ verdict, key, kind }, newFactFields(environmentId));
     const advice = 'and will be decided: check the linkers (npm run status), then run the command again';
     const decision = await decide(log, fact, waitMs, advice);
     if (decision.reason !== RULING_REASONS[verdict])
@@ -318,7 +318,7 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
     const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });
     const { generation } = decision;
     const refused = rows.filter(({ reason, position }) => reason === 'suspect' && position.generation === generation);
-    return log.publishAgain(refused.map(({ position }) => position));
+    return log.republish(refused.map(({ position }) => position));
   });
 }
 

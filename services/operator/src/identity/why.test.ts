@@ -9,9 +9,9 @@ it('findChain returns a connected chain of links between two identities', () => 
   // Each identity is linked to a random earlier identity, so all identities belong to one person.
   const parents = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });
   fc.assert(
-    fc.property(parents, fc.nat(), fc.nat(), (numbers, one, two) => {
+    fc.property(parents, fc.nat(), fc.nat(), (numbers, start, end) => {
       const rows = numbers.map((number, index) => linkRow({ a: name(number % (index + 1)), b: name(index + 1) }));
-      const [from, to] = [name(one % (rows.length + 1)), name(two % (rows.length + 1))];
+      const [from, to] = [name(start % (rows.length + 1)), name(end % (rows.length + 1))];
       let at = from;
       for (const { a, b } of findChain(rows, from, to)!) {
         expect([a.key, b.key]).toContain(at);

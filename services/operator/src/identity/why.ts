@@ -32,7 +32,7 @@ export async function why(
       other === null
         ? await findLinks(query)
         : await findBetween({ ...query, other, otherMembers: await readMembers(people, other) });
-    const requested = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
+    const requested = [subject, other].flatMap((each) => (each === null ? [] : [each.key.toString('hex')]));
     for (const row of rows) printResult(terminal, options, toJson(row), toLinkLines(row, requested));
     printSummary(terminal, options, sentence);
   });
@@ -77,7 +77,7 @@ async function findBetween(query: LinkQuery & { other: Subject; otherMembers: Pe
   }
   const joins = await tables.joinsOf(environmentId, keysOf(members), bounds.querySeconds);
   const sides = await tables.sidesOf(environmentId, keysOf(members), bounds.querySeconds);
-  const chain = findChain(withoutUndone(joins, sides), subject.key.toString('hex'), other.key.toString('hex'));
+  const chain = findChain(omitUndone(joins, sides), subject.key.toString('hex'), other.key.toString('hex'));
   const broken =
     'but the tables do not contain the links: the event writer is lagging (npm run status), or a connecting identity was erased';
   const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;
@@ -107,11 +107,11 @@ export function findChain(rows: readonly LinkRow[], from: string, to: string): L
 }
 
 /** Omits links that a later unlink has undone. */
-function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
+function omitUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);
-  const isLater = (one: SplitRow, { position }: LinkRow) =>
-    one.generation > position.generation || (one.generation === position.generation && one.offset > position.offset);
+  const isLater = (side: SplitRow, { position }: LinkRow) =>
+    side.generation > position.generation || (side.generation === position.generation && side.offset > position.offset);
   const isSplit = (row: LinkRow) =>
     (sidesOf.get(row.a.key) ?? []).some(
       (ofA) =>

@@ -91,21 +91,21 @@ it('an import fails if the input loses lines between validation and publication'
 
 it('an import that is killed and repeated publishes each change exactly once, even if the writer lags', async () => {
   const lines = fc.array(arbitraryLine, { maxLength: 30 });
-  const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
+  const killedRuns = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
   await fc.assert(
-    fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, generated, killed, stored) => {
+    fc.asyncProperty(lines, lines, killedRuns, fc.nat(30), async (earlier, generated, killed, stored) => {
       const world = new World();
       world.log.push(...toValues(earlier).flatMap((value) => (value === null ? [] : [rowOf(value)])));
       world.stored = Math.min(stored, world.log.length);
       const [before, logged] = [World.fold(world.log), world.log.length];
       const values = toValues(generated);
       const expected = World.fold([...world.log, ...values.flatMap((value) => (value === null ? [] : [rowOf(value)]))]);
-      for (const life of killed) {
-        world.killAfter = life.killAfter;
+      for (const run of killed) {
+        world.killAfter = run.killAfter;
         await world.import(values).catch((fault: unknown) => {
           if (!(fault instanceof Killed)) throw fault;
         });
-        world.stored = Math.min(world.log.length, world.stored + life.stored);
+        world.stored = Math.min(world.log.length, world.stored + run.stored);
       }
       world.killAfter = Number.POSITIVE_INFINITY;
       const last = await world.import(values);
@@ -141,8 +141,8 @@ it('an import publishes several batches in line order', async () => {
 
 it('an import reports all errors of each invalid line, and continues with the next line', async () => {
   const world = new World();
-  const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
-  const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
+  const invalidLine = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
+  const imported = await world.import([lineOf(1), invalidLine, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
   expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
   expect(world.refused[0]).toContain('2: ');
   expect(world.refused[0]).toContain('chain is not a chain name');

@@ -67,7 +67,7 @@ async function write(group: string): Promise<void> {
   try {
     await until(
       'the writer has written all records',
-      await log.createPassed(stores.prefix + ACTIVITIES, group),
+      await log.createCaughtUpCheck(stores.prefix + ACTIVITIES, group),
       90_000,
     );
   } catch (error) {
@@ -148,10 +148,10 @@ it('an import from standard input that is killed and repeated publishes each act
     return bounds.reduce((sum, { end }) => sum + end, 0);
   };
   const before = await count();
-  const killed = start();
-  const ended = once(killed, 'exit');
+  const killedImport = start();
+  const ended = once(killedImport, 'exit');
   await until('the import has published records', async () => (await count()) > before);
-  killed.kill('SIGKILL');
+  killedImport.kill('SIGKILL');
   await ended;
   const repeated = start();
   const out: Buffer[] = [];
@@ -172,12 +172,12 @@ it('import publishes each token once, and again after a change', async () => {
     String(key),
     tokenCodec.decode(value!.subarray(FRAME_BYTES)).name,
   ]);
-  const [one, two] = [1, 2].map((number) => `demo-chain ${tokenLineOf(number).contract_address}`);
+  const [first, second] = [1, 2].map((number) => `demo-chain ${tokenLineOf(number).contract_address}`);
   expect(found.toSorted()).toEqual(
     [
-      [one, 'Silver'],
-      [two, 'Gold'],
-      [two, 'Iron'],
+      [first, 'Silver'],
+      [second, 'Gold'],
+      [second, 'Iron'],
     ].toSorted(),
   );
 });

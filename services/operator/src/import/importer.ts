@@ -5,8 +5,8 @@ import type { ActivityConstants, ChainStore, Parsed } from '@playline/chain';
 import { createRecordReader, frameRecord } from '@playline/contracts';
 import { inBatches } from '@playline/stores';
 import { type Producer, sendAll } from '@playline/stream';
-import { awaitLog, awaitStore, awaitWritable, createOpened } from '../await-store.ts';
-import { unconfirmed } from '../command.ts';
+import { awaitLog, awaitStore, awaitWritable, createScope } from '../await-store.ts';
+import { throwUnconfirmed } from '../command.ts';
 import { findTail } from '../rebuild/log-tail.ts';
 import type { RebuildSources } from '../rebuild/with-stores.ts';
 import type { LogSources } from '../writable-log.ts';
@@ -67,11 +67,11 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
     result.published += records.length;
     options.onProgress(`${result.published} of ${toPublish} published`);
   }
-  if (result.published !== toPublish && !options.stop.aborted) throw new Error(CHANGED);
+  if (result.published !== toPublish && !options.stop.aborted) throw new Error(LINES_CHANGED);
   return result;
 }
 
-const CHANGED = 'the lines changed during the import: run the command again, which does not publish duplicates';
+const LINES_CHANGED = 'the lines changed during the import: run the command again, which does not publish duplicates';
 
 /** `line` is the number of the line to publish, or null if the content is already stored. */
 async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
@@ -161,7 +161,7 @@ export async function openImporter<R, Row extends ImportedRow>(
   { openLog, openProducer, openStore, schemas, topicPrefix, writerGroup, onProgress }: ImporterOptions,
 ): Promise<Importer<R, Row>> {
   const topic = topicPrefix + subject.topic.name;
-  const { open, close } = createOpened();
+  const { open, close } = createScope();
   try {
     const producer = await open(openProducer(topic));
     const log = await open(openLog());
@@ -187,7 +187,7 @@ export async function openImporter<R, Row extends ImportedRow>(
           parse: subject.createParse({ chain, traceId: randomBytes(16).toString('hex') }),
           readStored: (rows) => subject.readStored(store, rows),
           publish: async (records) =>
-            sendAll(producer, records.map(toLogged)).catch(unconfirmed('the published records', next)),
+            sendAll(producer, records.map(toLogged)).catch(throwUnconfirmed('the published records', next)),
         }),
     };
   } catch (fault) {

@@ -72,7 +72,7 @@ it('openLineSource can be interrupted while it waits for standard input', async 
 it('lines from standard input can be read twice', async () => {
   const source = await openLineSource(null, { stdin: Readable.from([Buffer.from('1\n2')]), stop });
   onTestFinished(source.close);
-  for (let time = 0; time < 2; time++) expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
+  for (let i = 0; i < 2; i++) expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
 });
 
 it.each([

@@ -38,7 +38,7 @@ export async function openLineSource(
   if (path !== null && found === null) throw new UsageError(`file ${path} does not exist`);
   if (found?.isDirectory()) throw new UsageError(`${path} is a folder`);
   if (path !== null && found?.isFile()) {
-    await assertPlain(path);
+    await assertUncompressed(path);
     return { read: () => readLines(createReadStream(path)), close: async () => {} };
   }
   const folder = await mkdtemp(join(tmpdir(), 'import-'));
@@ -47,7 +47,7 @@ export async function openLineSource(
   try {
     const input = path === null ? stdin : createReadStream(path);
     await pipeline(input, createWriteStream(copyPath, { mode: 0o600 }), { signal: stop });
-    await assertPlain(copyPath);
+    await assertUncompressed(copyPath);
   } catch (fault) {
     await close();
     if (stop.aborted)
@@ -57,20 +57,20 @@ export async function openLineSource(
   return { read: () => readLines(createReadStream(copyPath)), close };
 }
 
-const PACKED = [
+const COMPRESSED_FORMATS = [
   { name: 'gzip', magic: Buffer.from('1f8b', 'hex'), command: 'zcat' },
   { name: 'zstd', magic: Buffer.from('28b52ffd', 'hex'), command: 'zstdcat' },
 ];
 
 /** @throws UsageError for a compressed file, in which every line would be invalid */
-async function assertPlain(path: string): Promise<void> {
+async function assertUncompressed(path: string): Promise<void> {
   const file = await open(path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(4), 0, 4, 0);
-    const packed = PACKED.find(({ magic }) => buffer.subarray(0, bytesRead).indexOf(magic) === 0);
-    if (packed === undefined) return;
+    const format = COMPRESSED_FORMATS.find(({ magic }) => buffer.subarray(0, bytesRead).indexOf(magic) === 0);
+    if (format === undefined) return;
     throw new UsageError(
-      `the input is compressed with ${packed.name}: decompress it with ${packed.command} FILE | … -`,
+      `the input is compressed with ${format.name}: decompress it with ${format.command} FILE | … -`,
     );
   } finally {
     await file.close();

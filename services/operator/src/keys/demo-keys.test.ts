@@ -21,8 +21,8 @@ function createFolder(supervised = true) {
   const write = (name: string, value: object) => writeFileSync(pathOf(name), JSON.stringify(value), { mode: 0o600 });
   write('keys', KEYS);
   write('stack', { redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: KEYS });
-  const follow = () => supervised && write('stack', { ...read('stack'), processes: { kafka: 6 }, keys: read('keys') });
-  const timer = setInterval(follow, 50);
+  const copy = () => supervised && write('stack', { ...read('stack'), processes: { kafka: 6 }, keys: read('keys') });
+  const timer = setInterval(copy, 50);
   onTestFinished(() => {
     clearInterval(timer);
     rmSync(folder, { recursive: true });

@@ -15,7 +15,7 @@ export interface ChangedKey {
   readonly project: string;
   readonly environment: KeyEnvironment;
   readonly kind: KeyKind;
-  /** The live key, or '' without one. */
+  /** The live key, or '' if there is none. */
   readonly key: string;
 }
 
@@ -88,9 +88,9 @@ function markOf(path: string): string {
 
 /** Atomically replaces a file that contains secrets. */
 function replaceFile(path: string, value: object): void {
-  const draft = `${path}.${process.pid}.new`;
-  writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, path);
+  const temporaryPath = `${path}.${process.pid}.new`;
+  writeFileSync(temporaryPath, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporaryPath, path);
 }
 
 function readJson(path: string): object | null {

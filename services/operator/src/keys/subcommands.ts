@@ -153,7 +153,7 @@ export async function list(
   const project = projectOf(options);
   const environment = options.environment === undefined ? null : environmentNameOf(options);
   const isWanted = (record: KeyRecord) =>
-    (environment === null || isOf(record, environment)) && (kind === null || record.kind === kind);
+    (environment === null || isInEnvironment(record, environment)) && (kind === null || record.kind === kind);
   const records = keysOfProject(await readRecords(context.keys), project).filter(isWanted);
   const ids = records.map(({ keyId }) => keyId);
   const uses = await readUse(context, ids);
@@ -163,7 +163,7 @@ export async function list(
   }
 }
 
-function isOf({ projectId, environmentId, environment }: KeyRecord, name: string): boolean {
+function isInEnvironment({ projectId, environmentId, environment }: KeyRecord, name: string): boolean {
   return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
 }
 
@@ -195,5 +195,5 @@ export async function readUse({ openUsage }: UsageSource, keyIds: readonly strin
 
 export function toUseText({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
   if (lastUsedAt === null) return 'never used';
-  return `last used ${new Date(lastUsedAt).toISOString()}, ${usesOfHour} uses and ${refusalsOfHour} refusals in the last hour`;
+  return `last used ${new Date(lastUsedAt).toISOString()}; uses in the last hour: ${usesOfHour}, refusals: ${refusalsOfHour}`;
 }

@@ -52,8 +52,8 @@ function openLog(takeOvers: number) {
 function giveUpAll(sources: WritableLogSources, audited: unknown[]) {
   const author = { changedBy: 'ada', requestId: 'r' };
   const audit = async (entry: unknown) => void audited.push(entry);
-  const order = { chain: 'demo-chain', signer: SIGNER, only: null, reason: 'the key is lost' };
-  return giveUpMints({ ...sources, author, audit, wallClockMs: () => 3_000 } as never, order);
+  const request = { chain: 'demo-chain', signer: SIGNER, asset: null, reason: 'the key is lost' };
+  return giveUpMints({ ...sources, author, audit, wallClockMs: () => 3_000 } as never, request);
 }
 
 it('giveUpMints gives up all assets of a signer, and audits each asset once, even if the minter takes over between batches', async () => {

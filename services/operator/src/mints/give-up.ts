@@ -27,12 +27,12 @@ export interface GiveUpParts extends WritableLogSources {
   readonly wallClockMs: () => number;
 }
 
-export interface GiveUpOrder {
+export interface GiveUpRequest {
   readonly chain: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly signer: string;
   /** The asset to give up, or null for all pending assets of the signer. */
-  readonly only: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
+  readonly asset: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
   /** Shown to the project that requested the asset. */
   readonly reason: string;
 }
@@ -51,27 +51,27 @@ export interface GiveUpResult {
  * change between the read and the write.
  * @throws Error when the records are in several partitions, or a minter repeatedly takes over; UnreachableError
  */
-export function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
+export function giveUpMints(parts: GiveUpParts, request: GiveUpRequest): Promise<GiveUpResult> {
   const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
   return withWritableLog(parts, target, async ({ log, topic, schemaId, openPublisher }) => {
-    const readPending = createReadPending(log, topic, parts.schemas, order);
+    const readPending = createReadPending(log, topic, parts.schemas, request);
     // The log is first read before the minter is fenced, because the minter would take over again during a long read.
     await readPending();
     const failed: MintStateRecord[] = [];
     const audited = new Set<string>();
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const publisher = await openPublisher(`minter.${order.chain}.${order.signer}`);
-      const { states, home } = await readPending();
-      const selected = states.filter((state) => isSelected(order, state));
+      const publisher = await openPublisher(`minter.${request.chain}.${request.signer}`);
+      const { states, partition } = await readPending();
+      const selected = states.filter((state) => isSelected(request, state));
       const skipped = selected.filter(({ nonce }) => nonce !== null);
       const unsigned = selected.filter(({ nonce }) => nonce === null);
-      if (unsigned.length === 0 || home === null) return { failed, skipped };
+      if (unsigned.length === 0 || partition === null) return { failed, skipped };
       const added = unsigned.filter((state) => !audited.has(toMintStateKey(state)));
-      for (const entry of toEntries(parts.author, order, added)) await parts.audit(entry);
+      for (const entry of toAuditEntries(parts.author, request, added)) await parts.audit(entry);
       for (const state of added) audited.add(toMintStateKey(state));
       const changedAt = parts.wallClockMs();
-      const wanted = unsigned.map((state) => toFailed(state, order.reason, changedAt));
-      if (await write({ publisher, topic, schemaId, partition: home }, wanted, failed)) return { failed, skipped };
+      const wanted = unsigned.map((state) => toFailed(state, request.reason, changedAt));
+      if (await write({ publisher, topic, schemaId, partition }, wanted, failed)) return { failed, skipped };
     }
     throw new Error(`The signer's minter took over ${ATTEMPTS} times. Stop the minter and run the command again.`);
   });
@@ -83,21 +83,21 @@ function toFailed(state: MintStateRecord, reason: string, changedAt: number): Mi
   return { ...state, ...failed, error, revision: state.revision + 1, changedAt };
 }
 
-const isSelected = ({ only }: GiveUpOrder, state: MintStateRecord) =>
-  only === null ||
-  (only.referenceId === state.referenceId &&
-    only.projectId === state.projectId &&
-    only.contractAddress === toHexText(state.contractAddress));
+const isSelected = ({ asset }: GiveUpRequest, state: MintStateRecord) =>
+  asset === null ||
+  (asset.referenceId === state.referenceId &&
+    asset.projectId === state.projectId &&
+    asset.contractAddress === toHexText(state.contractAddress));
 
 /** Creates an audit entry per environment that requested an asset. */
-function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, failed: readonly MintStateRecord[]) {
+function toAuditEntries({ changedBy, requestId }: Author, request: GiveUpRequest, failed: readonly MintStateRecord[]) {
   const environments = new Map<string, MintStateRecord[]>();
   for (const state of failed)
     environments.set(state.environmentId, [...(environments.get(state.environmentId) ?? []), state]);
-  const { chain, signer, reason, only } = order;
+  const { chain, signer, reason, asset } = request;
   return [...environments].map(([environmentId, states]): AuditEntry => {
     const [{ projectId, attemptId }] = states as [MintStateRecord];
-    const object = only === null ? signer : attemptId.toString('hex');
+    const object = asset === null ? signer : attemptId.toString('hex');
     return {
       actor: changedBy,
       action: 'mint.give-up',
@@ -143,7 +143,7 @@ async function write(
  * current end of the log, once all open transactions have ended. It returns the pending states and their partition.
  * @throws Error for records in several partitions, whose order is unknown
  */
-function createReadPending(log: LogReader, topic: string, { schemaOf }: Schemas, order: GiveUpOrder) {
+function createReadPending(log: LogReader, topic: string, { schemaOf }: Schemas, request: GiveUpRequest) {
   const decode = createRecordReader({ schemaOf, createReader: mintStateCodec.decoderOf });
   const states = new Map<string, MintStateRecord>();
   const partitions = new Set<number>();
@@ -155,7 +155,7 @@ function createReadPending(log: LogReader, topic: string, { schemaOf }: Schemas,
         if (value === null) continue;
         const found = await decode(value);
         if (found.kind !== 'record') throw new Error(`a record in ${topic} cannot be read: ${found.reason}`);
-        if (toSignerKey(found.record) !== `${order.chain}:${order.signer}`) continue;
+        if (toSignerKey(found.record) !== `${request.chain}:${request.signer}`) continue;
         partitions.add(partition);
         const key = toMintStateKey(found.record);
         if (found.record.status === 'pending') states.set(key, { ...found.record });
@@ -163,8 +163,8 @@ function createReadPending(log: LogReader, topic: string, { schemaOf }: Schemas,
       }
       offsets.set(partition, Math.max(from, end));
     }
-    const [home = null, ...others] = partitions;
-    if (others.length === 0) return { states: [...states.values()], home };
+    const [partition = null, ...others] = partitions;
+    if (others.length === 0) return { states: [...states.values()], partition };
     throw new Error(`records of the signer are in several partitions of ${topic}: no changes were written`);
   };
 }
@@ -209,28 +209,28 @@ export async function giveUp(
   { target, reason, ...options }: { target: GiveUpTarget; reason: string; yes?: boolean | undefined },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  const order = await toOrder(context, target, reason);
-  await confirm(`${describeEffect(order)} This cannot be undone.`, options, terminal);
-  const result = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
+  const request = await toRequest(context, target, reason);
+  await confirm(`${describeEffect(request)} This cannot be undone.`, options, terminal);
+  const result = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, request));
   for (const line of toLines(result)) terminal.result(line);
   if (result.failed.length + result.skipped.length > 0) return result.skipped.length === 0 ? EXIT.ok : EXIT.failed;
-  throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_ACCEPTED);
+  throw new Error(request.asset === null ? 'the signer has no pending assets' : NOT_ACCEPTED);
 }
 
 const NOT_ACCEPTED =
   'the minter has not accepted the asset yet, or has just completed it: check the asset with mints show';
 
-async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
-  if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
+async function toRequest(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpRequest> {
+  if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, asset: null, reason };
   const { chain, contractAddress, projectId, referenceId, signer, status } = await context.find(target);
   if (status !== 'pending') throw new Error(`the asset has ${status}: only pending assets can be given up`);
-  return { chain, signer, only: { contractAddress, projectId, referenceId }, reason };
+  return { chain, signer, asset: { contractAddress, projectId, referenceId }, reason };
 }
 
-const describeEffect = ({ only, chain, signer }: GiveUpOrder) =>
-  only === null
+const describeEffect = ({ asset, chain, signer }: GiveUpRequest) =>
+  asset === null
     ? `This marks all pending assets of ${signer} on ${chain} that have no signed transaction as failed.`
-    : `This marks ${only.referenceId} of ${only.contractAddress} as failed, and releases its reference id.`;
+    : `This marks ${asset.referenceId} of ${asset.contractAddress} as failed, and releases its reference id.`;
 
 function toLines({ failed, skipped }: GiveUpResult): readonly string[] {
   const name = ({ contractAddress, referenceId }: GiveUpResult['failed'][number]) =>

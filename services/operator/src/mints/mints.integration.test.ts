@@ -21,24 +21,24 @@ import { CONTRACT, FAILED, SIGNER, stateRecordOf as stateOf } from './test/mint-
 const START_MS = 120_000;
 const { kafka: brokers } = testStores();
 
-let own: OwnStores;
+let stores: OwnStores;
 let redis: RedisDatabase;
 const opened: AtomicPublisher[] = [];
 beforeAll(async () => {
-  [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
+  [stores, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
 }, START_MS);
 afterAll(async () => {
   await Promise.all(opened.map((each) => each.close().catch(() => {})));
-  await Promise.all([own.close(), redis.close()]);
+  await Promise.all([stores.close(), redis.close()]);
 }, START_MS);
 
 const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 const signedState = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
 
 async function openMinter() {
-  const publisher = await openAtomicPublisher({ brokers, name: `${own.prefix}minter.demo-chain.${SIGNER}` });
+  const publisher = await openAtomicPublisher({ brokers, name: `${stores.prefix}minter.demo-chain.${SIGNER}` });
   opened.push(publisher);
-  const topic = own.prefix + TOPICS.mintStates.name;
+  const topic = stores.prefix + TOPICS.mintStates.name;
   return (states: readonly MintStateRecord[], partition = 0) =>
     publisher.publish(
       states.map((state) => ({
@@ -46,19 +46,19 @@ async function openMinter() {
         partition,
         key: Buffer.from(toMintStateKey(state)),
         headers: {},
-        value: frameRecord(own.schemaIdOf(topic), mintStateCodec.encode(state)),
+        value: frameRecord(stores.schemaIdOf(topic), mintStateCodec.encode(state)),
       })),
     );
 }
 
 async function lastOf(referenceId: string): Promise<MintStateRecord> {
-  const records = await readTopic({ brokers, topic: own.prefix + TOPICS.mintStates.name });
+  const records = await readTopic({ brokers, topic: stores.prefix + TOPICS.mintStates.name });
   const states = records.map(({ value }) => mintStateCodec.decode(value!.subarray(FRAME_BYTES)));
   return states.findLast((state) => state.referenceId === referenceId)!;
 }
 
 async function readAudit() {
-  const records = await readTopic({ brokers, topic: own.prefix + TOPICS.audit.name });
+  const records = await readTopic({ brokers, topic: stores.prefix + TOPICS.audit.name });
   return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
@@ -68,7 +68,7 @@ async function show(...states: readonly MintStateRecord[]) {
   await mints.close();
 }
 
-const environment = () => ({ ...own.environment, REDIS_URL: redis.url });
+const environment = () => ({ ...stores.environment, REDIS_URL: redis.url });
 const mints = (...args: string[]) => runProgram(environment(), ['mints', ...args]);
 const giveUp = (...args: string[]) => mints('give-up', '--chain', 'demo-chain', ...args);
 const REASON = ['--reason', 'the key is lost'];
@@ -78,8 +78,8 @@ const COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
 
 // Runs first, while the logs are empty.
 it('mints list and show report the status of an asset, and mints rebuild restores the asset in an emptied Redis', async () => {
-  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
-  const writer = openMintWriter({ url, user, password, database: own.database });
+  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = environment();
+  const writer = openMintWriter({ url, user, password, database: stores.database });
   const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000, metadata: null };
   // The row of an earlier revision exists until a merge.
   const rows: MintRow[] = [
@@ -144,8 +144,8 @@ it('mints give-up skips assets with a signed transaction, and fails if no asset 
   const refused = await giveUp(...ofBow, ...REASON);
   expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^skipped: bow of .*nonce 5/)]);
   expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
-  const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...REASON, '--yes');
-  expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only pending assets')]);
+  const failed = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...REASON, '--yes');
+  expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('the asset has failed: only pending assets')]);
   expect(await readAudit()).toHaveLength(length);
   expect((await giveUp(...ofBow)).code).toBe(2);
   const ambiguous = await giveUp(...ofBow, ...REASON, '--signer', SIGNER);

@@ -4,9 +4,9 @@ import { type MintLog, type MintState, toRequestedState } from '@playline/mints'
 import { createMemoryMints } from '@playline/mints/memory';
 import { expect, it } from 'vitest';
 import { readSigners, rebuildMints, retryMint, toSignerLines } from '../commands/mints.ts';
-import { CONTRACT as contractAddress, FAILED, SIGNER as older } from './test/mint-state.ts';
+import { CONTRACT as contractAddress, FAILED, SIGNER as key1 } from './test/mint-state.ts';
 
-const newer = `0x${'52'.repeat(20)}`;
+const key2 = `0x${'52'.repeat(20)}`;
 const owner = { projectId: 'demo', environmentId: 'demo-development' };
 const change = { revision: 1, changedAt: 1, changedBy: 'ada', requestId: 'r' };
 const collection: CollectionRecord = {
@@ -40,7 +40,7 @@ function openRetry() {
       {
         claims,
         collections: [collection],
-        signableKeys: [key(newer, { createdAt: 2 }), key(older, { state: 'disabled' })],
+        signableKeys: [key(key2, { createdAt: 2 }), key(key1, { state: 'disabled' })],
         publish: async (records) => void published.push(...records),
         traceId: 'f'.repeat(32),
         ...changes,
@@ -55,7 +55,7 @@ it('retryMint requests a failed asset again as a new attempt with the current si
   await view.restore([failed]);
   await retry(failed);
   expect(published).toMatchObject([{ referenceId: 'sword', tokenId: '7', metadata: '{"name":"Sword"}' }]);
-  expect(published.map(toRequestedState)).toMatchObject([{ signer: newer, status: 'pending' }]);
+  expect(published.map(toRequestedState)).toMatchObject([{ signer: key2, status: 'pending' }]);
   const { state } = await claims.read(failed, 'sword');
   expect(state).toMatchObject({ status: 'pending', revision: 0 });
   expect(state?.attemptId).not.toBe(failed.attemptId);
@@ -80,9 +80,9 @@ it.each([
   { projectId: 'demo', environmentId: 'demo-production' },
 ])('retryMint refuses an asset that $environmentId requested before the collection was moved', async (requester) => {
   const { view, published, retry } = openRetry();
-  const foreign = { ...failed, ...requester };
-  await view.restore([foreign]);
-  await expect(retry(foreign)).rejects.toThrow(
+  const foreignAsset = { ...failed, ...requester };
+  await view.restore([foreignAsset]);
+  await expect(retry(foreignAsset)).rejects.toThrow(
     `the asset was requested by ${requester.environmentId} of project ${requester.projectId}, but the collection is now linked to demo-development`,
   );
   expect(published).toEqual([]);
@@ -108,7 +108,7 @@ it('rebuildMints restores mint requests that are only in the tables or only in t
   expect(await rebuildMints({ view: mints.view, logs, stored })).toEqual({ rows: 2, records: 2 });
   const read = async (referenceId: string) => (await mints.claims.read(failed, referenceId)).state?.status;
   expect([await read('old'), await read('sword')]).toEqual(['succeeded', 'pending']);
-  const wanted = { attemptId: 'c1'.repeat(16), signer: older, digest: 'd' };
+  const wanted = { attemptId: 'c1'.repeat(16), signer: key1, digest: 'd' };
   const claim = (referenceId: string) => mints.claims.claim(failed, [{ ...wanted, referenceId }]);
   expect([await claim('old'), await claim('sword')].map(({ kind }) => kind)).toEqual(['taken', 'taken']);
 });
@@ -121,24 +121,24 @@ const waiting = (changes: Partial<MintState>): MintState => ({
   reason: 'The signer lacks MINTER_ROLE.',
   ...changes,
 });
-const inBatches = async function* (...pieces: readonly (readonly MintState[])[]) {
-  yield* pieces;
+const inBatches = async function* (...batches: readonly (readonly MintState[])[]) {
+  yield* batches;
 };
 
 it('readSigners reports pending assets, blockers and open nonces, blocked signers first', async () => {
   const states = [
-    [failed, waiting({ signer: newer, requestedAt: 500 }), waiting({ signer: newer, reason: 'Its key is disabled.' })],
-    [waiting({ signer: newer, requestedAt: 700 }), waiting({ signer: newer, stage: 'logged', nonce: 9, reason: null })],
-    [waiting({ signer: newer, stage: 'mined', nonce: 4, reason: null })],
+    [failed, waiting({ signer: key2, requestedAt: 500 }), waiting({ signer: key2, reason: 'Its key is disabled.' })],
+    [waiting({ signer: key2, requestedAt: 700 }), waiting({ signer: key2, stage: 'logged', nonce: 9, reason: null })],
+    [waiting({ signer: key2, stage: 'mined', nonce: 4, reason: null })],
   ];
   const lanes = await readSigners(inBatches(...states), [
-    key(newer, { state: 'disabled' }),
+    key(key2, { state: 'disabled' }),
     key(`0x${'77'.repeat(20)}`),
   ]);
   expect(lanes).toMatchObject([
     {
       chain: 'demo-chain',
-      signer: newer,
+      signer: key2,
       keyState: 'disabled',
       pending: 5,
       openNonces: [4, 9],
@@ -149,11 +149,11 @@ it('readSigners reports pending assets, blockers and open nonces, blocked signer
         { reason: 'Its key is disabled.', count: 1 },
       ],
     },
-    { chain: 'demo-chain', signer: older, keyName: null, keyState: null, pending: 0, failed: 1 },
+    { chain: 'demo-chain', signer: key1, keyName: null, keyState: null, pending: 0, failed: 1 },
     { chain: null, signer: `0x${'77'.repeat(20)}`, keyState: 'live', pending: 0 },
   ]);
   expect(toSignerLines(lanes[0]!)).toEqual([
-    `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest since 1970-01-01T00:00:00.500Z, open nonces 4, 9, 0 succeeded, 0 failed`,
+    `demo-chain  ${key2}  (key "k", disabled): 5 pending, oldest since 1970-01-01T00:00:00.500Z, open nonces 4, 9, 0 succeeded, 0 failed`,
     '  2 assets waiting: The signer lacks MINTER_ROLE.',
     '  1 asset waiting: Its key is disabled.',
   ]);

@@ -31,7 +31,7 @@ function toOffset(found: GroupPartition, from: StartPoint): number {
 }
 
 /** Returns the offsets at which rows from the lost log may be stored. */
-function replacedBy(found: GroupPartition): ReplacedRange[] {
+function toReplacedRanges(found: GroupPartition): ReplacedRange[] {
   const start = firstUnread(found);
   return isReplaced(found) && found.readTo > start ? [{ start, end: found.readTo }] : [];
 }
@@ -45,9 +45,9 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
     );
   const unread = firstUnread(found);
   const skipped = Math.max(0, offset - unread);
-  const again = Math.max(0, Math.min(unread, found.committed) - offset);
+  const reread = Math.max(0, Math.min(unread, found.committed) - offset);
   const isForeign = found.finding.kind === 'foreign';
-  const replaced = replacedBy(found);
+  const replaced = toReplacedRanges(found);
   const description = [
     `Reading resumes at ${offset}, ${found.end - offset} offsets before the end of the log (${found.end}).`,
     found.finding.kind === 'expired' &&
@@ -57,8 +57,8 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
       'The offset at which the two logs diverge is unknown: records may be read again.',
     isForeign &&
       `The number of records already read is unknown. --from ${found.committed} resumes at the committed offset and skips unread ` +
-        `records before that offset. ${AGAIN}`,
-    again > 0 && `Offsets ${offset} to ${offset + again - 1} are read again. ${AGAIN}`,
+        `records before that offset. ${REREAD_NOTE}`,
+    reread > 0 && `Offsets ${offset} to ${offset + reread - 1} are read again. ${REREAD_NOTE}`,
     skipped > 0 &&
       `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may contain' : 'contain'} unread records, ` +
         `which WILL NEVER BE READ: ${skipped} offsets are skipped.`,
@@ -72,6 +72,6 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
   return { decision: { from: offset, forCommit, decidedAtMs: nowMs, replaced: allReplaced }, description, skipped };
 }
 
-const AGAIN =
+const REREAD_NOTE =
   'Rows that are already stored are not written again, except rows that a merge has deduplicated, which events_exact shows ' +
   'once. Link facts that were already applied are not decided again.';

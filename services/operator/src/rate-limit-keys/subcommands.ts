@@ -14,7 +14,7 @@ import { type JsonOption, printResult, type Terminal, UsageError } from '../comm
 import { readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
-export interface RateLimitKeyWork extends UsageSource {
+export interface RateLimitKeyDeps extends UsageSource {
   readonly sources: RecordSources<RateLimitKeyRecord>;
   readonly prefix: string;
   readonly terminal: Terminal;
@@ -31,7 +31,7 @@ interface RateLimitKeyOptions extends JsonOption {
 /** Matches a date, or a time with a UTC offset. */
 const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-export async function create({ sources, prefix, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions) {
+export async function create({ sources, prefix, terminal }: RateLimitKeyDeps, options: RateLimitKeyOptions) {
   const partner = options.partner?.trim() ?? '';
   if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
     throw new UsageError(`--partner: expected a name of 1 to ${PARTNER_CHARACTERS_MAX} characters`);
@@ -41,19 +41,19 @@ export async function create({ sources, prefix, terminal }: RateLimitKeyWork, op
   show(created, options, terminal);
 }
 
-export async function refresh({ sources, prefix, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions) {
+export async function refresh({ sources, prefix, terminal }: RateLimitKeyDeps, options: RateLimitKeyOptions) {
   const wanted = { keyId: idOf(options), ...planOf(options) };
   const created = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
   show(created, options, terminal);
 }
 
-export async function revoke({ sources, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions): Promise<void> {
+export async function revoke({ sources, terminal }: RateLimitKeyDeps, options: RateLimitKeyOptions): Promise<void> {
   const keyId = idOf(options);
   const ended = await withRecords(sources, (store) => revokeRateLimitKey({ store }, keyId));
   printResult(terminal, options, toPublicRecord(ended), toLine(ended));
 }
 
-export async function list({ sources, terminal, openUsage }: RateLimitKeyWork, options: RateLimitKeyOptions) {
+export async function list({ sources, terminal, openUsage }: RateLimitKeyDeps, options: RateLimitKeyOptions) {
   const records = await withRecords(sources, (store) => store.readAll());
   const { partner } = options;
   const wanted = records.filter((record) => partner === undefined || record.partner === partner);

@@ -29,7 +29,7 @@ it('identity init retries while the brokers are still creating the partition log
 
 it('identity init refuses an emptied Redis, and names topics that contained records, even if the records have expired', async () => {
   const consents = `p.${TOPICS.consents.name}`;
-  const isHeld = check((topic) => (topic === consents ? [{ partition: 0, start: 7, end: 7 }] : EMPTY));
-  await expect(isHeld).rejects.toThrow(EmptiedError);
-  await expect(isHeld).rejects.toThrow(consents);
+  const refused = check((topic) => (topic === consents ? [{ partition: 0, start: 7, end: 7 }] : EMPTY));
+  await expect(refused).rejects.toThrow(EmptiedError);
+  await expect(refused).rejects.toThrow(consents);
 });

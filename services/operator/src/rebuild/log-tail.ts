@@ -23,7 +23,7 @@ export async function findTail<R>(sources: TailSources, [{ name }, codec]: Topic
     const next = committed.get(partition) ?? start;
     if (next < start)
       sources.onProgress(
-        `${topic}/${partition}: ${start - next} records expired before ${sources.writerGroup} read them`,
+        `${topic}/${partition}: records that expired before ${sources.writerGroup} read them: ${start - next}`,
       );
     return { partition, start: Math.max(start, Math.min(next, end)), end };
   });
@@ -31,7 +31,7 @@ export async function findTail<R>(sources: TailSources, [{ name }, codec]: Topic
 }
 
 /** Finds the whole range of a topic. @throws Error when the topic does not exist */
-export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: TopicCodec<R>): Promise<LogTail<R>> {
+export async function findTopic<R>(sources: RebuildSources, [{ name }, codec]: TopicCodec<R>): Promise<LogTail<R>> {
   const topic = sources.topicPrefix + name;
   return { topic, codec, bounds: await boundsOf(sources, topic) };
 }
@@ -40,7 +40,7 @@ export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: T
 export async function findGrowth<R>(sources: RebuildSources, tail: LogTail<R>): Promise<LogTail<R>> {
   const ends = new Map(tail.bounds.map(({ partition, end }) => [partition, end]));
   const bounds = await boundsOf(sources, tail.topic);
-  return { ...tail, bounds: bounds.map((now) => ({ ...now, start: ends.get(now.partition) ?? now.start })) };
+  return { ...tail, bounds: bounds.map((each) => ({ ...each, start: ends.get(each.partition) ?? each.start })) };
 }
 
 export function countOffsets({ bounds }: Pick<LogTail<unknown>, 'bounds'>): number {

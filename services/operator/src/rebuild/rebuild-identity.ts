@@ -25,7 +25,7 @@ import {
 import { createQueryRows, readRows } from '@playline/stores';
 import { awaitClickHouse, awaitStore, nullIfUnreachable, withLog } from '../await-store.ts';
 import { EmptiedError } from '../command.ts';
-import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
+import { boundsOf, countOffsets, findGrowth, findTail, findTopic, type LogTail, readTail } from './log-tail.ts';
 import {
   type RereadPartition,
   readConsents,
@@ -85,7 +85,7 @@ async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRe
 export type RebuiltIdentity = Awaited<ReturnType<typeof rebuildIdentity>>;
 
 /**
- * Restores fences, graph, consents and holds, and finally sets the epoch, for which linkers and gateways wait. An
+ * Restores fences, graph, consents and holds, and finally sets the epoch that linkers and gateways are waiting for. An
  * interrupted rebuild does not set the epoch and can be repeated.
  * @throws Error if an epoch exists, later consents could not be restored, or a store fails
  */
@@ -142,7 +142,7 @@ function toHold(request: ErasureRequest): ErasureHold {
 
 async function* readLoggedHolds(sources: RebuildSources): AsyncGenerator<ErasureHold> {
   const done = await sources.records.readFinished();
-  const requests = await findWhole(sources, [TOPICS.erasures, erasureRequestCodec]);
+  const requests = await findTopic(sources, [TOPICS.erasures, erasureRequestCodec]);
   for await (const { record, value } of readTail(sources, requests)) {
     const fault = findRequestFault(value);
     if (fault !== null) {
@@ -188,7 +188,7 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
     // `decisions` counts the decisions read from the log.
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
-    sources.onProgress(`${growth} decisions were published during the rebuild: reading all data again`);
+    sources.onProgress(`new decisions were published during the rebuild (${growth}): reading all data again`);
   }
   throw new Error(
     'decisions are still being published: stop the linker that uses a different Redis, then run the command again',
@@ -196,7 +196,7 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
 }
 
 /**
- * Facts before the committed offsets are decided. Later facts that are also decided are marked in the graph, so that
+ * Facts before the committed offsets are decided. Later facts that were also decided are marked in the graph, so that
  * they have no effect when they are read again and cannot merge identities that have since been unlinked.
  */
 async function readApplied(

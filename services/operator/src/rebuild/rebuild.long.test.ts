@@ -45,7 +45,7 @@ const expectModel = async () =>
 async function link100(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
-  await fixture.decided();
+  await fixture.awaitDecided();
   await stopLinkers();
 }
 
@@ -93,7 +93,7 @@ beforeAll(async () => {
   const writer = await fixture.startWriter();
   await publishConsents();
   await link100(1);
-  for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
+  for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.awaitWritten(topic.name);
   // From this point on, the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
@@ -154,7 +154,7 @@ it('linkers are not ready with an emptied Redis, and continue after a rebuild ha
   expect(results.join('\n')).toMatch(/holds +1 .*\nepoch/);
   expect(await fixture.dump()).toEqual(before);
   await fixture.publishLinks(randomLinks(60, 3));
-  await fixture.decided();
+  await fixture.awaitDecided();
   await until('the linker is ready again', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
   await expectModel();
 });
@@ -164,24 +164,24 @@ it('facts that are published while Redis is empty are applied after a rebuild', 
   await startLinker();
   await fixture.publishLinks(randomLinks(60, 4));
   expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-  await fixture.decided();
+  await fixture.awaitDecided();
   await expectModel();
 });
 
 it('a rebuild does not lose a link whose decision was not published before later decisions in its partition', async () => {
   const { publish, toRecord } = fixture;
-  const known = (await fixture.model()).decisions.length;
+  const countBefore = (await fixture.model()).decisions.length;
   await fixture.publishLinks(randomLinks(90, 5));
-  const decisions = (await fixture.model()).decisions.slice(known);
+  const decisions = (await fixture.model()).decisions.slice(countBefore);
   // Two environments share a partition. A linker was killed after it published the decisions of one of them.
   const partitions = ENVIRONMENTS.map((id) => decisions.find(({ environmentId }) => environmentId === id)!.partition);
   const shared = partitions.find((partition, at) => partitions.indexOf(partition) !== at)!;
   const [, published] = ENVIRONMENTS.filter((_, at) => partitions[at] === shared);
   const records = decisions
     .filter(({ environmentId }) => environmentId === published)
-    .map((one) => ({
-      ...toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, one),
-      key: Buffer.from(one.environmentId),
+    .map((decision) => ({
+      ...toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, decision),
+      key: Buffer.from(decision.environmentId),
     }));
   // The next linker was killed while it published the same decisions again.
   await publish([...records, ...records.slice(0, records.length / 2)]);
@@ -196,7 +196,7 @@ it('a rebuild does not lose a link whose decision was not published before later
   expect(code).toBe(0);
   expect(progress).toContain('reading all data again');
   await startLinker();
-  await fixture.decided();
+  await fixture.awaitDecided();
   await expectModel();
 });
 
@@ -223,8 +223,8 @@ it('a rebuild that fails after the epoch was set reports how to restore the miss
   const cut = await fixture.restore('rebuild');
   fixture.hooks.beforeCall = null;
   expect(cut).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
-  const again = await fixture.restore('rebuild');
-  expect(again).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
+  const repeated = await fixture.restore('rebuild');
+  expect(repeated).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
   await expect(fixture.people.consents.read('test-one', identityKey)).rejects.toThrow(LaggingStoreFault);
   expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
   expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
@@ -238,11 +238,11 @@ it('identity init refuses an emptied Redis, and identity rebuild refuses a consu
   const misspelt = await fixture.restore('identity', 'rebuild', '--linker-group', 'test-unknown');
   expect(misspelt).toMatchObject({ code: 1, progress: expect.stringContaining('--linker-group') });
   expect(await fixture.people.readEpoch()).toBeNull();
-  const again = ['--linker-group', 'test-unknown', '--decide-again'];
-  expect(await fixture.restore('identity', 'rebuild', ...again)).toMatchObject({ code: 0 });
+  const options = ['--linker-group', 'test-unknown', '--decide-again'];
+  expect(await fixture.restore('identity', 'rebuild', ...options)).toMatchObject({ code: 0 });
   await startLinker();
   await fixture.publishLinks(randomLinks(10, 6));
-  await fixture.decided();
+  await fixture.awaitDecided();
   await expectModel();
 });
 
@@ -276,15 +276,15 @@ it('a rebuild restores held ids', async () => {
       ...to,
     }),
   );
-  const held = async () =>
+  const readHeld = async () =>
     (await fixture.people.graph.suspects(environmentId)).map(({ key, state }) => `${key.toString('hex')} ${state}`);
   await fixture.publishLinks(links);
   await startLinker();
-  await fixture.decided();
+  await fixture.awaitDecided();
   await stopLinkers();
   const key = fixture.keyOf(environmentId, 'untyped', 'everybody').toString('hex');
-  expect(await held()).toEqual([`${key} held`]);
+  expect(await readHeld()).toEqual([`${key} held`]);
   await fixture.wipe();
   expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-  expect(await held()).toEqual([`${key} held`]);
+  expect(await readHeld()).toEqual([`${key} held`]);
 });

@@ -75,7 +75,7 @@ async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoff
 const finish = ({ erasureId }: ErasureRequestRecord) =>
   fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('x', '${toUuid(erasureId)}')`);
 
-/** Returns, for each key, the time after which links are held, or null without a hold. */
+/** Returns, for each key, the time after which links are held, or null if there is no hold. */
 const heldFrom = ({ environmentId, subjectKeys, memberKeys }: ErasureRequestRecord) =>
   people.guards.heldFrom(environmentId, [...subjectKeys, ...memberKeys]);
 
@@ -83,12 +83,12 @@ it('restoreHolds restores the holds of erasures without a receipt from the topic
   const [onTopic, inTable, done, doneInTable] = [createRequest(), createRequest(), createRequest(), createRequest()];
   // The table contains an additional member, which an earlier erasure of the same person has found.
   const inBoth = createRequest({ memberKeys: [] });
-  const known = { ...inBoth, memberKeys: [randomBytes(16)] };
+  const merged = { ...inBoth, memberKeys: [randomBytes(16)] };
   await publish(onTopic, inBoth, done);
-  for (const request of [inTable, known, done, doneInTable]) await store(request);
+  for (const request of [inTable, merged, done, doneInTable]) await store(request);
   for (const request of [done, doneInTable]) await finish(request);
   expect(await restoreHolds(sources, people)).toBe(3);
-  for (const request of [onTopic, inTable, known]) expect(await heldFrom(request)).toEqual([CUTOFF, CUTOFF]);
+  for (const request of [onTopic, inTable, merged]) expect(await heldFrom(request)).toEqual([CUTOFF, CUTOFF]);
   for (const request of [done, doneInTable]) expect(await heldFrom(request)).toEqual([null, null]);
   const { environmentId } = inTable;
   expect((await people.guards.listHolds(environmentId)).map(({ lapsesAtMs }) => lapsesAtMs)).toEqual([

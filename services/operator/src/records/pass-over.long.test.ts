@@ -83,11 +83,11 @@ const namesOf = async () => {
 it('an unreadable access record blocks changes to records of its kind until keys pass-over skips the record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const positionArgs = await spoil(PROJECTS.topic, 'game');
-  const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
+  const blocked = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
   const [, topic = '', , partition, , offset] = positionArgs;
-  expect(kept.code).not.toBe(0);
-  expect(kept.progress).toContain(`a record of ${topic} cannot be read`);
-  expect(kept.progress).toContain(
+  expect(blocked.code).not.toBe(0);
+  expect(blocked.progress).toContain(`a record of ${topic} cannot be read`);
+  expect(blocked.progress).toContain(
     `npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
   );
 
@@ -129,9 +129,9 @@ it('keys pass-over skips one unreadable access record at a time, and never a rea
       progress: expect.stringContaining('nothing to skip'),
     });
   const [, , , partition = '', , offset = ''] = first;
-  const good = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
+  const readableArgs = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
   await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
-  const result = await run(['keys', 'pass-over', ...good, '--yes']);
+  const result = await run(['keys', 'pass-over', ...readableArgs, '--yes']);
   expect([result.code, result.progress]).toEqual([1, expect.stringMatching(/readable|no record|nothing to skip/)]);
   expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
 });

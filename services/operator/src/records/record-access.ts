@@ -68,7 +68,7 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
 
 /**
  * Restores the views of all record kinds from their logs. A failure does not affect other kinds.
- * @returns 1 after a failure
+ * @returns exit code 1 after a failure
  * @throws UnreachableError when no store responds
  */
 export async function rebuildViews(kinds: readonly RecordSources<Change>[], options: JsonOption, terminal: Terminal) {
@@ -80,7 +80,7 @@ export async function rebuildViews(kinds: readonly RecordSources<Change>[], opti
     const name = `${kinds[index]?.kind.name}`;
     if (end.status === 'fulfilled') {
       const { records, removed } = end.value;
-      const text = `${name.replaceAll('-', ' ')}: ${records.length} records restored from the log, ${removed} unlogged records removed from Redis`;
+      const text = `${name.replaceAll('-', ' ')}: records restored from the log: ${records.length}, unlogged records removed from Redis: ${removed}`;
       printResult(terminal, options, { kind: name, records: records.length, removed }, text);
     } else terminal.progress(`keys: ${name} were not rebuilt: ${toSentence(end.reason)}`);
   }

@@ -25,8 +25,8 @@ import {
   type JsonOption,
   printResult,
   type Terminal,
+  throwUnconfirmed,
   UsageError,
-  unconfirmed,
 } from '../command.ts';
 import type { LogOpeners, RecordOpeners } from '../store-openers.ts';
 import { type RecordSources, withPair } from './record-access.ts';
@@ -72,7 +72,7 @@ export function createRecordSources(
             schemaOf: schemas.schemaOf,
             bounds: () => reader.bounds(topic),
             read: (range) => reader.read({ topic, ...range }),
-            send: (record) => producer.sendForOffset({ topic, ...record }).catch(unconfirmed('the change', next)),
+            send: (record) => producer.sendForOffset({ topic, ...record }).catch(throwUnconfirmed('the change', next)),
           });
         },
       );

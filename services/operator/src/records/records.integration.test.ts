@@ -131,7 +131,7 @@ const failing: Partial<KeysContext['keys']> = {
   },
 };
 
-/** Verifies every printed key without a cache: the key id, 'refused' or an error name. */
+/** Verifies every printed key without a cache. Returns the key id, 'refused' or an error name. */
 async function verdicts(): Promise<string[]> {
   const keys = openKeys({ view, readEveryMs: 0 });
   const verifiers = {
@@ -194,8 +194,8 @@ it('keys rebuild restores all keys in an emptied Redis, and keys cannot be verif
 
 it('a key change that fails between Kafka and Redis is completed by the next key command or by a rebuild', async () => {
   const [first] = (await runKeys(change('create', 'secret'))).printed;
-  const killed = await runKeys(change('refresh', 'secret'), failing);
-  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
+  const failed = await runKeys(change('refresh', 'secret'), failing);
+  expect(failed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
   expect((await verdicts()).at(-1)).toBe(first.keyId);
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect((await verdicts()).at(-1)).toBe('refused');
@@ -246,7 +246,7 @@ it('keys list shows the usage of each key, as JSON and as text', async () => {
   ]);
   const { results } = await runInProcess([createKeysCommand(contextOf())], ['keys', 'list', '--project', project]);
   const usedAt = new Date(lastUsedAt).toISOString();
-  expect(results[0]).toContain(`last used ${usedAt}, 3 uses and 1 refusals in the last hour`);
+  expect(results[0]).toContain(`last used ${usedAt}; uses in the last hour: 3, refusals: 1`);
   expect(results[1]).toContain('never used');
 });
 
@@ -309,8 +309,8 @@ it('keys refresh replaces a rate limit key under the same id, and changes its pl
   expect([await verdictOf(first.key), await verdictOf(second.key)]).toEqual(['refused', first.keyId]);
   await runPartners(['revoke', '--id', first.keyId]);
   expect(await verdictOf(second.key)).toBe('refused');
-  const again = await runPartners(['refresh', '--id', first.keyId]);
-  expect(again).toMatchObject({ code: 1, printed: [], progress: expect.stringContaining('revoked') });
+  const repeated = await runPartners(['refresh', '--id', first.keyId]);
+  expect(repeated).toMatchObject({ code: 1, printed: [], progress: expect.stringContaining('revoked') });
 });
 
 it("keys list shows a partner's rate limit keys, including expired keys, without their hashes", async () => {
@@ -337,11 +337,11 @@ it.each([
   ],
   ['an environment', ['list', '--environment', 'production'], '--environment cannot be used with --kind rate-limit'],
   ['a refresh without a key id', ['refresh'], '--id: expected'],
-])('rate limit key commands refuse %s with exit code 2 before stores are opened', async (_what, args, sentence) => {
+])('rate limit key commands refuse %s with exit code 2 before stores are opened', async (_what, args, message) => {
   const nowhere = () => Promise.reject(new Error('opened'));
   const { code, printed, progress } = await runPartners(args, { openView: nowhere, openLog: nowhere });
   expect({ code, printed }).toEqual({ code: 2, printed: [] });
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
 });
 
 function runAll(...args: string[]) {

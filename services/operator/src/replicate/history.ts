@@ -75,7 +75,7 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
           );
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
         const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
-        // Waits requested by a rate limit do not count.
+        // Waits requested by a rate limit do not count toward `patienceMs`.
         if (fault.retryAfterMs === null) waitedMs += longestMs;
         onWait(fault.message, ms);
         await pause(ms, stop);

@@ -86,7 +86,7 @@ function run({ kills = [], url = history.url, target = out(), ...changes }: Job 
   });
 }
 
-async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> {
+async function runUntilComplete(job: Job & { kills: (Kill | null)[] }): Promise<void> {
   for (;;) {
     try {
       await run(job);
@@ -118,7 +118,7 @@ it('a copied history is complete for all page sizes, updates, kills and failures
         history.respondWith(...outcomes);
         const pending = [...later];
         history.beforeResponse = () => history.put(...(pending.shift() ?? []));
-        await runThrough({ kills: [...kills], pageSize });
+        await runUntilComplete({ kills: [...kills], pageSize });
         expect(latestVersions(copy())).toEqual(latestVersions(history.versions));
         // Duplicates are allowed only if the API returned a page twice.
         const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
@@ -204,7 +204,7 @@ it('a file that is shorter than its saved length is refused', async () => {
   await expect(run()).rejects.toThrow('remove both files');
 });
 
-it('a file with other contents than the copy is refused and never truncated', async () => {
+it('a file whose contents differ from the copy is refused and never truncated', async () => {
   history.put(1, 2);
   await run();
   writeFileSync(out(), 'x'.repeat(10_000));

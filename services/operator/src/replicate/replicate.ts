@@ -11,7 +11,7 @@ import type { Activity, ReadHistory } from './history.ts';
 const stateSchema = z.object({
   url: z.string(),
   chain: z.string(),
-  /** A path, or server, database and table. */
+  /** A file path, or the server, database and table. */
   target: z.string(),
   /** Null before the first page. */
   cursor: z.string().nullable(),

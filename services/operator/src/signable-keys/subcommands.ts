@@ -12,7 +12,7 @@ import { type EnvironmentOptions, environmentOf } from '../keys/subcommands.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
-export interface SignableKeyWork {
+export interface SignableKeyDeps {
   readonly sources: RecordSources<SignableKeyRecord>;
   readonly projects: ProjectSources;
   /** @throws UsageError or UnreachableError without SIGNER_PUBLIC_KEY */
@@ -24,16 +24,16 @@ interface SignableKeyOptions extends EnvironmentOptions, JsonOption {
   readonly name?: string | undefined;
 }
 
-export async function create(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
-  const { sources, terminal } = work;
+export async function create(deps: SignableKeyDeps, options: SignableKeyOptions): Promise<void> {
+  const { sources, terminal } = deps;
   const [wanted, name] = [environmentOf(options), nameOf(options)];
   // Read first, to fail before stores are opened.
-  const signerKey = work.signerKey();
-  const key = { ...(await ownerOf(work, wanted)), name };
+  const signerKey = deps.signerKey();
+  const key = { ...(await ownerOf(deps, wanted)), name };
   print(await withRecords(sources, (store) => createSignableKey({ store, signerKey }, key)), options, terminal);
 }
 
-export async function list({ sources, terminal }: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
+export async function list({ sources, terminal }: SignableKeyDeps, options: SignableKeyOptions): Promise<void> {
   const { project } = options;
   const wanted = options.environment === undefined ? null : environmentOf(options);
   const records = await withRecords(sources, (store) => store.readAll());
@@ -42,24 +42,24 @@ export async function list({ sources, terminal }: SignableKeyWork, options: Sign
 }
 
 /** Also accepts archived projects, so that a key can always be disabled. */
-export async function disable(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
-  const { sources, terminal } = work;
+export async function disable(deps: SignableKeyDeps, options: SignableKeyOptions): Promise<void> {
+  const { sources, terminal } = deps;
   const [wanted, key] = [environmentOf(options), nameOf(options)];
   const records = await withRecords(sources, (store) => store.readAll());
   const existing = records.find((record) => record.projectId === wanted.project && isIn(record, wanted));
-  const { projectId, environmentId } = existing ?? (await ownerOf(work, wanted));
+  const { projectId, environmentId } = existing ?? (await ownerOf(deps, wanted));
   const name = { projectId, environmentId, key };
   print(await withRecords(sources, (store) => disableSignableKey({ store }, name)), options, terminal);
 }
 
-export async function enable(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
-  const { sources, terminal } = work;
+export async function enable(deps: SignableKeyDeps, options: SignableKeyOptions): Promise<void> {
+  const { sources, terminal } = deps;
   const [wanted, key] = [environmentOf(options), nameOf(options)];
-  const name = { ...(await ownerOf(work, wanted)), key };
+  const name = { ...(await ownerOf(deps, wanted)), key };
   print(await withRecords(sources, (store) => enableSignableKey({ store }, name)), options, terminal);
 }
 
-async function ownerOf({ projects }: SignableKeyWork, wanted: EnvironmentName) {
+async function ownerOf({ projects }: SignableKeyDeps, wanted: EnvironmentName) {
   const { project, environment } = await requireEnvironment(projects, wanted);
   return { projectId: project.id, environmentId: environment.id };
 }

@@ -11,10 +11,10 @@ export interface LogAccess {
   /** Returns the number of records in a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
   /**
-   * Creates a check whether a group has committed all records that the topic contains now. If a service writes ticks,
+   * Creates a function that checks whether a group has committed all records that the topic contains now. With ticks,
    * `lag` may never be 0.
    */
-  createPassed(topic: string, group: string): Promise<() => Promise<boolean>>;
+  createCaughtUpCheck(topic: string, group: string): Promise<() => Promise<boolean>>;
   close(): Promise<void>;
 }
 
@@ -40,7 +40,7 @@ export async function openLogAccess(brokers: readonly string[]): Promise<LogAcce
       const bounds = await reader.bounds(topic);
       return bounds.reduce((sum, { partition, end }) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
     },
-    async createPassed(topic, group) {
+    async createCaughtUpCheck(topic, group) {
       const ends = await reader.bounds(topic);
       return async () => {
         const committed = await reader.committed(group, topic);

@@ -85,7 +85,7 @@ export async function openLogFixture() {
     operate: createOperate(environment, prefix),
     read: (topic: string) => log.read(prefix + topic),
     isCaughtUp,
-    caughtUp: (topic: string) => until(`the writer has written all of ${topic}`, () => isCaughtUp(topic, group)),
+    awaitCaughtUp: (topic: string) => until(`the writer has written all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();
       await log.close();

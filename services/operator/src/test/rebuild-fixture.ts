@@ -59,13 +59,13 @@ export async function openRebuildFixture() {
     startLinker: (settings: Record<string, string> = {}) =>
       fixture.startLinker({ REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex'), ...settings }),
     publishLinks: (links: readonly LinkParts[]) => fixture.publish(links.map((link) => toLinkRecord(fixture, link))),
-    decided: () =>
+    awaitDecided: () =>
       until(
         'the linkers have processed all facts',
         () => fixture.isCaughtUp(TOPICS.identityLinks.name, linkerGroup),
         WAIT_MS,
       ),
-    written: (topic: string) =>
+    awaitWritten: (topic: string) =>
       until('the writer has written all records', () => fixture.isCaughtUp(topic, fixture.group), WAIT_MS),
     model: () => openModel(fixture),
     dump: () => dump(database.client),
@@ -80,7 +80,7 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** Called with the name (`port.call`) of each Redis call before the call. Throwing an error makes the call fail. */
+/** Called before each Redis call with its name, such as `guards.putHold`. An error makes the call fail. */
 export interface CallHooks {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
@@ -111,7 +111,7 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, hooks 
   const [keys, mints] = [createStub('keys'), createStub('mints')];
   const addresses = createAddresses(config, '/nowhere');
   const { redis, kafka, registry, clickhouse } = addresses;
-  const ofPeople = () => ({
+  const toPeopleOptions = () => ({
     ...redis(),
     linkTopic: prefix + TOPICS.identityLinks.name,
     consentTopic: prefix + TOPICS.consents.name,
@@ -120,7 +120,7 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, hooks 
     openLog: async () => openLogReader({ ...kafka(), clientId: 'operator' }),
     openProducer: (...topics: readonly string[]) => openProducer({ ...kafka(), clientId: 'operator', topics }),
     createSchemas: async () => createSchemaRegistry(registry()),
-    openPeople: async () => withHooks(await openRedisPeople(ofPeople()), hooks),
+    openPeople: async () => withHooks(await openRedisPeople(toPeopleOptions()), hooks),
     openErasureRecords: async () => openErasureRecords(clickhouse()),
   };
   const groups = ['--writer-group', group, '--linker-group', `${prefix}linker`];

@@ -47,7 +47,7 @@ export interface Flow {
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-/** Checks the first table of a topic, which contains a row per record. */
+/** Checks the first table of a topic, which contains one row per record. */
 function isFencedOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
   return tables[0]?.withoutFenced(record, isFenced) === null;
 }

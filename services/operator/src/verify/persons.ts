@@ -39,22 +39,22 @@ const BATCH_MAX = 1_000;
 const CHECKED_MAX = 1_000;
 /** New links are in Redis before they are in the log, so differences are checked several times. */
 const CHECKS = 4;
-const CHECK_EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 const EXAMPLES_MAX = 20;
 
 /** Compares persons in Redis with `identity_overrides`, and rechecks differences, which new links may cause. */
 export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
   options.onProgress('comparing persons in Redis with identity_overrides');
-  const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));
+  const cutoffs = new Map((await readCutoffs(options.records)).map((fence) => [nameOf(fence), fence.cutoffMs]));
   const compare = createCompare(options, cutoffs);
   const found = new Map<string, PersonDifference>();
   let [compared, different] = [0, 0];
   const add = (differences: readonly PersonDifference[]) => {
-    for (const one of differences) {
-      const name = `${one.environmentId} ${one.identityKey}`;
+    for (const difference of differences) {
+      const name = `${difference.environmentId} ${difference.identityKey}`;
       if (found.has(name)) continue;
       different++;
-      if (found.size < CHECKED_MAX) found.set(name, one);
+      if (found.size < CHECKED_MAX) found.set(name, difference);
     }
   };
   for await (const batch of inBatches(options.people.rebuild.identities(), BATCH_MAX)) {
@@ -66,7 +66,7 @@ export async function comparePersons(options: PersonsOptions): Promise<PersonsRe
   if (different > CHECKED_MAX) return { compared, different, examples: [...found.values()].slice(0, EXAMPLES_MAX) };
   let differences = [...found.values()];
   for (let check = 0; check < CHECKS && differences.length > 0; check++) {
-    if (check > 0) await delay(CHECK_EVERY_MS);
+    if (check > 0) await delay(CHECK_INTERVAL_MS);
     await options.awaitDecisionsStored();
     differences = await compare(
       differences.map(({ environmentId, identityKey }) => ({ environmentId, key: Buffer.from(identityKey, 'hex') })),

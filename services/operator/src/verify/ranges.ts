@@ -93,7 +93,7 @@ export interface ReplacedLog {
 export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyMap<string, ReplacedLog> {
   const logs = new Map<string, ReplacedLog>();
   for (const found of partitions) {
-    const replaced = (found.decision?.replaced ?? []).toSorted((one, other) => one.start - other.start);
+    const replaced = (found.decision?.replaced ?? []).toSorted((a, b) => a.start - b.start);
     const ranges = joinRanges(replaced, 1);
     const finding = toFindingText(found.finding, found.committed);
     const undecided = isReplaced(found) ? { finding, divergesAt: found.divergesAt ?? found.start } : null;
@@ -103,7 +103,7 @@ export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyM
 }
 
 /** Subtracts the ascending ranges in `cut` from a range. */
-export function without({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] {
+export function subtract({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] {
   const remaining: OffsetRange[] = [];
   let from = start;
   for (const each of cut) {
@@ -115,7 +115,7 @@ export function without({ start, end }: OffsetRange, cut: readonly OffsetRange[]
 }
 
 /** Intersects a range with the ranges in `cut`. */
-export const within = ({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] =>
+export const intersect = ({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] =>
   cut
     .map((each) => ({ start: Math.max(start, each.start), end: Math.min(end, each.end) }))
     .filter((range) => range.end > range.start);

@@ -108,8 +108,8 @@ const EXPLANATIONS: Record<Example['kind'], string> = {
 /** Formats the report: a table, examples of differences, and a summary. */
 export function toLines(report: VerifyReport): string[] {
   const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
-  const head = COLUMNS.map(([name]) => name);
-  const widths = head.map((name, column) =>
+  const header = COLUMNS.map(([name]) => name);
+  const widths = header.map((name, column) =>
     body.reduce((most, cells) => Math.max(most, cells[column]!.length), name.length),
   );
   const toLine = (cells: string[]) =>
@@ -120,10 +120,9 @@ export function toLines(report: VerifyReport): string[] {
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
   const summary =
-    total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `${total} differences`;
-  const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report)];
-  const cause = 'because they have not been stored yet';
-  if (waiting > 0) lines.push(`${waiting} records beyond the committed offset were not checked, ${cause}`);
+    total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `differences: ${total}`;
+  const lines = [toLine(header), ...body.map(toLine), ...examples, ...toRepeatLines(report)];
+  if (waiting > 0) lines.push(`records that were not checked because they are not stored yet: ${waiting}`);
   return [...lines, summary, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }
 
@@ -141,7 +140,7 @@ function toPersonLines({ persons }: VerifyReport): string[] {
 const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>
   fault !== null
     ? `${table} could not be compared with events: ${fault}`
-    : `${table} differs from events: ${missing} rows missing, ${unfounded} rows without an event. To repair the table, run npm run derive`;
+    : `${table} differs from events (rows missing: ${missing}, rows without an event: ${unfounded}). To repair the table, run npm run derive`;
 
 function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
   const { topic, partition, group, examples } = report;
@@ -161,6 +160,6 @@ function toRepeatLines({ partitions }: VerifyReport): string[] {
   return [...counts].flatMap(([table, { exact, records }]) =>
     records === 0
       ? []
-      : [`${records} records were read twice: they have more than one raw row in ${table}, but one row in ${exact}`],
+      : [`records that were read twice: ${records}, with more than one raw row in ${table} but one row in ${exact}`],
   );
 }

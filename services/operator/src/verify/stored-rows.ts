@@ -34,7 +34,7 @@ export interface StoredRows {
 
 const EXAMPLES_MAX = 20;
 
-const within = ({ partition, start, end }: PartitionRange) =>
+const rangeSql = ({ partition, start, end }: PartitionRange) =>
   `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
 
 /** Selects ranges of missing offsets with bitmaps, which use 8 KiB per 65,536 offsets for any number of rows. */
@@ -44,11 +44,11 @@ const missingSql = ({ table }: Table, range: PartitionRange) => `
     arrayDifference(missing) AS steps
   SELECT arrayFilter((offset, step) -> step != 1, missing, steps),
     arrayFilter((offset, step) -> step != 1, missing, arrayPushBack(arrayPopFront(steps), 0))
-  FROM ${table} WHERE ${within(range)}`;
+  FROM ${table} WHERE ${rangeSql(range)}`;
 
 const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
   SELECT kafka_offset, countIf(raw > 1) AS repeated, count() AS identities
-  FROM (SELECT kafka_offset, count() AS raw FROM ${table} WHERE ${within(range)} GROUP BY kafka_offset, ${identity})
+  FROM (SELECT kafka_offset, count() AS raw FROM ${table} WHERE ${rangeSql(range)} GROUP BY kafka_offset, ${identity})
   GROUP BY kafka_offset HAVING repeated > 0 OR identities > 1 ORDER BY kafka_offset`;
 
 /**
@@ -59,12 +59,12 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;
   const repeated = `
-    SELECT kafka_offset FROM ${table} WHERE ${within(range)} GROUP BY kafka_offset, ${identity} HAVING count() > 1`;
-  const keys = `SELECT ${key} FROM ${table} WHERE ${within(range)} AND kafka_offset IN (${repeated})`;
+    SELECT kafka_offset FROM ${table} WHERE ${rangeSql(range)} GROUP BY kafka_offset, ${identity} HAVING count() > 1`;
+  const keys = `SELECT ${key} FROM ${table} WHERE ${rangeSql(range)} AND kafka_offset IN (${repeated})`;
   return `
     SELECT kafka_offset, sum(shown), count() FROM (
       SELECT kafka_offset, countEqual(groupArray(${version}), max(${version})) AS shown
-      FROM ${table} FINAL WHERE ${within(range)} ${key === undefined ? '' : `AND ${key} IN (${keys})`}
+      FROM ${table} FINAL WHERE ${rangeSql(range)} ${key === undefined ? '' : `AND ${key} IN (${keys})`}
       GROUP BY kafka_offset, ${identity} HAVING shown > 1)
     GROUP BY kafka_offset ORDER BY kafka_offset`;
 }
@@ -80,7 +80,7 @@ const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly s
 
 async function readRepeated(query: QueryRows, table: Table, range: PartitionRange): Promise<Repeated> {
   const found: Repeated = { repeatedRecords: 0, doubledRows: 0, overlappingOffsets: 0, examples: [] };
-  const note = (offset: number, kind: 'doubled' | 'overlapping') => {
+  const addExample = (offset: number, kind: 'doubled' | 'overlapping') => {
     if (found.examples.length < EXAMPLES_MAX) found.examples.push({ offset, kind });
   };
   for await (const row of query(repeatedSql(table, range))) {
@@ -88,7 +88,7 @@ async function readRepeated(query: QueryRows, table: Table, range: PartitionRang
     found.repeatedRecords += repeated;
     if (identities === 1) continue;
     found.overlappingOffsets++;
-    note(offset, 'overlapping');
+    addExample(offset, 'overlapping');
   }
   if (found.repeatedRecords === 0) return found;
   // Queried after the raw rows, because a merge in between can only remove repeated rows.
@@ -96,7 +96,7 @@ async function readRepeated(query: QueryRows, table: Table, range: PartitionRang
     const [offset = 0, rows = 0, records = 0] = row.map(Number);
     found.doubledRows += rows - records;
     found.repeatedRecords -= records;
-    note(offset, 'doubled');
+    addExample(offset, 'doubled');
   }
   return found;
 }
@@ -107,7 +107,7 @@ export function createStoredRows(query: QueryRows, bucketSize: number): StoredRo
       if (ranges.length === 0) return;
       const rows = query(`
         SELECT kafka_partition, intDiv(kafka_offset, ${bucketSize}) AS bucket, count(), groupBitmap(kafka_offset)
-        FROM ${table} WHERE ${ranges.map(within).join(' OR ')} GROUP BY kafka_partition, bucket`);
+        FROM ${table} WHERE ${ranges.map(rangeSql).join(' OR ')} GROUP BY kafka_partition, bucket`);
       for await (const row of rows) {
         const [partition = 0, index = 0, count = 0, offsets = 0] = row.map(Number);
         yield { partition, index, rows: count, offsets };

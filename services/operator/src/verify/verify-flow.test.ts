@@ -112,7 +112,7 @@ function createStored({ start, entries, future }: World): StoredRows {
 }
 
 /** A reference implementation that checks every offset, without buckets or ranges. */
-function judge({ entries, committed, future }: World, stored = new Set(entries.flatMap(({ rows }) => rows))) {
+function tally({ entries, committed, future }: World, stored = new Set(entries.flatMap(({ rows }) => rows))) {
   const totals = {
     lost: 0,
     repeatedRecords: 0,
@@ -169,7 +169,7 @@ it('verifyFlow finds the same gaps, duplicates and overlaps as a check of every 
       expect(isClean({ partitions: [report], persons: null, derived: [] })).toBe(
         lost + doubledRows + overlapping + futureRows === 0,
       );
-      expect({ lost, repeatedRecords, doubledRows, overlapping, holes, futureRows, ...excused }).toEqual(judge(world));
+      expect({ lost, repeatedRecords, doubledRows, overlapping, holes, futureRows, ...excused }).toEqual(tally(world));
     }),
     { numRuns: 200 },
   );
@@ -190,7 +190,7 @@ it('verifyFlow matches records of a replaced log by content, and ignores rows fr
     ).length;
     // Outside of the range, the result is the same as without the range, except that copies in the range are found.
     const others = entries.map((entry, index) => (isReplaced(index) ? { ...entry, id: null, rows: [] } : entry));
-    const expected = judge({ ...world, entries: others }, stored);
+    const expected = tally({ ...world, entries: others }, stored);
     expect(report.replaced).toBe(replacedEntries.length);
     expect(report.lost).toBe(lost + expected.lost);
     expect([report.doubledRows, report.overlapping]).toEqual([expected.doubledRows, expected.overlapping]);

@@ -7,13 +7,13 @@ import {
   type BucketCount,
   createRangeCursor,
   findSuspects,
+  intersect,
   joinRanges,
   type OffsetRange,
   type ReplacedLog,
   type Suspect,
   sizeOf,
-  within,
-  without,
+  subtract,
 } from './ranges.ts';
 import type { PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
@@ -61,26 +61,26 @@ export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<
     const undecided = parts.replaced.get(`${topic}/${each.partition}`)?.undecided ?? null;
     return createReport(flow, topic, { group, each, committed: committed.get(each.partition), undecided });
   });
-  let excuses: Excuses | null = null;
-  const readExcuses = async () => {
-    excuses ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
-    return excuses;
+  let reasons: AbsenceReasons | null = null;
+  const readReasons = async () => {
+    reasons ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
+    return reasons;
   };
   // Ranges of one partition can share buckets, so ranges are queried separately. Usually there is only one range.
-  const ranges = reports.map((report) => ({ report, kept: without(checkedRange(report), replacedIn(report, parts)) }));
-  for (let round = 0; ranges.some(({ kept }) => kept.length > round); round++) {
-    const checked = ranges.flatMap(({ report, kept }) => (kept[round] ? [{ report, range: kept[round] }] : []));
+  const ranges = reports.map((report) => ({ report, rest: subtract(checkedRange(report), replacedIn(report, parts)) }));
+  for (let round = 0; ranges.some(({ rest }) => rest.length > round); round++) {
+    const checked = ranges.flatMap(({ report, rest }) => (rest[round] ? [{ report, range: rest[round] }] : []));
     const counts = await readCounts(flow, checked, parts);
     for (const { report, range } of checked) {
       const buckets = counts.get(report.partition) ?? new Map();
       for (const { rows } of buckets.values()) report.rows += rows;
       const suspects = findSuspects(range, buckets, { bucketSize: parts.bucketSize, bucketsMax: BUCKETS_MAX });
-      if (suspects.length > 0) await inspect({ flow, excuses: await readExcuses(), parts, report }, suspects);
+      if (suspects.length > 0) await inspect({ flow, reasons: await readReasons(), parts, report }, suspects);
     }
   }
   for (const report of reports)
-    for (const range of within(checkedRange(report), replacedIn(report, parts)))
-      await checkReplaced({ flow, excuses: await readExcuses(), parts, report }, range);
+    for (const range of intersect(checkedRange(report), replacedIn(report, parts)))
+      await checkReplaced({ flow, reasons: await readReasons(), parts, report }, range);
   const lastOffsets = await stored.lastOffsets(flow);
   return await addFuture(flow, { reports, lastOffsets, ends: await log.bounds(topic) }, parts);
 }
@@ -91,8 +91,8 @@ const replacedIn = ({ topic, partition }: { topic: string; partition: number }, 
   replaced.get(`${topic}/${partition}`)?.ranges ?? [];
 
 /** Checks offsets of a replaced log by content, or by offset if the table's sorting key contains the offset. */
-async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
-  const { flow, parts, report } = work;
+async function checkReplaced(check: PartitionCheck, range: OffsetRange): Promise<void> {
+  const { flow, parts, report } = check;
   const { partition } = report;
   parts.onProgress(
     `${report.topic}/${partition}: checking offsets ${range.start} to ${range.end - 1} of a replaced log by content`,
@@ -100,7 +100,7 @@ async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<v
   report.replaced += sizeOf(range);
   const copiesBefore = report.excused.copy;
   const isKeyedByOffset = flow.copyRules.length === 0;
-  await explainGaps(work, isKeyedByOffset ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
+  await explainGaps(check, isKeyedByOffset ? await parts.stored.missing(flow, { partition, ...range }) : [range]);
   report.excused.copy = copiesBefore;
 }
 
@@ -156,30 +156,30 @@ async function readCounts(
   return counts;
 }
 
-interface Excuses {
+interface AbsenceReasons {
   readonly dead: DeadOffsets;
   readonly isFenced: IsFenced;
 }
 
-interface PartitionWork {
+interface PartitionCheck {
   readonly flow: Flow;
-  readonly excuses: Excuses;
+  readonly reasons: AbsenceReasons;
   readonly parts: VerifyFlowOptions;
   readonly report: PartitionReport;
 }
 
-async function inspect(work: PartitionWork, suspects: readonly Suspect[]): Promise<void> {
-  const { flow, parts, report } = work;
+async function inspect(check: PartitionCheck, suspects: readonly Suspect[]): Promise<void> {
+  const { flow, parts, report } = check;
   const { topic, partition } = report;
   for (const suspect of suspects) {
     const range = { partition, start: suspect.start, end: suspect.end };
     parts.onProgress(`${topic}/${partition}: checking offsets ${suspect.start} to ${suspect.end - 1}`);
-    if (suspect.hasRepeats) await countRepeats(work, range);
-    if (suspect.hasGaps) await explainGaps(work, await parts.stored.missing(flow, range));
+    if (suspect.hasRepeats) await countRepeats(check, range);
+    if (suspect.hasGaps) await explainGaps(check, await parts.stored.missing(flow, range));
   }
 }
 
-async function countRepeats({ flow, parts, report }: PartitionWork, range: PartitionRange): Promise<void> {
+async function countRepeats({ flow, parts, report }: PartitionCheck, range: PartitionRange): Promise<void> {
   const repeated = await parts.stored.repeated(flow, range);
   report.repeatedRecords += repeated.repeatedRecords;
   report.doubledRows += repeated.doubledRows;
@@ -189,15 +189,15 @@ async function countRepeats({ flow, parts, report }: PartitionWork, range: Parti
 }
 
 /** Reads the records whose rows are missing, and determines the reason for each missing row. */
-async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): Promise<void> {
-  const { flow, excuses, parts, report } = work;
+async function explainGaps(check: PartitionCheck, gaps: readonly OffsetRange[]): Promise<void> {
+  const { flow, reasons, parts, report } = check;
   const { topic, partition } = report;
   const isMissing = createRangeCursor(gaps);
   const lost: { start: number; end: number }[] = [];
   let absent: Absent[] = [];
   let records = 0;
   const explain = async () => {
-    for (const offset of await findLost(flow, absent, work)) {
+    for (const offset of await findLost(flow, absent, check)) {
       report.lost++;
       addOffset(lost, offset, EXAMPLES_MAX);
     }
@@ -207,19 +207,19 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
     for await (const record of parts.log.read({ topic, partition, ...range })) {
       if (!isMissing(record.offset)) continue;
       records++;
-      if (excuses.dead.has(topic, partition, record.offset)) report.excused.deadLetter++;
+      if (reasons.dead.has(topic, partition, record.offset)) report.excused.deadLetter++;
       else absent.push({ offset: record.offset, fact: await parts.readFact(flow, record) });
       if (absent.length >= FACTS_MAX) await explain();
     }
   await explain();
   const examples = lost.slice(0, Math.max(0, EXAMPLES_MAX - report.examples.length));
   for (const example of examples) report.examples.push({ kind: 'lost', ...example });
-  await countHoles(work, { gaps, records });
+  await countHoles(check, { gaps, records });
 }
 
-/** Returns the offsets of records whose missing row neither a copy nor a fence explains. */
-async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts, report }: PartitionWork) {
-  let unexplained = absent.filter(({ fact }) => fact?.isFencedOut(excuses.isFenced) !== true);
+/** Returns the offsets of records whose missing rows are explained by neither a copy nor a fence. */
+async function findLost(flow: Flow, absent: readonly Absent[], { reasons, parts, report }: PartitionCheck) {
+  let unexplained = absent.filter(({ fact }) => fact?.isFencedOut(reasons.isFenced) !== true);
   report.excused.fence += absent.length - unexplained.length;
   for (const [index, rule] of flow.copyRules.entries()) {
     const readable = unexplained.filter(({ fact }) => fact !== null);
@@ -234,13 +234,13 @@ async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts,
 
 /** Counts offsets without a record as holes, unless retention has removed the record during the check. */
 async function countHoles(
-  { parts, report }: PartitionWork,
+  { parts, report }: PartitionCheck,
   { gaps, records }: { gaps: readonly OffsetRange[]; records: number },
 ): Promise<void> {
   const empty = gaps.reduce((sum, gap) => sum + sizeOf(gap), 0) - records;
   if (empty === 0) return;
-  const now = (await parts.log.bounds(report.topic)).find(({ partition }) => partition === report.partition);
-  const start = now?.start ?? report.end;
+  const current = (await parts.log.bounds(report.topic)).find(({ partition }) => partition === report.partition);
+  const start = current?.start ?? report.end;
   const expired = gaps.reduce((sum, gap) => sum + Math.max(0, Math.min(gap.end, start) - gap.start), 0);
   report.expired += Math.min(empty, expired);
   report.holes += empty - Math.min(empty, expired);

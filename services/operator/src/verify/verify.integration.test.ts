@@ -46,7 +46,7 @@ const consent = {
 /** Creates a log with copies, unreadable records and transaction markers, which are not differences. */
 beforeAll(async () => {
   fixture = await openLogFixture();
-  const { publish, toMessage, toRecord, prefix, startWriter, caughtUp, query } = fixture;
+  const { publish, toMessage, toRecord, prefix, startWriter, awaitCaughtUp, query } = fixture;
   const messages = Array.from({ length: 300 }, (_, index) => messageRecordOf(`event ${index}`));
   const strange = messageRecordOf(`it's "strange" \\ ${'$$'} レベル`, { environmentId: 'test-log' });
   const poison = { topic: prefix + TOPICS.messages.name, key: null, value: Buffer.from('no frame') };
@@ -58,7 +58,7 @@ beforeAll(async () => {
   await publish([link]);
   await publish([toRecord(TOPICS.consents.name, consentCodec, consent)]);
   const writer = await startWriter();
-  for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents]) await caughtUp(topic.name);
+  for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents]) await awaitCaughtUp(topic.name);
   await fixture.stop(writer, 'SIGTERM');
   for (const table of ['events', 'identity_links']) await query(`OPTIMIZE TABLE ${table} FINAL`);
 });
@@ -105,14 +105,14 @@ it('verify reports a derived table that differs from events, and names the comma
   const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
   expect([code, lines.at(-1)]).toEqual([
     1,
-    'identity_days differs from events: 0 rows missing, 1 rows without an event. To repair the table, run npm run derive',
+    'identity_days differs from events (rows missing: 0, rows without an event: 1). To repair the table, run npm run derive',
   ]);
 });
 
 it('verify finds exactly the lost, duplicate and overlapping rows, and the rows beyond the end of the log', async () => {
   const { query, group } = fixture;
-  const lost = await offsetOf('event 100');
-  const doubled = await offsetOf('event 101');
+  const lostPosition = await offsetOf('event 100');
+  const doubledPosition = await offsetOf('event 101');
   await query("DELETE FROM events WHERE event_name IN ('event 100', 'of an erased person')");
   await query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-log', unhex('${erased.toString('hex')}'), now64(3) + INTERVAL 10 YEAR)`,
@@ -121,7 +121,7 @@ it('verify finds exactly the lost, duplicate and overlapping rows, and the rows 
   await query('SYSTEM STOP MERGES events');
   await insertAgain('*', 'event 105');
   await insertAgain("* REPLACE (toFixedString(unhex(repeat('ab', 16)), 16) AS identity_key)", 'event 101');
-  const position = `kafka_partition = ${doubled[0]} AND kafka_offset = ${doubled[1]}`;
+  const position = `kafka_partition = ${doubledPosition[0]} AND kafka_offset = ${doubledPosition[1]}`;
   expect((await query(`SELECT count() FROM events_exact WHERE ${position}`)).trim()).toBe('2');
   await insertAgain('* REPLACE (generateUUIDv4() AS message_id)', 'event 102');
   await insertAgain('* REPLACE (kafka_offset + 1000000 AS kafka_offset)', 'event 103');
@@ -134,11 +134,11 @@ it('verify finds exactly the lost, duplicate and overlapping rows, and the rows 
     partitions.flatMap(({ partition, examples }) =>
       examples.filter((example) => example.kind === kind).map(({ start }) => [partition, start]),
     );
-  expect(examplesOf('lost')).toEqual([lost]);
-  expect(examplesOf('doubled')).toEqual([doubled]);
+  expect(examplesOf('lost')).toEqual([lostPosition]);
+  expect(examplesOf('doubled')).toEqual([doubledPosition]);
   expect(examplesOf('overlapping')).toEqual([await offsetOf('event 102')]);
   const text = (await fixture.operate('verify', '--group', group)).lines.join('\n');
-  const [topic, [partition, offset]] = [fixture.prefix + TOPICS.messages.name, lost];
+  const [topic, [partition, offset]] = [fixture.prefix + TOPICS.messages.name, lostPosition];
   const partitionArgs = `--group ${group} --topic ${topic} --partition ${partition}`;
   expect(text).toMatch(
     new RegExp(
@@ -146,9 +146,9 @@ it('verify finds exactly the lost, duplicate and overlapping rows, and the rows 
     ),
   );
   expect(text).toContain(
-    '1 records were read twice: they have more than one raw row in events, but one row in events_exact',
+    'records that were read twice: 1, with more than one raw row in events but one row in events_exact',
   );
-  expect(text).toMatch(/^4 differences$/m);
+  expect(text).toMatch(/^differences: 4$/m);
 });
 
 const LINKED_AT = 1_790_000_000_000;
@@ -180,7 +180,7 @@ interface Linked {
 const link = (root: Buffer, key: Buffer = randomBytes(16)): Linked => ({ key, root });
 const inRedis = (linked: readonly Linked[]) =>
   options.people.rebuild.loadOverrides(
-    linked.map((one) => ({ environmentId: 'test-one', kind: 'steam', linkedAt: LINKED_AT, ...one })),
+    linked.map((each) => ({ environmentId: 'test-one', kind: 'steam', linkedAt: LINKED_AT, ...each })),
   );
 const inTables = (linked: readonly Linked[], version = 1) =>
   fixture.query(
@@ -192,7 +192,7 @@ const inTables = (linked: readonly Linked[], version = 1) =>
       .join()}`,
   );
 
-it('comparePersons reports no difference for equal persons, whose person key has no row', async () => {
+it('comparePersons reports no difference for equal persons, although the person key has no row', async () => {
   await openPersons();
   const [root, other] = [randomBytes(16), randomBytes(16)];
   await inRedis([link(root, root), link(root, other)]);
@@ -200,7 +200,7 @@ it('comparePersons reports no difference for equal persons, whose person key has
   expect(await comparePersons(options)).toMatchObject({ compared: 2, different: 0 });
 });
 
-it('comparePersons reports different persons, and identities that are missing in Redis or in the tables', async () => {
+it('comparePersons reports different persons, and identities that are missing from Redis or from the tables', async () => {
   await openPersons();
   const [root, before, lost, late] = [
     randomBytes(16),
@@ -215,11 +215,11 @@ it('comparePersons reports different persons, and identities that are missing in
     { identityKey: before.key, inRedis: root, inClickHouse: before.root },
     { identityKey: lost.key, inRedis: lost.key, inClickHouse: lost.root },
     { identityKey: late.key, inRedis: late.root, inClickHouse: late.key },
-  ].map((one) => ({
+  ].map((difference) => ({
     environmentId: 'test-one',
-    identityKey: one.identityKey.toString('hex'),
-    inRedis: one.inRedis.toString('hex'),
-    inClickHouse: one.inClickHouse.toString('hex'),
+    identityKey: difference.identityKey.toString('hex'),
+    inRedis: difference.inRedis.toString('hex'),
+    inClickHouse: difference.inClickHouse.toString('hex'),
   }));
   expect(different).toBe(3);
   expect(examples).toHaveLength(3);

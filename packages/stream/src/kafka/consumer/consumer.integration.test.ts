@@ -47,9 +47,9 @@ it('consumers hand over partitions without writing a block twice when members jo
   const topic = await fixture.createTopic({ partitions: 4 });
   const store = new TokenStore();
   const written: string[] = [];
-  // Slow enough that a write is running during every membership change.
-  store.onWrite = async ({ partition, start }, moment) => {
-    if (moment === 'before') await delay(20);
+  // Slow enough that a write is in progress during every membership change.
+  store.onWrite = async ({ partition, start }, phase) => {
+    if (phase === 'before') await delay(20);
     else written.push(`${partition}/${start}`);
   };
   const fill = () => {
@@ -76,13 +76,13 @@ it('a consumer starts while no broker responds and is not ready', async () => {
   await consumer.close();
 });
 
-it('a consumer reports the lag of a blocked partition, and no lag before a transaction marker', async () => {
+it('a consumer reports the lag of a blocked partition, and no lag if only a transaction marker is unread', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);
   const store = new TokenStore();
   const gate = Promise.withResolvers<void>();
-  store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
+  store.onWrite = (_name, phase) => (phase === 'before' ? gate.promise : undefined);
   const metrics = createMetrics('test');
   const limits = { rowsMax: 1, bytesMax: 1_000_000, ageMaxMs: 50 };
   const consumer = await openWriter(topic, store, { metrics, limits });
@@ -92,7 +92,7 @@ it('a consumer reports the lag of a blocked partition, and no lag before a trans
   };
   for (let i = 0; i < 3; i++) await publish();
   await until('the write is blocked', async () => (await lag()) === 6);
-  // Two blocks wait, so nothing is fetched, and only the log end reveals these records.
+  // Fetching is paused while two blocks wait, so only the end of the log reveals these records.
   for (let i = 0; i < 3; i++) await publish();
   await until('the new end of the log is read', async () => (await lag()) === 12);
   gate.resolve();

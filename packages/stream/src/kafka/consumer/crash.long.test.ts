@@ -58,7 +58,7 @@ async function prepare() {
   return { start, fill };
 }
 
-/** Kills one writer after the other, each after it has made progress. @returns the number of killed writers */
+/** Kills one writer after another, each once it has made progress. @returns the number of killed writers */
 async function killRepeatedly(start: () => Promise<ChildProcess>, times: number): Promise<number> {
   for (let killed = 0; killed < times; killed++) {
     const rowsBefore = (await table.count()).rows;

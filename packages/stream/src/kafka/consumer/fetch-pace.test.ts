@@ -35,7 +35,7 @@ it('a fetch waits only briefly during the half second after a record or a pause'
   expect(pace.waitMs(idle)).toBe(920);
 });
 
-it('a fetch waits three seconds or 0.3 of a session timeout after four idle seconds, but not soon after a join', () => {
+it('after four idle seconds, a fetch waits up to 3 s or 30 % of the session timeout, except soon after a join', () => {
   const short = new FetchPace({ sessionTimeoutMs: 6_000 });
   vi.advanceTimersByTime(9_900);
   expect(pace.waitMs(idle)).toBe(920);
@@ -54,10 +54,10 @@ it('a fetch waits three seconds or 0.3 of a session timeout after four idle seco
   expect(pace.waitMs(idle)).toBe(3_000);
 });
 
-it('a fetch returns its records or its fault, or an empty list after all fetches are cancelled', async () => {
+it('a fetch resolves with its records, rejects with its fault, or is cancelled with an empty list', async () => {
   const batches = batchesOf(1);
-  expect(await pace.until(Promise.resolve(batches))).toBe(batches);
-  await expect(pace.until(Promise.reject(new Error('refused')))).rejects.toThrow('refused');
+  expect(await pace.awaitFetch(Promise.resolve(batches))).toBe(batches);
+  await expect(pace.awaitFetch(Promise.reject(new Error('refused')))).rejects.toThrow('refused');
   const socket = new EventEmitter().on('data', () => {});
   const failures: Error[] = [];
   const connection = { socket, rejectRequests: (fault: Error) => void failures.push(fault) };
@@ -66,7 +66,7 @@ it('a fetch returns its records or its fault, or an empty list after all fetches
     1: { connectionPool: { pool: [unused, connection] } },
     2: { connectionPool: { pool: [unused, unused] } },
   };
-  const waiting = pace.until(new Promise(() => {}));
+  const waiting = pace.awaitFetch(new Promise(() => {}));
   pace.endAll({ brokerPool: { brokers } } as unknown as Cluster);
   expect(await waiting).toEqual([]);
   expect(failures).toEqual([expect.any(FetchCancelled)]);

@@ -11,7 +11,7 @@ export const BUSY_WAIT_MS = 150;
 const IDLE_AFTER_MS = 500;
 const LONG_IDLE_AFTER_MS = 4_000;
 const LONG_IDLE_AFTER_JOIN_MS = 10_000;
-/** Limited to a fraction of the session timeout, so that three heartbeats fit into it. */
+/** Limited to a fraction of the session timeout, so that three heartbeats are sent before it expires. */
 const LONG_IDLE_WAIT_MS = 3_000;
 const LONG_IDLE_SESSION_RATIO = 0.3;
 const HEARTBEAT_MARGIN_MS = 20;
@@ -23,7 +23,7 @@ interface FetchConnection {
   rejectRequests(fault: Error): void;
 }
 
-/** Members of the kafkajs cluster that its types omit. */
+/** Members of the kafkajs cluster that the kafkajs types omit. */
 interface FullCluster {
   readonly brokerPool: {
     readonly brokers: Readonly<Record<string, { connectionPool: { pool: readonly FetchConnection[] } }>>;
@@ -64,7 +64,7 @@ export class FetchPace {
   }
 
   /** Resolves with the fetched batches, or with an empty list if `endAll` is called first. */
-  async until(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
+  async awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
     const ended = Promise.withResolvers<FetchedBatch[]>();
     const end = () => ended.resolve([]);
     this.#waiting.add(end);

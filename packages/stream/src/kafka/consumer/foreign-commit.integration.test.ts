@@ -41,7 +41,7 @@ async function openBench(unread: number) {
   const rows = () => store.offsets(topic).map((row) => Number(row.split('/')[1]));
   return { at, groupId, open, committed, read, decisionOf, rows };
 }
-const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
+const offsetsBelow = (end: number) => Array.from({ length: end }, (_, offset) => offset);
 
 it('a group whose offset was moved by another tool waits for a decision, then stores every record once', async () => {
   const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(60);
@@ -54,7 +54,7 @@ it('a group whose offset was moved by another tool waits for a decision, then st
   await until('the records are committed', async () => (await committed()) === 110);
   expect(consumer.ready()).toBe(true);
   await consumer.close();
-  expect(rows()).toEqual(upTo(110));
+  expect(rows()).toEqual(offsetsBelow(110));
   expect((await read()).finding).toEqual({ kind: 'intact' });
 });
 
@@ -71,5 +71,5 @@ it('an operator can move the offset of a group without members, and rereading st
   const next = await open();
   await until('the records are committed', async () => (await committed()) === 80);
   await next.close();
-  expect(rows()).toEqual(upTo(80));
+  expect(rows()).toEqual(offsetsBelow(80));
 });

@@ -3,12 +3,12 @@ import { openGeneration } from './generation.ts';
 import type { ConsumerGroup, Coordinator } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
-const moved: Coordinator = {
+const formerCoordinator: Coordinator = {
   offsetFetch: async () => {
     throw Object.assign(new Error('not the coordinator'), { type: 'NOT_COORDINATOR_FOR_GROUP' });
   },
 };
-const current: Coordinator = {
+const currentCoordinator: Coordinator = {
   offsetFetch: async ({ topics }) => ({
     responses: topics.map(({ topic, partitions }) => ({
       topic,
@@ -19,12 +19,12 @@ const current: Coordinator = {
 
 it('a member reads its start offsets from the current coordinator after the coordinator has moved', async () => {
   const group = {
-    offsetManager: { getCoordinator: async () => moved },
+    offsetManager: { getCoordinator: async () => formerCoordinator },
     assigned: () => [{ topic: 't', partitions: [0] }],
   } as unknown as ConsumerGroup;
   const view: LogView = {
     offsets: async ({ partitions, first }) => new Map(partitions.map((partition) => [partition, first ? 0 : 9])),
-    coordinator: async () => current,
+    coordinator: async () => currentCoordinator,
     topicId: async () => null,
     pin: () => {},
     batchAt: async () => null,

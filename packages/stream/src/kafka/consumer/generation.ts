@@ -22,7 +22,7 @@ function createLogPartition(
   { topicId, ...at }: Committed & { topicId: string | null },
 ): LogPartition {
   const { topic, partition, start } = at;
-  // Bound to this generation, unlike the group's own commit method.
+  // Bound to this generation, unlike the commit method of the group.
   const offsets = group.offsetManager;
   return {
     ...at,
@@ -58,7 +58,7 @@ async function compare(log: LogPartition, end: number): Promise<Finding> {
   return compareWithLog(read, { start, end, found });
 }
 
-/** Reads the commits of partitions and compares them with the log. @throws Error that can be retried */
+/** Reads the commits of partitions and compares them with the log. @throws a retryable Error */
 export async function examinePartitions(
   group: ConsumerGroup,
   { groupId, view }: GroupView,
@@ -93,8 +93,8 @@ export async function examinePartitions(
 }
 
 /**
- * Examines newly assigned partitions until the examination succeeds, because any other start offset would skip or
- * repeat records. If the session expires, the group assigns the partitions to another member.
+ * Retries the examination of newly assigned partitions until it succeeds, because starting at an unverified offset
+ * could skip or repeat records. If the session expires, the group assigns the partitions to another member.
  */
 export async function openGeneration(
   group: ConsumerGroup,

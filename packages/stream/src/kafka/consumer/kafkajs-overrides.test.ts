@@ -87,7 +87,7 @@ it('a group awaits its hooks before a join and before the first fetch', async ()
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
 });
 
-function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
+function openFailingGroup(failures: number, ids: { memberId: string | null; generationId: number | null }) {
   const state = { joins: 0, assigned: 0, cancelled: false };
   const retrier = async () => {
     state.joins += 1;
@@ -101,17 +101,17 @@ function openFailing(failures: number, ids: { memberId: string | null; generatio
 }
 
 it('a member that was removed from its group rejoins until the join succeeds', async () => {
-  const { group, state } = openFailing(2, { memberId: null, generationId: 7 });
+  const { group, state } = openFailingGroup(2, { memberId: null, generationId: 7 });
   await group.joinAndSync();
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
 });
 
 it.each([
   ['at startup', { memberId: null, generationId: null }, false],
-  ['of a member with an id', { memberId: 'member', generationId: 7 }, false],
-  ['of a closing member', { memberId: null, generationId: 7 }, true],
+  ['by a member with an id', { memberId: 'member', generationId: 7 }, false],
+  ['by a closing member', { memberId: null, generationId: 7 }, true],
 ])('a failed join %s is handled by kafkajs', async (_, ids, cancelled) => {
-  const { group, state } = openFailing(1, ids);
+  const { group, state } = openFailingGroup(1, ids);
   state.cancelled = cancelled;
   await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
   expect(state).toMatchObject({ joins: 1, assigned: 0 });
@@ -135,7 +135,7 @@ it('an offset out of range is handled by the hooks, and kafkajs commits nothing'
   expect(commits).toHaveLength(1);
 });
 
-it('kafkajs has no other code path that commits on its own', () => {
+it('kafkajs commits offsets only in the three known code paths', () => {
   const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
   const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
   expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
@@ -189,13 +189,13 @@ function frame(content: Uint8Array): Buffer {
 }
 
 function splitAt(bytes: Buffer, positions: readonly number[]): Buffer[] {
-  const sorted = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((one, other) => one - other)];
+  const sorted = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((a, b) => a - b)];
   return sorted.map((from, index) => bytes.subarray(from, sorted[index + 1] ?? bytes.length));
 }
 
 const contents = fc.array(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), { minLength: 1, maxLength: 8 });
 
-it('the reader returns the same responses for any chunk boundaries and reused chunk buffers', () => {
+it('the response reader supports any chunk boundaries and reused chunk buffers', () => {
   fc.assert(
     fc.property(contents, fc.array(fc.nat(), { maxLength: 40 }), (responses, positions) => {
       const read: Buffer[] = [];
@@ -211,9 +211,9 @@ it('the reader returns the same responses for any chunk boundaries and reused ch
 });
 
 it.each([0, -1, 0x7fffffff])('a response size of %i fails the connection', async (size) => {
-  const head = Buffer.alloc(4);
-  head.writeInt32BE(size);
-  const { socket, close } = await connectTo((peer) => peer.write(head));
+  const sizePrefix = Buffer.alloc(4);
+  sizePrefix.writeInt32BE(size);
+  const { socket, close } = await connectTo((peer) => peer.write(sizePrefix));
   const [error] = await once(socket, 'error');
   expect(error).toBeInstanceOf(RangeError);
   close();
@@ -320,7 +320,7 @@ it.each(SHIFTS)('a request times out on time when the system clock is set %s by 
   expect(timedOutAtMs[0]).toBeLessThanOrEqual(1_300);
 });
 
-it('a connection uses one timer, for the next request that can time out', async () => {
+it('a connection uses a single timer, set for the next request that can time out', async () => {
   vi.useFakeTimers();
   const queue = openQueue({ enforceRequestTimeout: true, maxInFlightRequests: null });
   const ended: string[] = [];

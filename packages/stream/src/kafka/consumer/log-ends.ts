@@ -47,7 +47,7 @@ export function createEndsReader(
 /** kafkajs itself detects a new partition only after five minutes. */
 const PARTITIONS_INTERVAL_MS = 5_000;
 
-/** Members of the kafkajs cluster that its types omit. */
+/** Members of the kafkajs cluster that the kafkajs types omit. */
 interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPartitionMetadata'> {
   metadata(query: { topics: readonly string[] }): Promise<{
     topicMetadata: { topic: string; partitionMetadata: unknown[] }[];

@@ -33,7 +33,7 @@ interface BatchLocation {
   readonly topicId: string | null;
 }
 
-/** Members of the kafkajs cluster that its types omit. */
+/** Members of the kafkajs cluster that the kafkajs types omit. */
 type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLeaderForPartitions'> & {
   findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
   findBroker(at: { nodeId: string }): Promise<{

@@ -34,12 +34,12 @@ export interface GroupOptions extends BrokerTarget {
   metrics?: Metrics;
 }
 
-/** Members have half a session timeout to finish their work. A member that hangs delays all others by this time. */
+/** Members have half a session timeout to finish their work. A member that hangs delays the others by this time. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
 const HEARTBEAT_MAX_MS = 1_000;
 /**
- * Small responses, because a response is decoded as a whole and small ones are cheap to collect: 1 and 4 MiB take 4.1
- * µs of CPU time per record and 340 MiB of memory; 4 and 16 MiB take 4.8 µs and 390 MiB.
+ * Small, because each response is decoded as a whole, and small responses are cheap to garbage-collect: limits of 1 and
+ * 4 MiB take 4.1 µs of CPU time per record and 340 MiB of memory; limits of 4 and 16 MiB take 4.8 µs and 390 MiB.
  */
 const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;
@@ -70,8 +70,8 @@ export class PartitionedConsumer implements Consumer {
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
   /** When the group last responded, from `performance.now()`. */
-  #lastHeardAt = 0;
-  #member = false;
+  #lastResponseAt = 0;
+  #isMember = false;
   #closing = false;
   #cluster: Cluster | null = null;
   #refreshEnds: (() => Promise<void>) | null = null;
@@ -96,7 +96,7 @@ export class PartitionedConsumer implements Consumer {
   }
 
   ready(): boolean {
-    if (!this.#member || performance.now() - this.#lastHeardAt > this.#options.sessionTimeoutMs) return false;
+    if (!this.#isMember || performance.now() - this.#lastResponseAt > this.#options.sessionTimeoutMs) return false;
     return this.blockers().size === 0;
   }
 
@@ -129,10 +129,10 @@ export class PartitionedConsumer implements Consumer {
         await this.#join(ended.resolve);
         const error = await ended.promise;
         this.#options.onFault?.(error);
-        if (!this.#closing) this.#options.logger?.error({ error }, 'consumer crashed, restarting');
+        if (!this.#closing) this.#options.logger?.error({ error }, 'consumer crashed; restarting');
       } catch (error) {
         this.#options.onFault?.(error);
-        if (!this.#closing) this.#options.logger?.error({ error }, 'consumer start failed, retrying');
+        if (!this.#closing) this.#options.logger?.error({ error }, 'consumer failed to start; retrying');
       }
       this.#endAll();
       if (!this.#closing) await delay(RESTART_WAIT_MS);
@@ -182,7 +182,7 @@ export class PartitionedConsumer implements Consumer {
 
   #observe(consumer: KafkaConsumer, ended: (error: Error) => void) {
     consumer.on(consumer.events.HEARTBEAT, () => {
-      this.#lastHeardAt = performance.now();
+      this.#lastResponseAt = performance.now();
       void this.#checkPartitions?.();
     });
     // The only event for a batch that contains only transaction markers and aborted records.
@@ -190,8 +190,8 @@ export class PartitionedConsumer implements Consumer {
       if (payload.batchSize === 0) this.#skip(payload);
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
-      this.#member = false;
-      // If `restart` is set, kafkajs restarts by itself.
+      this.#isMember = false;
+      // If `restart` is set, kafkajs restarts the consumer itself.
       if (!payload.restart) ended(payload.error);
     });
   }
@@ -205,7 +205,7 @@ export class PartitionedConsumer implements Consumer {
     onMembership(cluster, {
       cancelled: () => this.#closing,
       leaving: async (group) => {
-        this.#member = false;
+        this.#isMember = false;
         // A member without an ID was removed from its group and may neither write nor commit.
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
@@ -216,10 +216,10 @@ export class PartitionedConsumer implements Consumer {
       },
       outOfRange: ({ topic, partition }) => this.#assignments.get(`${topic}/${partition}`)?.guarded.outOfRange(),
       fetchWaitMs: (group) => {
-        const heartbeatInMs = this.#lastHeardAt + this.#heartbeatMs - performance.now();
+        const heartbeatInMs = this.#lastResponseAt + this.#heartbeatMs - performance.now();
         return this.#pace.waitMs({ hasPaused: group.paused().length > 0, heartbeatInMs });
       },
-      awaitFetch: (fetching) => this.#pace.until(fetching),
+      awaitFetch: (fetching) => this.#pace.awaitFetch(fetching),
       fetched: (batches) => this.#recordFetch(batches),
     });
   }
@@ -235,9 +235,9 @@ export class PartitionedConsumer implements Consumer {
       const guarded = this.#guard(each, group, view);
       this.#assignments.set(`${topic}/${partition}`, { log: each.log, guarded, end, fetched });
     }
-    this.#member = true;
+    this.#isMember = true;
     this.#pace.joined();
-    this.#lastHeardAt = performance.now();
+    this.#lastResponseAt = performance.now();
     const names = examined.map(({ log: { topic, partition, committed } }) => `${topic}/${partition}@${committed}`);
     logger?.info({ generation: group.generationId, partitions: names }, 'partitions assigned');
   }
@@ -272,7 +272,7 @@ export class PartitionedConsumer implements Consumer {
   #receive({ batch, resolveOffset }: EachBatchPayload) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
-    // Missing in the kafkajs types.
+    // Missing from the kafkajs types.
     const { fetchedOffset, rawMessages } = batch as typeof batch & FetchedBatch;
     const { batches = [] } = rawMessages;
     const { guarded } = assignment;
@@ -286,7 +286,7 @@ export class PartitionedConsumer implements Consumer {
     assignment.end = Number(batch.highWatermark);
   }
 
-  /** Counts offsets without a record as read. Otherwise an idle partition would report the lag of a marker. */
+  /** Counts offsets without a record as read. Otherwise an idle partition would report a marker as lag. */
   #skip(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
@@ -315,7 +315,7 @@ interface Assignment {
   fetched: { readonly from: number; readonly batches: readonly LogMark[] };
 }
 
-/** Drops the info lines of kafkajs, which do not help operators. */
+/** Drops kafkajs info messages, which do not help operators. */
 function createKafkaLogger(logger: Logger | undefined): logCreator {
   return () =>
     ({ level, log }) => {
@@ -330,7 +330,7 @@ const RETENTION_INTERVAL_MS = 10 * 60 * 1000;
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
 
-/** Members of the kafkajs broker that its types omit. */
+/** Members of the kafkajs broker that the kafkajs types omit. */
 interface SettingsBroker {
   describeConfigs(query: {
     resources: { type: number; name: string; configNames: string[] }[];

@@ -39,7 +39,7 @@ interface BatchFields {
 }
 
 const bytes = fc.uint8Array({ maxLength: 300 });
-// kafkajs mistakes names that plain objects have as properties for repeated headers.
+// kafkajs treats names of inherited object properties as repeated headers.
 const headerName = fc.string({ unit: 'grapheme' }).filter((name) => !(name in {}));
 const record: fc.Arbitrary<RecordFields> = fc.record({
   timeDelta: fc.integer({ min: -(2 ** 45), max: 2 ** 45 }),
@@ -71,8 +71,8 @@ function toRecordBytes({ timeDelta, key, value, headers }: RecordFields, offsetD
   return new Encoder().writeVarInt(body.size()).writeEncoder(body).buffer;
 }
 
-/** Encodes a batch as brokers send it, with markers, gaps and log times, which the kafkajs encoder does not support. */
-function toBatchBytes({ attributes, records, ...head }: BatchFields): Buffer {
+/** Encodes a batch as brokers send it, with markers, gaps and log-append times, which kafkajs cannot encode. */
+function toBatchBytes({ attributes, records, ...header }: BatchFields): Buffer {
   let delta = -1;
   const written = records.map((each) => {
     delta += 1 + each.gap;
@@ -82,10 +82,10 @@ function toBatchBytes({ attributes, records, ...head }: BatchFields): Buffer {
   const { gzip, logAppend, transactional, control } = attributes;
   const bits = (gzip ? 1 : 0) | (logAppend ? 8 : 0) | (transactional ? 16 : 0) | (control ? 32 : 0);
   const body = new Encoder().writeInt32(0).writeInt8(2).writeInt32(0).writeInt16(bits).writeInt32(Math.max(0, delta));
-  body.writeInt64(head.firstTime).writeInt64(head.maxTime).writeInt64(head.producerId);
+  body.writeInt64(header.firstTime).writeInt64(header.maxTime).writeInt64(header.producerId);
   body.writeInt16(0).writeInt32(0).writeInt32(records.length);
   body.writeBuffer(gzip ? gzipSync(plain) : plain);
-  return new Encoder().writeInt64(head.firstOffset).writeInt32(body.size()).writeEncoder(body).buffer;
+  return new Encoder().writeInt64(header.firstOffset).writeInt32(body.size()).writeEncoder(body).buffer;
 }
 
 async function readAsKafkajs(batches: readonly Buffer[]): Promise<FetchedRecord[]> {
@@ -152,23 +152,23 @@ it('the decoder returns the base offset, leader epoch and checksum of every batc
 });
 
 it('the decoder rejects a complete but invalid batch and reads nothing outside the batch', async () => {
-  const good = toBatchBytes(example());
-  const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (position, byte) => {
-    const bad = Buffer.from(good);
-    bad[61 + position] = byte;
+  const valid = toBatchBytes(example());
+  const property = fc.asyncProperty(fc.nat(valid.length - 62), fc.nat(255), async (position, byte) => {
+    const corrupted = Buffer.from(valid);
+    corrupted[61 + position] = byte;
     try {
-      for (const { value } of await readRecords(bad)) expect(value?.length ?? 0).toBeLessThan(good.length);
+      for (const { value } of await readRecords(corrupted)) expect(value?.length ?? 0).toBeLessThan(valid.length);
     } catch (error) {
       expect(error).toBeInstanceOf(RangeError);
     }
   });
   await fc.assert(property);
-  const long = Buffer.from(good);
+  const long = Buffer.from(valid);
   long[61] = 126;
   await expect(readRecords(long)).rejects.toThrow(RangeError);
 });
 
-it('kafkajs decodes fetch responses with the replaced decoder', async () => {
+it('kafkajs decodes fetch responses using the replacement decoder', async () => {
   // Another test file may have loaded kafkajs before the decoder was replaced.
   for (const path of Object.keys(require.cache)) if (path.endsWith('response.js')) delete require.cache[path];
   const { decode } = require('kafkajs/src/protocol/requests/fetch/v11/response');
@@ -180,7 +180,7 @@ it('kafkajs decodes fetch responses with the replaced decoder', async () => {
   expect(empty.responses[0].partitions[0].messages).toEqual([]);
 });
 
-it('kafkajs computes the same offsets and lag from records of this decoder as from its own', async () => {
+it('kafkajs computes the same offsets and lag with the replacement decoder as with the original decoder', async () => {
   const aborted = { ...example().attributes, transactional: true };
   const marker = example({
     firstOffset: 10,
@@ -195,13 +195,13 @@ it('kafkajs computes the same offsets and lag from records of this decoder as fr
     for (const abortedTransactions of [[], [{ producerId: '5', firstOffset: '7' }]]) {
       const open = (messages: unknown) =>
         new Batch('topic', fetched, { partition: 0, highWatermark: '20', abortedTransactions, messages });
-      const [replaced, kafkajs] = [open(decoded), open(original)];
+      const [replacement, kafkajs] = [open(decoded), open(original)];
       const offsets = (messages: { offset: unknown }[]) => messages.map(({ offset }) => Number(offset));
-      expect(offsets(replaced.messages)).toEqual(offsets(kafkajs.messages));
+      expect(offsets(replacement.messages)).toEqual(offsets(kafkajs.messages));
       for (const method of ['firstOffset', 'lastOffset', 'offsetLag', 'offsetLagLow'])
-        expect(replaced[method]() === null ? null : String(replaced[method]())).toBe(kafkajs[method]());
+        expect(replacement[method]() === null ? null : String(replacement[method]())).toBe(kafkajs[method]());
       for (const method of ['isEmpty', 'isEmptyDueToFiltering', 'isEmptyDueToLogCompactedMessages'])
-        expect(replaced[method]()).toBe(kafkajs[method]());
+        expect(replacement[method]()).toBe(kafkajs[method]());
     }
   }
 });

@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
 import type { StreamRecord } from '../../ports.ts';
-import { BATCH_HEAD as AT, BATCH_MAGIC, IS_CONTROL, IS_LOG_APPEND, IS_TRANSACTIONAL } from '../protocol.ts';
+import { BATCH_HEADER as AT, BATCH_MAGIC, IS_CONTROL, IS_LOG_APPEND, IS_TRANSACTIONAL } from '../protocol.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -46,7 +46,7 @@ interface BatchHeader {
   readonly context: BatchContext;
 }
 
-/** The members of the kafkajs decoder that are used here. Its offset is at the int32 length of the batches. */
+/** The members of the kafkajs decoder that are used here. Its offset points to the int32 length of the batches. */
 export interface FetchDecoder {
   readonly buffer: Buffer;
   offset: number;
@@ -65,7 +65,7 @@ class RecordReader {
     this.#at = at;
   }
 
-  record(head: BatchHeader): FetchedRecord {
+  record(header: BatchHeader): FetchedRecord {
     const end = this.#end(this.#varint());
     this.#at += 1;
     const timeDelta = this.#varlong();
@@ -77,13 +77,13 @@ class RecordReader {
     if (this.#at > end) throw new RangeError('a fetched record exceeds its declared length');
     this.#at = end;
     return {
-      offset: head.firstOffset + offsetDelta,
-      timestamp: head.logTime ?? head.firstTime + timeDelta,
+      offset: header.firstOffset + offsetDelta,
+      timestamp: header.logTime ?? header.firstTime + timeDelta,
       key,
       value,
       headers,
-      isControlRecord: head.isControl,
-      batchContext: head.context,
+      isControlRecord: header.isControl,
+      batchContext: header.context,
     };
   }
 
@@ -141,7 +141,7 @@ class RecordReader {
   }
 }
 
-function readHead(batch: Buffer, attributes: number): BatchHeader {
+function readBatchHeader(batch: Buffer, attributes: number): BatchHeader {
   const isLogAppend = (attributes & IS_LOG_APPEND) !== 0;
   return {
     firstOffset: Number(batch.readBigInt64BE(AT.firstOffset)),
@@ -159,13 +159,13 @@ function readHead(batch: Buffer, attributes: number): BatchHeader {
 async function readBatch(batch: Buffer, records: FetchedRecord[]): Promise<void> {
   const attributes = batch.readInt16BE(AT.attributes);
   const codec = codecOf(attributes);
-  const head = readHead(batch, attributes);
-  if (head.count <= 0) return;
+  const header = readBatchHeader(batch, attributes);
+  if (header.count <= 0) return;
   const reader =
     codec === null
       ? new RecordReader(batch, AT.records)
       : new RecordReader(await codec.decompress(batch.subarray(AT.records)), 0);
-  for (let index = 0; index < head.count; index++) records.push(reader.record(head));
+  for (let index = 0; index < header.count; index++) records.push(reader.record(header));
 }
 
 function readMark(batch: Buffer): LogMark {
@@ -217,7 +217,7 @@ export function toStreamRecord(at: { topic: string; partition: number }, fetched
 }
 
 const originalPath = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
-const decodeOlder: (decoder: FetchDecoder) => Promise<readonly unknown[]> = require(originalPath);
+const decodeOlderFormat: (decoder: FetchDecoder) => Promise<readonly unknown[]> = require(originalPath);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
 const isDecodedHere = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
@@ -226,7 +226,7 @@ export async function readFetched(range: Buffer): Promise<readonly unknown[]> {
   if (isDecodedHere(range)) return await readRecords(range);
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeInt32BE(range.length);
-  return await decodeOlder(new WireDecoder(Buffer.concat([length, range])));
+  return await decodeOlderFormat(new WireDecoder(Buffer.concat([length, range])));
 }
 
 async function decodeMessages(decoder: FetchDecoder): Promise<readonly unknown[]> {
@@ -234,7 +234,7 @@ async function decodeMessages(decoder: FetchDecoder): Promise<readonly unknown[]
   const start = offset + LENGTH_BYTES;
   const end = start + buffer.readInt32BE(offset);
   const range = buffer.subarray(start, Math.max(start, end));
-  if (end > buffer.length || !isDecodedHere(range)) return decodeOlder(decoder);
+  if (end > buffer.length || !isDecodedHere(range)) return decodeOlderFormat(decoder);
   decoder.offset = end;
   return readRecords(range);
 }

@@ -57,8 +57,8 @@ async function replaceLog(after: number) {
 }
 
 it.each([
-  ['ends before the commit', 30, /the log ends at 30, before the last read offset/],
-  ['has grown past the commit', 80, /the record before the committed offset 60 is not the one that was read/],
+  ['ends before the committed offset', 30, /the log ends at 30, before the last read offset/],
+  ['has grown past the committed offset', 80, /the record before the committed offset 60 is not the one that was read/],
 ])('a replaced log that %s is not read, and its commit is not changed', async (_, after, reason) => {
   const { topic, open, metrics, newRows, committed, expectPause } = await replaceLog(after);
   const consumer = await open();
@@ -77,7 +77,7 @@ it('when retention deletes the start of a log while it is read, only the deleted
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, metrics, committed } = openStore(topic);
   const gate = Promise.withResolvers<void>();
-  store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
+  store.onWrite = (_name, phase) => (phase === 'before' ? gate.promise : undefined);
   await fill(topic, 'first', 60);
   const consumer = await open();
   // One block of 20 records is being written and two are waiting, so nothing is fetched.
@@ -100,11 +100,11 @@ it('a topic that is recreated while its writer fetches nothing is not read', asy
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, newRows, expectPause } = openStore(topic);
   const gate = Promise.withResolvers<void>();
-  store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
+  store.onWrite = (_name, phase) => (phase === 'before' ? gate.promise : undefined);
   await fill(topic, 'old', BEFORE);
   const consumer = await open();
   await until('two blocks are waiting', () => [...consumer.lag().values()].some((lag) => lag === BEFORE));
-  // The new log extends past the member's offset, so that none of its batches are older or overlap.
+  // The new log extends past the member's offset, so that no batch precedes or overlaps the offset.
   await fixture.recreateTopic(topic);
   await fill(topic, 'new', BEFORE + 40);
   gate.resolve();

@@ -17,12 +17,12 @@ import {
 const require = createRequire(import.meta.url);
 const Encoder = require('kafkajs/src/protocol/encoder');
 
-const ONE = '00112233445566778899aabbccddeeff';
-const OTHER = 'ffeeddccbbaa99887766554433221100';
+const FIRST_ID = '00112233445566778899aabbccddeeff';
+const SECOND_ID = 'ffeeddccbbaa99887766554433221100';
 const toUuid = (id: string) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 const bytesOf = (encoder: unknown) => Buffer.from((encoder as { buffer: Buffer }).buffer);
 /** The empty tag section at the end of a message header. */
-const HEAD_TAGS = Buffer.of(0);
+const HEADER_TAGS = Buffer.of(0);
 
 const partitionOf = (partition: number, topicId: string, fetchOffset = '7') => ({
   partition,
@@ -37,11 +37,11 @@ const request: FetchRequest = {
   isolationLevel: 1,
   rackId: 'rack',
   topics: [
-    { topic: 'one', partitions: [partitionOf(0, ONE), partitionOf(3, ONE, '9007199254740993')] },
-    { topic: 'other', partitions: [partitionOf(1, OTHER)] },
+    { topic: 'one', partitions: [partitionOf(0, FIRST_ID), partitionOf(3, FIRST_ID, '9007199254740993')] },
+    { topic: 'other', partitions: [partitionOf(1, SECOND_ID)] },
   ],
 };
-it('requests that identify topics by id are encoded like those of another client', () => {
+it('requests that identify topics by id are encoded exactly as @platformatic/kafka encodes them', () => {
   const topics = request.topics.map(({ partitions }) => ({
     topicId: toUuid(partitions[0]!.topicId!),
     partitions: partitions.map(({ partition, fetchOffset, maxBytes }) => ({
@@ -53,9 +53,9 @@ it('requests that identify topics by id are encoded like those of another client
     })),
   }));
   const fetch = fetchV13.createRequest(150, 1, 4_000, 1, 0, -1, topics, [], 'rack');
-  expect(bytesOf(encodeFetch(request))).toEqual(Buffer.concat([HEAD_TAGS, fetch.buffer]));
+  expect(bytesOf(encodeFetch(request))).toEqual(Buffer.concat([HEADER_TAGS, fetch.buffer]));
   const metadata = metadataV12.createRequest(['one'], false, false);
-  expect(bytesOf(encodeMetadata('one'))).toEqual(Buffer.concat([HEAD_TAGS, metadata.buffer]));
+  expect(bytesOf(encodeMetadata('one'))).toEqual(Buffer.concat([HEADER_TAGS, metadata.buffer]));
 });
 
 /** Tags from later protocol versions, which the decoder skips. */
@@ -96,9 +96,9 @@ function toResponse(topics: readonly [string, readonly Parameters<typeof toParti
 
 it('a fetch response that identifies topics by id is decoded with the requested topic names', async () => {
   const response = toResponse([
-    [OTHER, [{ partition: 1, records: null }]],
+    [SECOND_ID, [{ partition: 1, records: null }]],
     [
-      ONE,
+      FIRST_ID,
       [
         { partition: 3, records: Buffer.concat([emptyBatch(20), emptyBatch(30)]) },
         { partition: 0, records: Buffer.alloc(0) },
@@ -128,7 +128,7 @@ it('a fetch response that identifies topics by id is decoded with the requested 
 });
 
 it.each([100, 103])('decodeFetch throws TopicDeleted for error code %d', async (code) => {
-  const response = toResponse([[ONE, [{ partition: 3, code, records: null }]]]);
+  const response = toResponse([[FIRST_ID, [{ partition: 3, code, records: null }]]]);
   const fault = await decodeFetch(response, request).catch((error: unknown) => error);
   expect(fault).toBeInstanceOf(TopicDeleted);
   expect(fault).toMatchObject({ topic: 'one', partition: 3 });
@@ -151,7 +151,7 @@ function toMetadataResponse(code: number, id: string): Buffer {
 }
 
 it('readTopicId returns the topic id, returns null if there are no ids, and throws for a missing topic', () => {
-  expect(readTopicId(toMetadataResponse(0, ONE))).toBe(ONE);
+  expect(readTopicId(toMetadataResponse(0, FIRST_ID))).toBe(FIRST_ID);
   expect(readTopicId(toMetadataResponse(0, '0'.repeat(32)))).toBeNull();
   expect(() => readTopicId(toMetadataResponse(3, '0'.repeat(32)))).toThrow('code 3');
 });
@@ -179,7 +179,7 @@ const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => 
   batchContext: { producerId: String(producer), inTransaction: true },
 });
 
-/** Creates a fetch response from an offset on, and the offsets that must be delivered. All transactions have ended. */
+/** Creates a fetch response that starts at an offset, and the offsets to deliver. All transactions have ended. */
 function createLog(entriesBefore: readonly Entry[], from: number) {
   const entries = [...entriesBefore, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
   const open = new Map<number, number[]>();

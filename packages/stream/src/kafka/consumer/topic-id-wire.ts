@@ -163,7 +163,7 @@ export function encodeFetch(request: FetchRequest): unknown {
 }
 
 async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
-  const head = {
+  const fields = {
     partition: decoder.readInt32(),
     errorCode: decoder.readInt16(),
     highWatermark: decoder.readInt64().toString(),
@@ -181,7 +181,7 @@ async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
   decoder.offset += length;
   const messages = await readFetched(decoder.buffer.subarray(start, start + length));
   skipTags(decoder);
-  return { ...head, abortedTransactions, preferredReadReplica, messages };
+  return { ...fields, abortedTransactions, preferredReadReplica, messages };
 }
 
 /** Decodes a fetch response and restores topic names. @throws TopicDeleted if a requested topic no longer exists */
@@ -205,14 +205,14 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
-/** Shuffles like kafkajs. Brokers fill responses in request order, so otherwise later partitions could starve. */
+/** Shuffles partitions, as kafkajs does, because brokers fill responses in request order and could starve the last. */
 const shuffle: <T>(items: readonly T[]) => T[] = require('kafkajs/src/utils/shuffle');
 /** Throws the kafkajs errors for the broker's error codes. */
 const { parse } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
   parse(response: FetchResponse): Promise<FetchResponse>;
 };
 
-/** Members of the kafkajs broker that its types omit. */
+/** Members of the kafkajs broker that the kafkajs types omit. */
 interface Broker {
   readonly versions: Readonly<Record<number, { maxVersion: number }>> | null;
   readonly connectionPool: {
@@ -237,19 +237,19 @@ async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPo
   }
 }
 
-const headOf = ({ key, version }: typeof FETCH, apiName: string) => ({ apiKey: key, apiVersion: version, apiName });
+const toApiName = ({ key, version }: typeof FETCH, apiName: string) => ({ apiKey: key, apiVersion: version, apiName });
 
 async function fetchTopicId(broker: Broker, topic: string): Promise<string | null> {
   if (!supports(broker, METADATA)) return null;
   return await send(broker, {
-    request: { ...headOf(METADATA, 'Metadata'), encode: async () => encodeMetadata(topic) },
+    request: { ...toApiName(METADATA, 'Metadata'), encode: async () => encodeMetadata(topic) },
     response: { decode: async (payload) => readTopicId(payload), parse: async (topicId) => topicId },
   });
 }
 
 async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchResponse> {
   return await send(broker, {
-    request: { ...headOf(FETCH, 'Fetch'), encode: async () => encodeFetch(request) },
+    request: { ...toApiName(FETCH, 'Fetch'), encode: async () => encodeFetch(request) },
     response: {
       decode: (payload) => decodeFetch(payload, request),
       parse: (decoded) => parse(decoded as FetchResponse),

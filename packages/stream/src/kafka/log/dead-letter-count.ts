@@ -14,7 +14,7 @@ export interface DeadLetterCountOptions extends BrokerTarget {
   readonly metrics: Metrics;
 }
 
-/** Opens the metric of open dead letters. Connects on the first scrape. */
+/** Registers the metric for open dead letters. Connects to the brokers on the first scrape. */
 export function openDeadLetterCount({ topics, metrics, ...kafka }: DeadLetterCountOptions): { close(): Promise<void> } {
   const log = openLogReader({ ...kafka, clientId: 'dead-letters' });
   reportDeadLetterCounts(createDeadLetterCounter(log, topics), metrics);
@@ -22,10 +22,10 @@ export function openDeadLetterCount({ topics, metrics, ...kafka }: DeadLetterCou
 }
 
 /** Minimum interval between reads. Dead letters are rare, and a read takes two requests per topic. */
-const REFRESH_EVERY_MS = 10_000;
+const REFRESH_INTERVAL_MS = 10_000;
 /** Maximum wait during a scrape. Reading continues, and the next scrape reports the result. */
 const COLLECT_MAX_MS = 1_000;
-/** Maximum number of counted dead letters per topic, some tens of megabytes. */
+/** Maximum number of counted dead letters per topic. Their offsets take tens of megabytes. */
 const OPEN_MAX = 1_000_000;
 
 interface CountedPartition {
@@ -77,7 +77,7 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
  * Reports the counts. All processes of a service report the same count, and the last count if the log is unavailable.
  */
 export function reportDeadLetterCounts(counter: ReturnType<typeof createDeadLetterCounter>, metrics: Metrics) {
-  const read = atMostEvery(REFRESH_EVERY_MS, () => counter.refresh());
+  const read = atMostEvery(REFRESH_INTERVAL_MS, () => counter.refresh());
   const help = `Dead letters that are neither replayed nor dropped, counted up to ${OPEN_MAX} per topic`;
   metrics.collectedGauge('playline_stream_open_dead_letters', help, {
     labelNames: ['topic'],

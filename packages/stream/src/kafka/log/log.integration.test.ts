@@ -24,10 +24,10 @@ const toRecord = (topic: string, text: string, partition = 0): TransactionRecord
   partition,
   key: null,
   value: Buffer.from(text),
-  headers: { of: 'test' },
+  headers: { source: 'test' },
 });
 
-it('the log reader returns exactly the requested offsets with key, value, headers and time', async () => {
+it('the log reader returns exactly the requested offsets, with key, value, headers and timestamp', async () => {
   const topic = await fixture.createTopic({ partitions: 2 });
   const value = Buffer.alloc(30_000, 'x');
   const before = Date.now();
@@ -79,14 +79,14 @@ it('an atomic publisher publishes to several topics in one transaction and fence
     return stuck.promise;
   };
   const zombie = await openAtomicPublisher({ brokers, name, beforeCommit });
-  const lost = zombie.publish([toRecord(first, 'zombie', 1), toRecord(second, 'zombie')]);
-  lost.catch(() => {});
+  const fenced = zombie.publish([toRecord(first, 'zombie', 1), toRecord(second, 'zombie')]);
+  fenced.catch(() => {});
   await sent.promise;
   expect((await reader.bounds(first))[1]).toMatchObject({ end: 0 });
 
   const successor = await openAtomicPublisher({ brokers, name });
   stuck.resolve();
-  await expect(lost).rejects.toThrow();
+  await expect(fenced).rejects.toThrow();
   await expect(zombie.publish([toRecord(second, 'zombie')])).rejects.toThrow();
   await successor.publish([toRecord(first, 'successor', 1), toRecord(second, 'successor')]);
   await successor.publish([toRecord(first, 'again', 1)]);

@@ -28,7 +28,7 @@ const createPartitioner =
     return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
   };
 
-/** All records in a send for one partition form a batch, and brokers reject batches of more than 1 MiB. */
+/** All records of one send to the same partition form a batch, and brokers reject batches of more than 1 MiB. */
 const SEND_BYTES_MAX = 900 * 1024;
 const RECORD_OVERHEAD_BYTES = 100;
 

@@ -17,17 +17,17 @@ it('batchCalls never returns the result of an earlier request', async () => {
   const requested = Promise.withResolvers<void>();
   const response = Promise.withResolvers<void>();
   const versionOf = batchCalls(async (names) => {
-    const now = version;
+    const current = version;
     requested.resolve();
     await response.promise;
-    return new Map(names.map((name) => [name, now]));
+    return new Map(names.map((name) => [name, current]));
   });
-  const early = versionOf('a');
+  const first = versionOf('a');
   await requested.promise;
   version = 1;
-  const late = versionOf('a');
+  const second = versionOf('a');
   response.resolve();
-  expect([await early, await late]).toEqual([0, 1]);
+  expect([await first, await second]).toEqual([0, 1]);
 });
 
 it('batchCalls rejects only the call for the name that fails', async () => {

@@ -88,8 +88,8 @@ class Reader {
     if (fetched === undefined) throw new Error(`${topic}/${partition} is missing from the leader's response.`);
     // Retention deleted the requested records, so reading continues at the new start.
     if (fetched.errorCode === OFFSET_OUT_OF_RANGE) {
-      const now = (await this.bounds(topic)).find((each) => each.partition === partition);
-      return { records: [], next: null, start: now === undefined || now.start <= start ? null : now.start };
+      const bounds = (await this.bounds(topic)).find((each) => each.partition === partition);
+      return { records: [], next: null, start: bounds === undefined || bounds.start <= start ? null : bounds.start };
     }
     return { ...readCommitted(topic, fetched), start: null };
   }
@@ -124,7 +124,7 @@ export async function sendFetch(
 export const openLogReader = (options: LogReaderOptions): LogReader => new Reader(options);
 
 /**
- * Combines the calls of one event loop turn, each for one name, into one request for all names.
+ * Combines all calls in one turn of the event loop, each for one name, into a single request for all names.
  * @param request resolves several names. Names without a result are missing from the map
  */
 export function batchCalls<T>(
@@ -182,10 +182,10 @@ type Metadata = Awaited<ReturnType<Admin['metadata']>>;
 type Offsets = Map<string, number>;
 
 /** Returns true if retries cannot succeed. A client fault may contain several faults. */
-function isFinal(fault: unknown): boolean {
+function isPermanent(fault: unknown): boolean {
   if (!(fault instanceof Error)) return false;
-  const isSelfFinal = (fault as { canRetry?: boolean }).canRetry === false;
-  return isSelfFinal || isFinal(fault.cause) || (fault instanceof AggregateError && fault.errors.some(isFinal));
+  const isOwn = (fault as { canRetry?: boolean }).canRetry === false;
+  return isOwn || isPermanent(fault.cause) || (fault instanceof AggregateError && fault.errors.some(isPermanent));
 }
 
 async function listOffsets(
@@ -226,12 +226,12 @@ function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<str
   );
 }
 
-/** Returns true for the client's fault about a topic that does not exist. */
+/** Returns true if the client reports that the topic does not exist. */
 const isUnknown = (fault: unknown, topic: string) =>
   fault instanceof UserError && fault.message === `Unknown topic ${topic}.`;
 
 /**
- * Creates a function that reads the bounds of several logs with one metadata request, and two requests per leader.
+ * Creates a function that reads the bounds of several logs using one metadata request and two requests per leader.
  * @returns bounds by topic. Topics that do not exist are missing from the map
  */
 function createBoundsReader(
@@ -267,7 +267,7 @@ function createBoundsReader(
       } catch (fault) {
         const removed = existing.find((topic) => isUnknown(fault, topic));
         if (removed !== undefined) existingTopics.delete(removed);
-        if (attempt === BOUNDS_ATTEMPTS || (removed === undefined && isFinal(fault))) throw fault;
+        if (attempt === BOUNDS_ATTEMPTS || (removed === undefined && isPermanent(fault))) throw fault;
         // A leader is changing, or the brokers disagree on whether the topic exists.
         if (removed === undefined || attempt > 1) await delay(BOUNDS_ATTEMPT_WAIT_MS);
       }
@@ -295,7 +295,7 @@ function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }
 }
 
 /**
- * Extracts a response's records without markers and aborted records. An aborted transaction ends at its marker.
+ * Extracts the records from a response, without markers or aborted records. An aborted transaction ends at its marker.
  * @returns the records, and the offset after the last batch, which is null if there is no batch
  */
 function readCommitted(

@@ -1,9 +1,9 @@
 import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
-import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
-import type { Wire } from './sender.ts';
+import { BATCH_HEADER_BYTES, RecordSizes } from './record-batch.ts';
+import type { Cluster } from './sender.ts';
 
 /** A call to `send`. A plain object with counters, because there may be tens of thousands of calls per second. */
-export interface Shipment {
+export interface SendCall {
   readonly records: readonly PublishedRecord[];
   readonly bytes: number;
   /** When the delivery times out, from `performance.now()`. */
@@ -24,28 +24,28 @@ export interface Batch {
   readonly topic: string;
   readonly partition: number;
   readonly records: PublishedRecord[];
-  /** The shipments of the records, in record order. */
-  readonly owners: { shipment: Shipment; count: number }[];
+  /** The sendCalls of the records, in record order. */
+  readonly owners: { sendCall: SendCall; count: number }[];
   bytesMax: number;
 }
 
-/** Limits the backlog after a broker pause. In one request of 16 MB it exceeded every timeout and never recovered. */
+/** Limits requests after a broker outage: a backlog in one request of 16 MB exceeded every timeout. */
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** Less than the default topic limit of 1 MB. A larger record is sent alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
 /**
- * Selects the record's `partition`, its key's partition, or the next partition for all keyless records of a shipment.
+ * Selects a record's `partition` if set, the partition of its key, or the next partition for a call's keyless records.
  */
-export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
+export function createPartitioner(cluster: Cluster, toPartition: (key: Buffer, count: number) => number) {
   let roundRobin = 0;
-  let last: Shipment | null = null;
+  let last: SendCall | null = null;
   let lastKey: Buffer | null = null;
   let lastCount = 0;
   let lastPartition = 0;
-  return (shipment: Shipment, record: PublishedRecord): number => {
+  return (sendCall: SendCall, record: PublishedRecord): number => {
     if (record.partition !== undefined) return record.partition;
-    const count = wire.partitionCount(record.topic);
+    const count = cluster.partitionCount(record.topic);
     if (record.key !== null) {
       // Cached, because consecutive records usually have the same key.
       if (record.key !== lastKey || count !== lastCount) lastPartition = toPartition(record.key, count);
@@ -53,11 +53,11 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
       lastCount = count;
       return lastPartition;
     }
-    if (shipment !== last) roundRobin = (roundRobin + 1) % 0x3fffffff;
-    last = shipment;
+    if (sendCall !== last) roundRobin = (roundRobin + 1) % 0x3fffffff;
+    last = sendCall;
     // Skips partitions without a leader.
     for (let step = 0; step < count; step++)
-      if (wire.leaderOf(record.topic, (roundRobin + step) % count) >= 0) return (roundRobin + step) % count;
+      if (cluster.leaderOf(record.topic, (roundRobin + step) % count) >= 0) return (roundRobin + step) % count;
     return roundRobin % count;
   };
 }
@@ -67,16 +67,16 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
  * does not fit, which preserves the order.
  */
 export function takeBatches(
-  queue: Shipment[],
-  partitionOf: (shipment: Shipment, record: PublishedRecord) => number,
+  queue: SendCall[],
+  partitionOf: (sendCall: SendCall, record: PublishedRecord) => number,
 ): Batch[] {
   const plan = new RequestPlan();
   let finished = 0;
-  scan: for (const shipment of queue) {
-    const { records } = shipment;
-    for (; shipment.done !== null && !isExpired(shipment) && shipment.batched < records.length; shipment.batched++) {
-      const record = records[shipment.batched]!;
-      if (!plan.add(shipment, record, partitionOf(shipment, record))) break scan;
+  scan: for (const sendCall of queue) {
+    const { records } = sendCall;
+    for (; sendCall.done !== null && !isExpired(sendCall) && sendCall.batched < records.length; sendCall.batched++) {
+      const record = records[sendCall.batched]!;
+      if (!plan.add(sendCall, record, partitionOf(sendCall, record))) break scan;
     }
     finished++;
   }
@@ -84,13 +84,13 @@ export function takeBatches(
   return plan.batches;
 }
 
-function isExpired({ attemptsUntil }: Shipment): boolean {
+function isExpired({ attemptsUntil }: SendCall): boolean {
   return attemptsUntil !== Number.POSITIVE_INFINITY && attemptsUntil <= performance.now();
 }
 
 export function attemptsUntilOf({ owners }: Batch): number {
   let until = Number.POSITIVE_INFINITY;
-  for (const { shipment } of owners) until = Math.min(until, shipment.attemptsUntil);
+  for (const { sendCall } of owners) until = Math.min(until, sendCall.attemptsUntil);
   return until;
 }
 
@@ -104,14 +104,14 @@ class RequestPlan {
   #topicBatches: Batch[] = [];
 
   /** @returns false if the record does not fit */
-  add(shipment: Shipment, record: PublishedRecord, partition: number): boolean {
+  add(sendCall: SendCall, record: PublishedRecord, partition: number): boolean {
     if (record.topic !== this.#topic) this.#selectTopic(record.topic);
     const size = this.#sizes.bytesMaxOf(record);
     const batch = this.#topicBatches[partition];
     if (this.#bytes > 0 && this.#bytes + size > REQUEST_BYTES_MAX) return false;
     if (batch !== undefined && batch.bytesMax + size > PARTITION_BYTES_MAX) return false;
     this.#bytes += size;
-    append(batch ?? this.#open(record.topic, partition), shipment, { record, size });
+    append(batch ?? this.#open(record.topic, partition), sendCall, { record, size });
     return true;
   }
 
@@ -122,17 +122,17 @@ class RequestPlan {
   }
 
   #open(topic: string, partition: number): Batch {
-    const batch: Batch = { topic, partition, records: [], owners: [], bytesMax: BATCH_HEAD_BYTES };
+    const batch: Batch = { topic, partition, records: [], owners: [], bytesMax: BATCH_HEADER_BYTES };
     this.batches.push(batch);
     this.#topicBatches[partition] = batch;
     return batch;
   }
 }
 
-function append(batch: Batch, shipment: Shipment, { record, size }: { record: PublishedRecord; size: number }) {
+function append(batch: Batch, sendCall: SendCall, { record, size }: { record: PublishedRecord; size: number }) {
   batch.records.push(record);
   batch.bytesMax += size;
   const last = batch.owners[batch.owners.length - 1];
-  if (last !== undefined && last.shipment === shipment) last.count++;
-  else batch.owners.push({ shipment, count: 1 });
+  if (last !== undefined && last.sendCall === sendCall) last.count++;
+  else batch.owners.push({ sendCall, count: 1 });
 }

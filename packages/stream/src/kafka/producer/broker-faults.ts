@@ -11,7 +11,7 @@ export class ProduceFault extends Error {
   }
 }
 
-/** The first offset of a stored batch, and the broker's time for it, which is null for a topic with producer times. */
+/** The first offset of a stored batch, and the broker's timestamp; null for a topic with producer timestamps. */
 export interface BatchBase {
   readonly offset: number;
   readonly loggedAtMs: number | null;
@@ -37,7 +37,7 @@ const TOO_LARGE = new Set([10, 18]);
  */
 const IDENTITY = new Set([45, 46, 47, 49, 59, 90]);
 /**
- * Permanent errors that are checked before the append: INVALID_TOPIC, INVALID_REQUIRED_ACKS, TOPIC_ and
+ * Permanent errors that brokers detect before the append: INVALID_TOPIC, INVALID_REQUIRED_ACKS, TOPIC_ and
  * CLUSTER_AUTHORIZATION_FAILED, INVALID_TIMESTAMP, UNSUPPORTED_VERSION, INVALID_REQUEST,
  * UNSUPPORTED_FOR_MESSAGE_FORMAT, POLICY_VIOLATION, UNSUPPORTED_COMPRESSION_TYPE and INVALID_RECORD.
  */

@@ -16,10 +16,10 @@ import {
 import { connect, groupByLeader, guardConnections } from '../log/open-admin.ts';
 import { LATEST, NO_EPOCH } from '../protocol.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
-import { createPartitioner, type Shipment, takeBatches } from './batch-plan.ts';
+import { createPartitioner, type SendCall, takeBatches } from './batch-plan.ts';
 import { ProduceFault, toVerdict, type Verdict } from './broker-faults.ts';
 import { RecordSizes } from './record-batch.ts';
-import { type EncodedBatch, Sender, type Wire } from './sender.ts';
+import { type Cluster, type EncodedBatch, Sender } from './sender.ts';
 
 /** Less than the 30 s after which gateway clients time out and retry. */
 const DELIVERY_TIMEOUT_MS = 20_000;
@@ -41,43 +41,43 @@ export interface ProducerOptions extends BrokerTarget {
   topics?: readonly string[];
   /** Records that are neither acknowledged nor rejected within this time fail. The default is 20 s. */
   deliveryTimeoutMs?: number;
-  /** Called with the broker's time for each stored batch, to compare this process's clock with. */
+  /** Called with the broker's timestamp of each stored batch, for comparison with this process's clock. */
   onLogTime?: (loggedAtMs: number) => void;
   logger?: Logger;
 }
 
 /** Opens an idempotent producer with acks=all and one request in flight. Resolves without a broker; see `ready`. */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
-  return new KafkaProducer(options, new KafkaWire(options));
+  return new KafkaProducer(options, new KafkaCluster(options));
 }
 
 class KafkaProducer implements Producer {
-  readonly #wire: KafkaWire;
+  readonly #cluster: KafkaCluster;
   readonly #sender: Sender;
   readonly #partitionOf: ReturnType<typeof createPartitioner>;
   readonly #options: ProducerOptions;
   readonly #topics: Set<string>;
-  /** Topics to request before the next send, and in how many responses they were missing. */
+  /** Topics whose metadata is requested before the next send, and in how many responses each was missing. */
   readonly #missing = new Map<string, number>();
   #expiryTimer: NodeJS.Timeout | null = null;
-  /** In order of arrival. Some records from the first shipment may be in flight. */
-  #queue: Shipment[] = [];
-  /** All open shipments in order of arrival, to detect timeouts. */
-  #open: Shipment[] = [];
+  /** In order of arrival. Some records from the first call may be in flight. */
+  #queue: SendCall[] = [];
+  /** All open sendCalls in order of arrival, to detect timeouts. */
+  #open: SendCall[] = [];
   bytesHeld = 0;
   #running = false;
   #runningSince = 0;
   #acknowledgedAt = Number.NEGATIVE_INFINITY;
   #closing = false;
-  #idle: (() => void) | null = null;
+  #onIdle: (() => void) | null = null;
 
-  constructor(options: ProducerOptions, wire: KafkaWire) {
+  constructor(options: ProducerOptions, cluster: KafkaCluster) {
     this.#options = options;
-    this.#wire = wire;
-    this.#sender = new Sender(wire, (shipment, count, fault) => this.#settle(shipment, count, fault));
-    this.#partitionOf = createPartitioner(wire, toPartition);
+    this.#cluster = cluster;
+    this.#sender = new Sender(cluster, (sendCall, count, fault) => this.#settle(sendCall, count, fault));
+    this.#partitionOf = createPartitioner(cluster, toPartition);
     this.#topics = new Set(options.topics);
-    void wire.refresh(this.#topics);
+    void cluster.refresh(this.#topics);
   }
 
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void {
@@ -95,8 +95,8 @@ class KafkaProducer implements Producer {
 
   #accept(
     records: readonly PublishedRecord[],
-    done: NonNullable<Shipment['done']>,
-    { onStored, attemptsMaxMs = Number.POSITIVE_INFINITY }: Pick<Shipment, 'onStored'> & SendForOffsetOptions = {},
+    done: NonNullable<SendCall['done']>,
+    { onStored, attemptsMaxMs = Number.POSITIVE_INFINITY }: Pick<SendCall, 'onStored'> & SendForOffsetOptions = {},
   ) {
     if (this.#closing) return void queueMicrotask(() => done(new ProduceFault('CLOSED', 'the producer is closing')));
     if (records.length === 0) return void queueMicrotask(() => done(null));
@@ -107,10 +107,10 @@ class KafkaProducer implements Producer {
       bytes += sizes.bytesMaxOf(record);
       if (record.topic === topic) continue;
       topic = record.topic;
-      if (this.#wire.partitionCount(topic) === 0 && !this.#missing.has(topic)) this.#missing.set(topic, 0);
+      if (this.#cluster.partitionCount(topic) === 0 && !this.#missing.has(topic)) this.#missing.set(topic, 0);
     }
     const now = performance.now();
-    const shipment: Shipment = {
+    const sendCall: SendCall = {
       records,
       bytes,
       dueAt: now + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS),
@@ -122,8 +122,8 @@ class KafkaProducer implements Producer {
       onStored,
     };
     this.bytesHeld += bytes;
-    this.#queue.push(shipment);
-    this.#open.push(shipment);
+    this.#queue.push(sendCall);
+    this.#open.push(sendCall);
     this.#expiryTimer ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
     if (this.#running) return;
     this.#running = true;
@@ -140,22 +140,22 @@ class KafkaProducer implements Producer {
       } catch (error) {
         // Fails the records, because they would otherwise wait forever.
         this.#options.logger?.error({ error }, 'unexpected send failure');
-        for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('UNEXPECTED', String(error)));
+        for (const sendCall of this.#open) this.#finish(sendCall, new ProduceFault('UNEXPECTED', String(error)));
       }
       this.#queue = this.#queue.filter(({ done }) => done !== null);
       this.#open = this.#open.filter(({ done }) => done !== null);
     }
     this.#running = false;
-    this.#idle?.();
+    this.#onIdle?.();
   }
 
-  /** Requests metadata for new topics. Shipments to a topic that does not exist fail. */
+  /** Requests metadata for new topics. Calls to a topic that does not exist fail. */
   async #findTopics() {
-    const absent = await this.#wire.refresh(this.#missing.keys());
+    const absent = await this.#cluster.refresh(this.#missing.keys());
     for (const topic of [...this.#missing.keys()]) {
       const attempts = absent.includes(topic) ? this.#missing.get(topic)! + 1 : 0;
       this.#missing.set(topic, attempts);
-      if (this.#wire.partitionCount(topic) > 0) {
+      if (this.#cluster.partitionCount(topic) > 0) {
         this.#missing.delete(topic);
         this.#topics.add(topic);
       } else if (attempts >= TOPIC_ATTEMPTS) this.#rejectTopic(topic);
@@ -165,24 +165,24 @@ class KafkaProducer implements Producer {
 
   #rejectTopic(topic: string) {
     this.#missing.delete(topic);
-    for (const shipment of this.#queue)
-      if (shipment.records.some((record) => record.topic === topic))
-        this.#finish(shipment, new ProduceFault('UNKNOWN_TOPIC', `Topic ${topic} does not exist. Create it first.`));
+    for (const sendCall of this.#queue)
+      if (sendCall.records.some((record) => record.topic === topic))
+        this.#finish(sendCall, new ProduceFault('UNKNOWN_TOPIC', `Topic ${topic} does not exist. Create it first.`));
   }
 
-  #settle(shipment: Shipment, count: number, fault: Error | null) {
+  #settle(sendCall: SendCall, count: number, fault: Error | null) {
     if (fault === null) this.#acknowledgedAt = performance.now();
-    shipment.fault ??= fault;
-    shipment.pending -= count;
-    if (shipment.pending === 0) this.#finish(shipment, shipment.fault);
+    sendCall.fault ??= fault;
+    sendCall.pending -= count;
+    if (sendCall.pending === 0) this.#finish(sendCall, sendCall.fault);
   }
 
   /** Releases the bytes and calls `done` once. Later results for records in flight are ignored. */
-  #finish(shipment: Shipment, fault: Error | null) {
-    const { done } = shipment;
+  #finish(sendCall: SendCall, fault: Error | null) {
+    const { done } = sendCall;
     if (done === null) return;
-    shipment.done = null;
-    this.bytesHeld -= shipment.bytes;
+    sendCall.done = null;
+    this.bytesHeld -= sendCall.bytes;
     try {
       done(fault);
     } catch (error) {
@@ -194,11 +194,11 @@ class KafkaProducer implements Producer {
   #expire() {
     if (this.#open.length === 0) return this.#endExpiry();
     const now = performance.now();
-    for (const shipment of this.#open) {
+    for (const sendCall of this.#open) {
       // The sender settles an attempt in flight, because it may still succeed.
-      const isExpired = shipment.attemptsUntil <= now && shipment.batched === 0;
-      if (shipment.dueAt > now && !isExpired) continue;
-      this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
+      const isExpired = sendCall.attemptsUntil <= now && sendCall.batched === 0;
+      if (sendCall.dueAt > now && !isExpired) continue;
+      this.#finish(sendCall, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
     }
   }
 
@@ -212,7 +212,7 @@ class KafkaProducer implements Producer {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#acknowledgedAt < PROOF_MAX_MS) return true;
-    const probe = this.#wire.probe([...this.#topics]);
+    const probe = this.#cluster.probe([...this.#topics]);
     const isResponding = probe.then(() => true).catch(() => false);
     return await waitAtMost(HANGING_MS, isResponding, () => false);
   }
@@ -222,13 +222,13 @@ class KafkaProducer implements Producer {
     this.#closing = true;
     if (this.#running) {
       const flushed = Promise.withResolvers<void>();
-      this.#idle = flushed.resolve;
+      this.#onIdle = flushed.resolve;
       await waitAtMost(CLOSE_TIMEOUT_MS, flushed.promise, () => {});
     }
     this.#endExpiry();
-    for (const shipment of this.#open)
-      this.#finish(shipment, new ProduceFault('CLOSED', 'the producer closed before the acknowledgement'));
-    const closed = this.#wire.close().catch(() => {});
+    for (const sendCall of this.#open)
+      this.#finish(sendCall, new ProduceFault('CLOSED', 'the producer closed before the acknowledgement'));
+    const closed = this.#cluster.close().catch(() => {});
     await waitAtMost(HANGING_MS, closed, () => {});
   }
 }
@@ -254,12 +254,12 @@ function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse)
     }
   return batches.map(
     ({ topic, partition }) =>
-      verdicts.get(`${topic}/${partition}`) ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' },
+      verdicts.get(`${topic}/${partition}`) ?? { kind: 'retry', ambiguous: true, code: 'NO_RESPONSE' },
   );
 }
 
 /** Manages cluster metadata and broker connections. */
-class KafkaWire implements Wire {
+class KafkaCluster implements Cluster {
   readonly #client: Base;
   readonly #onLogTime: ProducerOptions['onLogTime'];
   #brokers = new Map<number, { host: string; port: number }>();
@@ -294,7 +294,7 @@ class KafkaWire implements Wire {
     const absent: string[] = [];
     for (const topic of [...topics])
       await this.#refreshTopic(topic).catch((fault: Error) => {
-        // The client throws a `UserError` also if only one side uses TLS.
+        // The client also throws a `UserError` if only one side uses TLS.
         if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
       });
     return absent;
@@ -356,9 +356,9 @@ class KafkaWire implements Wire {
     return await new Promise((resolve) => {
       const request = () => toProduceRequest(batches);
       const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
-        // The client throws responses that contain error codes.
+        // For a response that contains error codes, the client returns a fault with the response.
         const received = fault === null ? response : fault.response;
-        resolve(received?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, received));
+        resolve(received?.responses === undefined ? retry(true, 'NO_RESPONSE') : toVerdicts(batches, received));
       };
       connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
     });

@@ -9,7 +9,7 @@ const { fixture, producer } = await useKafka();
 
 producerContract('kafka', async () => ({ ...fixture, producer, close: async () => {} }));
 
-it.each([true, false])('a producer returns the log-append time if the topic has one: %s', async (logAppendTime) => {
+it.each([true, false])('a producer returns log-append times if the topic has them: %s', async (logAppendTime) => {
   const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
   const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
   const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
@@ -59,7 +59,7 @@ it("a producer's record fails at the caller's deadline, long before the delivery
   await producer.close();
 });
 
-it.each([-1, 1])('the delivery timeout does not change when the system clock is set by %i h', async (hours) => {
+it.each([-1, 1])('the delivery timeout does not change when the system clock is shifted by %i h', async (hours) => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 800 });
   const startMs = performance.now();
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);

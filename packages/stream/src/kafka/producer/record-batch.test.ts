@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { PublishedRecord } from '../../ports.ts';
-import { BATCH_HEAD_BYTES, encodeBatch, RecordSizes, stampBatch } from './record-batch.ts';
+import { BATCH_HEADER_BYTES, encodeBatch, RecordSizes, stampBatch } from './record-batch.ts';
 
 interface Decoded {
   producerId: string;
@@ -31,7 +31,7 @@ const record: fc.Arbitrary<PublishedRecord> = fc.record({
 
 function encode(records: readonly PublishedRecord[], at = 0): Buffer {
   const sizes = new RecordSizes();
-  const size = records.reduce((sum, each) => sum + sizes.bytesMaxOf(each), at + BATCH_HEAD_BYTES);
+  const size = records.reduce((sum, each) => sum + sizes.bytesMaxOf(each), at + BATCH_HEADER_BYTES);
   const target = Buffer.alloc(size, 0xaa);
   const end = encodeBatch(target, at, records);
   expect(end).toBeLessThanOrEqual(size);

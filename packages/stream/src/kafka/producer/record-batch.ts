@@ -1,9 +1,9 @@
 import { DynamicBuffer } from '@platformatic/dynamic-buffer';
 import type { PublishedRecord } from '../../ports.ts';
 import { crc32c } from '../broker-client.ts';
-import { BATCH_HEAD as AT, BATCH_MAGIC } from '../protocol.ts';
+import { BATCH_HEADER as AT, BATCH_MAGIC } from '../protocol.ts';
 
-export const BATCH_HEAD_BYTES: number = AT.records;
+export const BATCH_HEADER_BYTES: number = AT.records;
 /** Maximum framing bytes per record: six varints of up to five bytes each, and the attributes. */
 const RECORD_FRAME_BYTES_MAX = 31;
 /** Maximum framing bytes per header: two varints. */
@@ -12,7 +12,7 @@ const VARINT_BYTES_MAX = 5;
 /** Up to this size, a loop is faster than a copy call. */
 const LOOP_COPY_BYTES_MAX = 40;
 
-/** Identifies a batch. Brokers drop a producer's batches whose sequence numbers they already have. */
+/** Identifies a batch. Brokers drop batches with sequence numbers that they already received from the producer. */
 export interface BatchIdentity {
   producerId: bigint;
   producerEpoch: number;
@@ -129,11 +129,11 @@ class RecordWriter {
 
 /**
  * Writes an uncompressed record batch without the fields that `stampBatch` sets.
- * @param target must have space after `at` for `BATCH_HEAD_BYTES` plus `bytesMaxOf` of every record
+ * @param target must have space after `at` for `BATCH_HEADER_BYTES` plus `bytesMaxOf` of every record
  * @returns the end of the batch
  */
 export function encodeBatch(target: Buffer, at: number, records: readonly PublishedRecord[]): number {
-  const writer = new RecordWriter(target, at + BATCH_HEAD_BYTES);
+  const writer = new RecordWriter(target, at + BATCH_HEADER_BYTES);
   for (let index = 0; index < records.length; index++) writer.write(records[index]!, index);
   const { end } = writer;
   target.writeBigInt64BE(0n, at);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
 import { type BatchOutcome, SimulatedCluster, type SimulationOptions, SUCCESS } from '../test/simulated-cluster.ts';
-import { type Shipment, takeBatches } from './batch-plan.ts';
+import { type SendCall, takeBatches } from './batch-plan.ts';
 import { type ProduceFault, toVerdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
 
@@ -21,11 +21,11 @@ const RETRIABLE = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(
   (code) => toVerdict(code).kind === 'retry',
 );
 /** Error codes that prove that nothing was appended. */
-const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
+const PERMANENT = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
 interface Plan {
   sends: readonly (readonly number[])[];
-  /** Number of batches after which each shipment is abandoned. Shipments not in the list are never abandoned. */
+  /** Number of batches after which each sendCall is abandoned. Calls not in the list are never abandoned. */
   abandonAfter?: readonly number[];
   pad?: number;
 }
@@ -36,14 +36,14 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const failed: string[] = [];
   const offsets = new Map<string, RecordMetadata>();
   const abandonAfter = [...(plan.abandonAfter ?? [])];
-  let waiting: { shipment: Shipment; abandonAfter: number }[] = [];
+  let waiting: { sendCall: SendCall; abandonAfter: number }[] = [];
   const onBatch = () => {
-    for (const each of waiting) if (--each.abandonAfter <= 0) end(each.shipment, new Error('abandoned'));
+    for (const each of waiting) if (--each.abandonAfter <= 0) end(each.sendCall, new Error('abandoned'));
   };
   const cluster = new SimulatedCluster({ ...simulation, onBatch });
   const sender = new Sender(cluster, settle, 0);
   let next = 0;
-  const toShipment = (size: number): Shipment => {
+  const toSendCall = (size: number): SendCall => {
     const texts = Array.from({ length: size }, () => `#${next++}#`);
     const records = texts.map((text): PublishedRecord => {
       return { topic: 't', key: null, value: Buffer.from(text.padEnd(plan.pad ?? 10, '.')) };
@@ -53,15 +53,15 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
     const attemptsUntil = Number.POSITIVE_INFINITY;
     return { records, bytes: 0, dueAt: 0, attemptsUntil, batched: 0, pending: size, fault: null, done, onStored };
   };
-  const partitionOf = (_: Shipment, { value }: PublishedRecord) =>
+  const partitionOf = (_: SendCall, { value }: PublishedRecord) =>
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
   for (const sizes of plan.sends) {
-    const shipments = sizes.map(toShipment);
-    waiting = shipments.map((shipment) => ({
-      shipment,
+    const sendCalls = sizes.map(toSendCall);
+    waiting = sendCalls.map((sendCall) => ({
+      sendCall,
       abandonAfter: abandonAfter.shift() ?? Number.POSITIVE_INFINITY,
     }));
-    const queue = [...shipments];
+    const queue = [...sendCalls];
     while (queue.length > 0) await sender.deliver(takeBatches(queue, partitionOf));
   }
   cluster.arriveLate();
@@ -69,15 +69,15 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   return { cluster, sender, acknowledged, failed, offsets, stored };
 }
 
-function end(shipment: Shipment, fault: Error | null) {
-  shipment.done?.(fault);
-  shipment.done = null;
+function end(sendCall: SendCall, fault: Error | null) {
+  sendCall.done?.(fault);
+  sendCall.done = null;
 }
 
-function settle(shipment: Shipment, count: number, fault: Error | null) {
-  shipment.fault ??= fault;
-  shipment.pending -= count;
-  if (shipment.pending === 0) end(shipment, shipment.fault);
+function settle(sendCall: SendCall, count: number, fault: Error | null) {
+  sendCall.fault ??= fault;
+  sendCall.pending -= count;
+  if (sendCall.pending === 0) end(sendCall, sendCall.fault);
 }
 
 type Outcome = Awaited<ReturnType<typeof run>>;
@@ -109,12 +109,12 @@ const unreliable: fc.Arbitrary<BatchOutcome> = fc.oneof(
   }),
 );
 const refused: fc.Arbitrary<BatchOutcome> = fc.oneof(
-  fc.constantFrom(...FINAL).map((response): BatchOutcome => ({ arrives: 'never', response })),
+  fc.constantFrom(...PERMANENT).map((response): BatchOutcome => ({ arrives: 'never', response })),
   fc.constantFrom(90, 150, 400).map((bytesMax): BatchOutcome => ({ ...SUCCESS, bytesMax })),
 );
 const outcomes = fc.array(unreliable, { maxLength: 8 });
-const sends = (shipment: fc.Arbitrary<number>) =>
-  fc.array(fc.array(shipment, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
+const sends = (sendCall: fc.Arbitrary<number>) =>
+  fc.array(fc.array(sendCall, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
 const size = fc.oneof({ weight: 2, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 5 }));
 const simulation = (each: fc.Arbitrary<BatchOutcome>) =>
   fc.record({
@@ -190,7 +190,7 @@ it('the sender ends the epoch of an abandoned batch after the other batches have
   expect(outcome.cluster.newProducerIds).toHaveLength(1);
 });
 
-it.each([0, 3])('split batches never share a sequence number while another is ambiguous %i times', async (times) => {
+it.each([0, 3])('split batches share no sequence number while another batch is ambiguous %i times', async (times) => {
   // The first half is appended, but its retry is rejected permanently, so the sender does not know that it is stored.
   const half: BatchOutcome[] = [
     { arrives: 'now', response: NOT_LEADER },
@@ -256,11 +256,11 @@ it('the sender keeps its epoch and producer id if no batch in flight was abandon
   expect(cluster.newProducerIds).toHaveLength(1);
 });
 
-function toShipment(
+function toSendCall(
   text: string,
   report: (result: string) => void,
   attemptsUntil = Number.POSITIVE_INFINITY,
-): Shipment {
+): SendCall {
   const records = [{ topic: 't', key: null, value: Buffer.from(text) }];
   const done = (fault: Error | null) =>
     report(`${text} ${fault === null ? 'stored' : ((fault as ProduceFault).code ?? fault.message)}`);
@@ -276,7 +276,7 @@ it.each([
   const cluster = new SimulatedCluster({ outcomes: [outcome as BatchOutcome], partitions: 1, onBatch });
   const sender = new Sender(cluster, settle, 0);
   const results: string[] = [];
-  const open = (text: string, until?: number) => toShipment(text, (result) => results.push(result), until);
+  const open = (text: string, until?: number) => toSendCall(text, (result) => results.push(result), until);
   await sender.deliver(takeBatches([open('#0#', performance.now() + 100), open('#1#')], () => 0));
   await sender.deliver(takeBatches([open('#2#')], () => 0));
   expect(results).toEqual(['#0# DELIVERY_TIMEOUT', '#1# DELIVERY_TIMEOUT', '#2# stored']);
@@ -284,7 +284,7 @@ it.each([
 });
 
 it("a record is added to no batch after its caller's deadline", () => {
-  expect(takeBatches([toShipment('#0#', () => {}, performance.now() - 1)], () => 0)).toEqual([]);
+  expect(takeBatches([toSendCall('#0#', () => {}, performance.now() - 1)], () => 0)).toEqual([]);
 });
 
 it('the sender ends the epoch after an unexpected failure', async () => {
@@ -297,7 +297,7 @@ it('the sender ends the epoch after an unexpected failure', async () => {
   const sender = new Sender(cluster, settle, 0);
   const results: string[] = [];
   const deliver = (text: string) =>
-    sender.deliver(takeBatches([toShipment(text, (result) => results.push(result))], () => 0));
+    sender.deliver(takeBatches([toSendCall(text, (result) => results.push(result))], () => 0));
   await expect(deliver('#0#')).rejects.toThrow('unexpected');
   cluster.produce = produce;
   await deliver('#1#');
@@ -312,7 +312,7 @@ it('the sender returns the offsets of single records in one batch, even if the b
   expectOffsets(outcome);
 });
 
-it('the sender splits a batch that is too large, and only fails a single record that is too large', async () => {
+it('the sender splits a batch that is too large, and fails only a single record that is too large', async () => {
   const many = await run({ sends: [[10]], pad: 90 }, { bytesMax: BATCH_BYTES_MAX });
   expect(many.acknowledged).toHaveLength(10);
   expect(many.stored.flat()).toHaveLength(10);

@@ -81,7 +81,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
     const dead = { topic: `${topic}.dead`, numPartitions: 1 };
     const created = [{ topic, numPartitions: partitions, configEntries }, dead];
     await admin.createTopics({ topics: created, waitForLeaders: false });
-    // Retried, because the request fails until all busy brokers know the new topic.
+    // Retried, because the request fails until every broker knows the new topic.
     await until(`${topic} has leaders`, async () => {
       const metadata = await admin.fetchTopicMetadata({ topics: created.map((each) => each.topic) });
       return metadata.topics.every((each) => each.partitions.every(({ leader }) => leader >= 0));

@@ -1,5 +1,5 @@
 import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
-import type { EncodedBatch, Wire } from '../producer/sender.ts';
+import type { Cluster, EncodedBatch } from '../producer/sender.ts';
 
 export interface BatchOutcome {
   /** When the leader receives the batch: immediately, never, or after this many further batches. */
@@ -49,7 +49,7 @@ export interface SimulationOptions {
 }
 
 /** Leaders that apply Kafka's rules for sequence numbers. The test injects network and replication faults. */
-export class SimulatedCluster implements Wire {
+export class SimulatedCluster implements Cluster {
   readonly log = new Map<number, LoggedBatch[]>();
   readonly newProducerIds: bigint[] = [];
   readonly #options: SimulationOptions;
@@ -86,8 +86,8 @@ export class SimulatedCluster implements Wire {
     if (typeof outcome.arrives === 'number')
       this.#delayed.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: outcome.arrives });
     this.#options.onBatch?.();
-    if (outcome.response === 'normal') return verdict ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
-    if (outcome.response === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.response === 'normal') return verdict ?? { kind: 'retry', ambiguous: true, code: 'NO_RESPONSE' };
+    if (outcome.response === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_RESPONSE' };
     if (outcome.response === 'no connection') return { kind: 'retry', ambiguous: false, code: 'NO_CONNECTION' };
     return toVerdict(outcome.response, { offset: -1, loggedAtMs: -1 });
   }

@@ -29,7 +29,7 @@ const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
 });
 const runList = fc.array(consumerRun, { minLength: 1, maxLength: 4 });
 
-/** Kills consumers one after the other, then runs a last consumer to the end. @returns the offsets in the store */
+/** Kills consumers one after another, then runs a last consumer to the end. @returns the offsets in the store */
 async function consume(
   runs: readonly ConsumerRun[],
   {
@@ -72,7 +72,7 @@ async function consume(
   return { found: store.offsets(TOPIC), expected };
 }
 
-it('every record is stored once when consumers are killed at any step, for all outcomes of inserts', async () => {
+it('every record is stored once when consumers are killed at any step, for any insert outcomes', async () => {
   const property = fc.asyncProperty(runList, async (runs) => {
     const { found, expected } = await consume(runs);
     expect(found).toEqual(expected);

@@ -17,9 +17,9 @@ async function openBench({ read, unread }: { read: number; unread: number }) {
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
   const open = () => log.openBlockConsumer({ topics: [AT.topic], sink: createTokenSink(store), limits, logger });
   await append(read);
-  const before = open();
-  await before.idle();
-  await before.close();
+  const previous = open();
+  await previous.idle();
+  await previous.close();
   await append(unread);
   return { log, store, lines, open };
 }

@@ -42,7 +42,7 @@ export interface MemoryLog {
     options: MemoryConsumerOptions & BatchHandler & { waits?: RecordPartitionOptions['waits'] },
   ): MemoryConsumer;
   records(topic: string): StreamRecord[];
-  /** Removes all records from an offset on, like a power failure of a single broker. */
+  /** Removes all records from an offset on, as after a power failure of a single broker. */
   truncate(topic: string, partition: number, end: number): void;
   /** Removes all records before an offset, like retention. */
   expire(topic: string, partition: number, start: number): void;

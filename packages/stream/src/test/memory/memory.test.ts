@@ -47,8 +47,8 @@ it('the stream metrics count each record once, by outcome and reason', async () 
   await send(producer, texts.map(value));
   const store = new TokenStore();
   let lost = 2;
-  store.onWrite = (_name, moment) => {
-    if (moment === 'after' && lost-- > 0) throw new RetryableFault('the response was lost');
+  store.onWrite = (_name, phase) => {
+    if (phase === 'after' && lost-- > 0) throw new RetryableFault('the response was lost');
   };
   const limits = { rowsMax: 10, bytesMax: 1_000, ageMaxMs: 1 };
   const consumer = log.openBlockConsumer({ topics: ['counted'], sink: createTokenSink(store), limits, metrics });

@@ -24,9 +24,9 @@ it('a named block keeps its name if retention deletes its first records', async 
   let inserts = 0;
   store.onInsert = () => (inserts++ === 0 ? firstInsert.promise : 'stored');
   const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
-  const killed = open();
+  const killedConsumer = open();
   await until('an insert is in flight', () => inserts === 1);
-  killed.kill();
+  killedConsumer.kill();
   log.expire(TOPIC, 0, 2);
   const next = open();
   await until('the block is committed', () => log.committed(TOPIC, 0) === ROWS);

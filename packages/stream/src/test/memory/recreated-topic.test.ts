@@ -71,7 +71,7 @@ async function run(runs: readonly ConsumerRun[]) {
   return { texts, rows: store.rows.map(({ text }) => text) };
 }
 
-it('a recreated topic is stored completely and once, regardless of the state of its consumer', async () => {
+it('every record of a recreated topic is stored exactly once, regardless of the state of its consumer', async () => {
   const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     const { texts, rows } = await run(runs);
     expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());

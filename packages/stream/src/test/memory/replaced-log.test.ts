@@ -47,7 +47,7 @@ function createBench() {
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
   const open = (overrides: { limits?: BlockLimits } = {}) =>
     log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...overrides });
-  /** Decides about a paused partition like the operator's command with its default options. */
+  /** Resolves a paused partition, as the operator's command does by default. */
   const decideIfPaused = async (consumer: MemoryConsumer) => {
     await consumer.idle();
     if (consumer.ready()) return consumer;
@@ -81,7 +81,7 @@ async function run(runs: readonly ConsumerRun[]) {
   return { isReady, log: log.records(TOPIC).map(({ value }) => `${value}`), rows: store.rows.map(({ text }) => text) };
 }
 
-it('a repeatedly truncated log is stored completely and once after operator decisions', async () => {
+it('every record of a repeatedly truncated log is stored exactly once after operator decisions', async () => {
   const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     const { isReady, log, rows } = await run(runs);
     expect(isReady).toBe(true);
@@ -93,18 +93,18 @@ it('a repeatedly truncated log is stored completely and once after operator deci
 
 const LIMITS = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-/** Stores four rows of a named but uncompleted block, then truncates the log to `kept` of their records. */
-async function truncateNamedBlock(kept: number) {
+/** Stores four rows of a named but uncompleted block, then truncates the log to `retained` of their records. */
+async function truncateNamedBlock(retained: number) {
   const bench = createBench();
   const { log, store, append } = bench;
   await append(4);
-  const killed = bench.open({ limits: LIMITS });
-  store.onWrite = (_block, moment) => {
-    if (moment === 'after') killed.kill();
+  const killedConsumer = bench.open({ limits: LIMITS });
+  store.onWrite = (_block, phase) => {
+    if (phase === 'after') killedConsumer.kill();
   };
   await until('the rows are stored', () => store.rows.length === 4);
   store.onWrite = async () => void (await nextTurn());
-  log.truncate(TOPIC, 0, kept);
+  log.truncate(TOPIC, 0, retained);
   await append(4);
   return bench;
 }
@@ -115,8 +115,8 @@ it('a decision about a log truncated within a named block neither duplicates row
     fc.integer({ min: 1, max: 5 }),
     // Long enough for one or two blocks after the decision. The next owner learns of the decision only from the commit.
     fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
-    async (kept, rowsMax, kills) => {
-      const { log, store, open } = await truncateNamedBlock(kept);
+    async (retained, rowsMax, kills) => {
+      const { log, store, open } = await truncateNamedBlock(retained);
       log.decide({ topic: TOPIC, partition: 0, from: 0 });
       const reopen = () => open({ limits: { ...LIMITS, rowsMax } });
       for (const turns of kills) {
@@ -138,13 +138,13 @@ it('a decision about a log truncated within a named block neither duplicates row
 
 it.each([
   ['all read records', { start: 3, unread: 0 }],
-  ['unread records as well', { start: 5, unread: 4 }],
+  ['read and unread records', { start: 5, unread: 4 }],
 ])('a consumer continues after retention deleted %s and the leader changed', async (_, { start, unread }) => {
   const { log, store, append, open } = createBench();
   await append(3);
-  const before = open();
-  await before.idle();
-  await before.close();
+  const previous = open();
+  await previous.idle();
+  await previous.close();
   await append(unread);
   log.expire(TOPIC, 0, start);
   // Removes no records, but starts a new leader epoch.

@@ -76,10 +76,10 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
   return {
     publish: async (fact) => void log.published.push(fact),
     async awaitDecision(messageId) {
-      const fact = log.published.find((one) => one.messageId.equals(messageId));
+      const fact = log.published.find((each) => each.messageId.equals(messageId));
       return fact === undefined ? null : log.toDecision(fact);
     },
-    async publishAgain(offsets) {
+    async republish(offsets) {
       log.repeated.push(...offsets.map(({ offset }) => offset));
       return offsets.length;
     },
@@ -159,7 +159,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     stored,
     run,
     log,
-    runAnswering: (answer: string) => createRun(command, answer),
+    runWithAnswer: (answer: string) => createRun(command, answer),
     identify: (fromId: string, toKind: Link['toKind'], toId: string) =>
       apply({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId }),
     alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId, at]: [Link['toKind'], string, number?]) =>
