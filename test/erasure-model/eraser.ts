@@ -179,7 +179,7 @@ class EraserMoves {
     return { choices, topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics };
   }
 
-  /** Deletes decisions and other rows in two steps, because an eraser may end between them. */
+  /** Deletes decisions and other rows in two steps because an eraser may end between them. */
   #delete(step: 'delete decisions' | 'delete other rows'): Partial<State>[] {
     const { log, covers, mayHappen } = this.#rules;
     const { rows, happened, revived } = this.#state;

@@ -2,7 +2,7 @@
 export type Id = 's' | 'd' | 'b' | 'c';
 
 /**
- * A published record. `at` is the time of acceptance. Later offsets may have earlier times, because gateways can be
+ * A published record. `at` is the time of acceptance. Later offsets may have earlier times because gateways can be
  * slow.
  */
 export type Sent =

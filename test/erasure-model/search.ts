@@ -73,7 +73,7 @@ function reachedFrom(ends: readonly number[], predecessors: readonly (readonly n
   return reached;
 }
 
-/** Returns a sequence of steps that leads to a state. It is a shortest one, because the search is breadth-first. */
+/** Returns a sequence of steps that leads to a state. It is a shortest one because the search is breadth-first. */
 function traceTo(index: number, predecessors: readonly (readonly number[])[], steps: readonly string[]): string[] {
   const trace: string[] = [];
   for (let at = index; at > 0; at = predecessors[at]?.[0] as number) trace.unshift(steps[at] as string);

@@ -35,7 +35,7 @@ export interface State {
   readonly sent: number;
   readonly topics: Topics;
   /**
-   * For each topic, whether the writer keeps the first record, because no fence covers it, and has inserted the row.
+   * For each topic, whether the writer keeps the first record because no fence covers it, and has inserted the row.
    */
   readonly inFlight: Readonly<Record<Written, { readonly keep: boolean; readonly inserted: boolean } | null>>;
   /** Whether the current writer has loaded the fences. */

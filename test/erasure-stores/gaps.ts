@@ -73,7 +73,7 @@ function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[
   return [
     ...(columns.some((column) => column.name === 'environment_id')
       ? []
-      : [`table ${name} has no environment_id: add it, because identities belong to environments`]),
+      : [`table ${name} has no environment_id: add it because identities belong to environments`]),
     ...fixed.map(
       (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
     ),

@@ -115,7 +115,7 @@ describe('the registry of stores', () => {
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
-    // The README omits rate-limit keys, because a rebuild does not restore them.
+    // The README omits rate-limit keys because a rebuild does not restore them.
     expect(findNameGaps([...families, 'rate:<id>'], REDIS_STORES, { what: 'Redis family', file: 'store.ts' })).toEqual(
       [],
     );

@@ -15,7 +15,7 @@ import { openWorld, type World } from '../faults/world/world.ts';
 const PROJECT = 'erasure';
 export const ENVIRONMENT_ID = `${PROJECT}-production`;
 const PEPPER = randomBytes(32);
-/** Generous, because the machine may be busy. An erasure waits five seconds for fences and two for Redis. */
+/** Generous because the machine may be busy. An erasure waits five seconds for fences and two for Redis. */
 export const ERASED_WITHIN_MS = 100_000;
 /** Short enough to detect killed members quickly, but long enough for heartbeats on a busy machine. */
 const SESSION_TIMEOUT_MS = 6_000;
@@ -101,7 +101,7 @@ function settingsOf(world: World): Record<string, string> {
     WRITER_GROUP: world.groupOf('event-writer'),
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
     BATCH_WINDOW_MS: '100',
-    // Longer than the default, because brokers may be slow on a busy machine.
+    // Longer than the default because brokers may be slow on a busy machine.
     PUBLISH_DEADLINE_MS: '20000',
     LOG_LEVEL: 'debug',
   };

@@ -44,7 +44,7 @@ describe('holds in Redis', () => {
       free.push(await measure('free'));
       busy.push(await measure('held'));
     }
-    // Compares the fastest of five runs, because other load slows down some of them.
+    // Compares the fastest of five runs because other load slows down some of them.
     expect(Math.min(...busy) / Math.min(...free)).toBeLessThan(5);
   });
 

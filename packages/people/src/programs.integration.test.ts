@@ -129,7 +129,7 @@ class Run {
 
   #toOptions({ link, from, to, and, late, before }: LinkRequest): FactOptions {
     this.#nowMs += TICK_MS;
-    // Unlinks are never late, because the operator command uses the current time.
+    // Unlinks are never late because the operator command uses the current time.
     if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
     const receivedAt = this.#nowMs - late;
     return { link, from, to, receivedAt, eventTime: receivedAt - before };

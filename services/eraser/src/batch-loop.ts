@@ -92,7 +92,7 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   const unfinished = await records.readUnfinished();
   parts.onPoll();
   if (progress.length === 0 && unfinished.length === 0) return false;
-  // Read from the stored progress, because another process may have started a heavy batch.
+  // Read from the stored progress because another process may have started a heavy batch.
   const heavy = new Set(
     progress.filter((noted) => isHeavy(noted.closureKeys)).map(({ batchId }) => batchId.toString('hex')),
   );
@@ -158,7 +158,7 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   if (batch === undefined) return true;
   for (const request of requests) retryAtMs.set(toId(request), performance.now() + POLL_MS);
   for (const name of batch?.names ?? []) retryAtMs.delete(toId(name));
-  // Started before the other requests are erased, because erasing takes time.
+  // Started before the other requests are erased because erasing takes time.
   if (hasHeavy) startHeavyWork(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
@@ -264,7 +264,7 @@ export class RequestQueue {
     const isClean = failed.length === 0 || (clean.length > 0 && !this.wasClean);
     const failedIn = failed.reduce((most, request) => Math.max(most, this.suspectOf(request).failedIn), 0);
     const group = isClean ? clean : failed.filter((request) => this.suspectOf(request).failedIn === failedIn);
-    // Random, because a fixed order could repeat requests that cannot be resolved.
+    // Random because a fixed order could repeat requests that cannot be resolved.
     if (this.failures >= FAILURES_TO_PROBE) return group.splice(Math.floor(Math.random() * group.length), 1);
     return group.slice(0, isClean ? this.parts.batchRequestsMax : Math.max(1, Math.floor(failedIn / 2)));
   }

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 const HEAP_MAX_MB = 250;
 const RESIDENT_MAX_MB = 400;
-/** Recent, because a request's links expire after thirty days. */
+/** Recent because a request's links expire after thirty days. */
 const T = Date.now() - 60_000;
 const pairsOf = (identities: number) => (identities * (identities - 1)) / 2;
 

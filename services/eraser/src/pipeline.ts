@@ -67,7 +67,7 @@ const LEADING_PARTITION = 0;
 const SECONDS_PER_HOUR = 3_600;
 
 /**
- * Every process consumes requests, and the leader erases. Two concurrent leaders are harmless, because all steps are
+ * Every process consumes requests, and the leader erases. Two concurrent leaders are harmless because all steps are
  * idempotent and steps that must not follow the release are refused.
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
@@ -75,7 +75,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => readWaiting(parts), wallClockMs });
   const workers = openWorkers(parts, metrics);
   const fences = openFenceKeeper({ ...parts, onRestored: metrics.countFenceRestore });
-  // Counted, because a revocation may arrive after the next assignment of the leading partition.
+  // Counted because a revocation may arrive after the next assignment of the leading partition.
   let assignments = 0;
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
@@ -246,7 +246,7 @@ interface RepublishParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'g
 }
 
 /**
- * Republishes links later than the cut-off that were removed with the person, because they were applied before the
+ * Republishes links later than the cut-off that were removed with the person because they were applied before the
  * hold. The linker parks these links until the release and then decides them again.
  * @returns the number of facts
  * @throws StoreFault, or a broker error, after which the call may be retried
@@ -274,9 +274,9 @@ async function republishLaterLinks(parts: RepublishParts, batchId: Buffer): Prom
   return count;
 }
 
-/** Limits memory, because a person may have a hundred thousand facts. */
+/** Limits memory because a person may have a hundred thousand facts. */
 const FACTS_PER_CALL = 1_000;
-/** Facts within this distance are read together, because a fetch takes as long as reading a few hundred records. */
+/** Facts within this distance are read together because a fetch takes as long as reading a few hundred records. */
 const GAP_MAX = 500;
 
 function toRanges(links: readonly FactLocation[]): { partition: number; offsets: number[] }[] {
@@ -334,7 +334,7 @@ async function storeRequests({ people: { guards }, records }: IntakeParts, reque
     await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
   }
   await records.addRequests(requests);
-  // Read after the hold was created, because a release follows its receipt.
+  // Read after the hold was created because a release follows its receipt.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests)
     if (!unfinished.has(request.erasureId.toString('hex'))) await guards.releaseHold(request);

@@ -57,7 +57,7 @@ export function openUpkeep(parts: UpkeepParts): Leading {
   return openLeading((signal, run) => {
     const due = createDue(parts);
     const check = () => {
-      // Sequential, because each task may read whole tables.
+      // Sequential because each task may read whole tables.
       for (const work of UPKEEP_WORK.filter(due.isDue))
         run(async () => {
           if (!(await doWork(parts, work, signal))) due.postpone(work);
@@ -121,9 +121,9 @@ async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal)
 const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Promise<void>> = {
   async tidy(parts) {
     const { rows, records, wallClockMs } = parts;
-    const readWorkedOn = async () =>
+    const readActiveBatches = async () =>
       new Set((await records.readProgress()).map(({ batchId }) => batchId.toString('hex')));
-    await dropStaleBatches({ rows, wallClockMs, readWorkedOn });
+    await dropStaleBatches({ rows, wallClockMs, readActiveBatches });
     await releaseFinished(parts);
   },
   async expire({ records, reader: log, topicPrefix, wallClockMs }) {

@@ -23,7 +23,7 @@ interface Watch {
 }
 
 /**
- * Closed even if the test fails, because a remaining eraser would interfere with the next test.
+ * Closed even if the test fails because a remaining eraser would interfere with the next test.
  * @param erasersMax maximum number of erasers to start
  */
 async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
@@ -78,7 +78,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   const fenceSender = watch.firstToSend(MOMENTS['noted, not fenced']);
   const erasureId = await rig.erase(asVisitor(person));
   await fenceSender;
-  // Wait for the fences first, because erasers also insert targets when they resolve a person.
+  // Wait for the fences first because erasers also insert targets when they resolve a person.
   const paused = (await watch.firstToSend(MOMENTS['about to sweep']))();
   paused.signal('SIGSTOP');
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
@@ -93,7 +93,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
     return ENDS.some((name) => sumOf(text, name) > 0);
   });
   await expectNoHold(rig, erasureId);
-  // Retry, because the resumed eraser deletes and rederives rows in two steps.
+  // Retry because the resumed eraser deletes and rederives rows in two steps.
   await until('no rows up to the cut-off remain, and the derived rows match the events', async () => {
     await expectNoRows(rig, person.keys, cutoffAt);
     return true;

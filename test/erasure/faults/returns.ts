@@ -16,7 +16,7 @@ const CONSUMED: [keyof ErasureRig['running'], string[]][] = [
   ['identity-linker', [TOPICS.identityLinks.name]],
 ];
 
-/** Tests all cases with one erasure, because an erasure takes half a minute. */
+/** Tests all cases with one erasure because an erasure takes half a minute. */
 export async function loseAndReread(rig: ErasureRig): Promise<void> {
   const { person, bystander, ...scene } = await createScene(rig);
   const erasureId = await rig.erase(asVisitor(person));

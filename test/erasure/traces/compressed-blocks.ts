@@ -56,7 +56,7 @@ export function decompressLz4(body: Buffer, rawSize: number): Buffer {
     if (from >= body.length) break;
     const distance = body.readUInt16LE(from);
     from += 2;
-    // Copies byte by byte, because source and destination may overlap.
+    // Copies byte by byte because source and destination may overlap.
     for (let left = readLength(token & LONG) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
   }
   return raw;

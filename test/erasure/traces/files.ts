@@ -33,7 +33,7 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
 const ZEROS = Buffer.alloc(64 * 1024);
 
 /**
- * Removes the 20 MB of zeros that Kafka preallocates per partition. Keeps a few zeros, because a needle may end with
+ * Removes the 20 MB of zeros that Kafka preallocates per partition. Keeps a few zeros because a needle may end with
  * zeros.
  */
 function withoutReserve(bytes: Buffer): Buffer {

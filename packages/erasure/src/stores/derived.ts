@@ -1,7 +1,7 @@
 /** Tables that materialized views derive from events. */
 import { columnsOf, type DerivedTable } from './store.ts';
 
-const ENVIRONMENT = 'names an environment';
+const ENVIRONMENT = 'identifies an environment';
 const OWNER = 'identity whose rows are deleted and rederived';
 const WITH_ROW = 'deleted with the row';
 

@@ -44,7 +44,7 @@ describe('noteExpiredLogs', () => {
     'noteExpiredLogs handles a log that %s and never records an expiry before logExpiresAt',
     async (_what, bounds, end, isExpired) => {
       const { note } = await createCase({ [`${TOPIC}/0`]: end }, { [`eu.${TOPIC}`]: bounds });
-      // Late records may follow the end offset.
+      // Late records may have offsets after the end offset.
       expect(await note(DUE - 1)).toBeNull();
       expect(await note(DUE)).toBe(isExpired ? DUE : null);
     },
@@ -71,7 +71,7 @@ describe('noteExpiredLogs', () => {
     await fc.assert(property);
   });
 
-  it('noteExpiredLogs changes only logExpiredAt, and nothing while the log is unreachable', async () => {
+  it('noteExpiredLogs changes only logExpiredAt, and changes nothing while the log is unreachable', async () => {
     const { records, id, note, log } = await createCase({ [`${TOPIC}/0`]: 10 }, { [`eu.${TOPIC}`]: [at(0, 10, 20)] });
     const unavailable = { bounds: async () => Promise.reject(new Error('Kafka is unavailable')) };
     const before = await records.readReceipt(id);

@@ -23,7 +23,7 @@ export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> 
   readonly records: Pick<ErasureRecords, 'readReceipt' | 'readRequests' | 'readFences'>;
   /** If absent, Redis is not searched. */
   readonly people?: ErasedPeople;
-  /** Whether to also search files for deleted rows. */
+  /** Whether files are searched for deleted rows. */
   readonly checkDisk: boolean;
 }
 
@@ -44,9 +44,7 @@ export interface Verification {
   readonly onDisk: Counts | null;
 }
 
-/**
- * Whether all keys were searched and no data was found. Files are considered once the receipt has `physicallyErasedAt`.
- */
+/** Whether all keys were searched and no data was found. Files count only if the receipt has `physicallyErasedAt`. */
 export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
   const isEmpty = (counts: Counts) => Object.values(counts).every((count) => count === 0);
   const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
@@ -134,7 +132,7 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
   const stored = await people.consents.readStored(environmentId, keys);
   const consents = stored.filter(({ receivedAt }) => receivedAt <= cutoffAt).length;
   if (epoch === null || (await people.readEpoch()) !== epoch)
-    throw new StoreFault('Redis is empty or was rebuilt during the search. Rebuild it and verify again', {
+    throw new StoreFault('Redis is empty or was rebuilt during the search. If it is empty, rebuild it; then retry', {
       kind: 'passing',
       code: 'NO_EPOCH',
     });

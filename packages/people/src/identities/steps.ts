@@ -58,7 +58,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      // Lazy, because computing the keys takes seven hashes and they are rarely needed.
+      // Lazy because computing the keys takes seven hashes and they are rarely needed.
       get otherKeys() {
         return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
       },

@@ -301,7 +301,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
     async putHold(hold) {
-      // Written first, because a hold without an entry would never expire.
+      // Written first because a hold without an entry would never expire.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
       await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },

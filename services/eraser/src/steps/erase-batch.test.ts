@@ -360,7 +360,7 @@ it('a batch runs its steps in order', async () => {
     ...['putFences', 'fence'],
     // All writers know the fences before the log's end offsets are read.
     ...['wait 5000 ms', 'allStored'],
-    // Repeated, because Redis may have lost its last second.
+    // Repeated because Redis may have lost its last second.
     ...['putFences', 'fence', 'forget'],
     // ClickHouse may still run an insert of a crashed writer.
     ...['awaitInserts', 'sweep'],

@@ -147,7 +147,7 @@ function limitIdentities(closures: readonly FoundClosure[]): readonly FoundClosu
 }
 
 /**
- * Restores started batches from their progress, because the closures cannot be found again after the deletes.
+ * Restores started batches from their progress because the closures cannot be found again after the deletes.
  * @param unfinished requests without a receipt
  */
 export function toBatches(progress: readonly ErasureProgress[], unfinished: readonly ErasureRequest[]): Batch[] {
@@ -170,7 +170,7 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
 export async function finishBatch(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
-  // Released after the receipts are stored, because the intake checks for a receipt when a request is redelivered.
+  // Released after the receipts are stored because the intake checks for a receipt when a request is redelivered.
   for (const name of batch.names) await parts.people.guards.releaseHold(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
@@ -200,7 +200,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
   begin('forget');
   const forget = createForget(people, parts);
-  // Repeated, because Redis may have lost its last second.
+  // Repeated because Redis may have lost its last second.
   await raiseFences(records, people.guards, fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
   await note(parts, batch, await forget.consents(persons));
@@ -254,7 +254,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   }
 }
 
-/** Stores the counts so far, because the next eraser would find fewer rows. */
+/** Stores the counts so far because the next eraser would find fewer rows. */
 async function note({ records }: BatchParts, batch: Batch, found: Found): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {
@@ -344,7 +344,7 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
 }
 
 /**
- * Whether the graph contains a link up to the cut-off. Later links may exist, because the hold of another erasure with
+ * Whether the graph contains a link up to the cut-off. Later links may exist because the hold of another erasure with
  * a later cut-off does not delay them.
  */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {

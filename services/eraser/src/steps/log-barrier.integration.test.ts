@@ -163,7 +163,7 @@ describe('LogBarrier', () => {
     await publish(`${messages.name}.dead`, 1);
     const stored = startWait(barrier.allStored(signal));
     await polled(groups.writer, messages.name);
-    // Later records are not awaited, because writers check them against the loaded fences.
+    // Later records are not awaited because writers check them against the loaded fences.
     await publish(consents.name, 5);
     await commit(groups.writer, messages.name);
     await polled(groups.writer, consents.name);

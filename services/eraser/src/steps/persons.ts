@@ -45,7 +45,7 @@ const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
  * Finds the closure of each request: the members in the request, and all identities linked with the subject up to the
- * cut-off. Links are read from decisions, because the graph may contain later links. A link across an unlink counts
+ * cut-off. Links are read from decisions because the graph may contain later links. A link across an unlink counts
  * only if it is later than the unlink. Links that another erasure deletes count for requests made before its receipt.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
@@ -117,7 +117,7 @@ export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
 
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-/** A stored decision or a link that another erasure deletes. Not copied, because there may be half a million. */
+/** A stored decision or a link that another erasure deletes. Not copied because there may be half a million. */
 interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
   /** Order of the last fact for this link; null if unknown. */
   readonly last: FactOrder | null;

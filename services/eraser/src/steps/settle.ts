@@ -43,7 +43,7 @@ export async function settleClosures(
       { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted), linksMax },
       requests,
     );
-    // Read again after the decisions, because an eraser stores its progress before it deletes decisions.
+    // Read again after the decisions because an eraser stores its progress before it deletes decisions.
     const notedNow = await parts.records.readProgress();
     assertNotBegun(requests, notedNow);
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;

@@ -19,14 +19,14 @@ local gathering_ms, suspects_max = tonumber(ARGV[10]), tonumber(ARGV[11])
 local facts = ARGV[12]
 local FIRST_ENVIRONMENT = 13
 local ZERO_KEY = string.rep('\0', 16)
--- Smaller components are rewritten, because APPEND doubles the memory of a value.
+-- Smaller components are rewritten because APPEND doubles the memory of a value.
 local APPENDED_MEMBERS_MIN = 16
 local OTHERS_LEFT_OUT = 255
 -- Later than any time, for identities without a hold.
 local NEVER = math.huge
 -- The component's holds have not been read yet.
 local UNKNOWN = -1
--- Maximum number of arguments per command, because Lua's stack is limited to about 8,000 values.
+-- Maximum number of arguments per command because Lua's stack is limited to about 8,000 values.
 local FIELDS_MAX = 1000
 
 local call, pack_bytes = redis.call, struct.pack

@@ -173,7 +173,7 @@ local function read_fact(start)
   }, at
 end
 
--- Whether the omitted keys are needed, because the untyped id's person has an id of another type.
+-- Whether the omitted keys are needed because the untyped id's person has an id of another type.
 local function lacks_others(env, fact)
   local step = fact.steps[1]
   if not step or not step.needs_others then return false end
@@ -232,7 +232,7 @@ local function state_of(env, fact)
   return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
 end
 
--- Root of the person that delays a parked fact. Not recorded, because it may change.
+-- Root of the person that delays a parked fact. Not recorded because it may change.
 local function person_of(env, fact)
   local first = named_by(fact)[1]
   local component = component_of(env, first)

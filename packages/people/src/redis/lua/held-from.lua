@@ -5,7 +5,7 @@
 --       fewer entries than keys if the call has reached its limit of members
 -- A call ends after it has read this many holds, which takes about two milliseconds.
 local FIELDS_READ_MAX = 2000
--- Maximum number of arguments per command, because Lua's stack is limited to about 8,000 values.
+-- Maximum number of arguments per command because Lua's stack is limited to about 8,000 values.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
 local FIRST_KEY = 3

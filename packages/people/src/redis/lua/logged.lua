@@ -1,4 +1,4 @@
--- Applies logged decisions to a graph that has lost them. Facts are not decided again, because holds, fences and limits
+-- Applies logged decisions to a graph that has lost them. Facts are not decided again because holds, fences and limits
 -- may have changed and the tables contain the logged decisions. Follows unlink.lua.
 local PARKED = 'P'
 

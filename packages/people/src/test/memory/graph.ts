@@ -142,7 +142,7 @@ function createGraphQueries(model: Model): Pick<IdentityGraph, 'rootOf' | 'roots
   };
 }
 
-/** Returns a recorded result. The person of a parked fact is recomputed, because holds change. */
+/** Returns a recorded result. The person of a parked fact is recomputed because holds change. */
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
@@ -168,7 +168,7 @@ interface Logged {
   readonly decision: StepDecision;
 }
 
-/** Applies a logged decision. Only fences are rechecked, because the person may have been erased since. */
+/** Applies a logged decision. Only fences are rechecked because the person may have been erased since. */
 function applyLogged(state: EnvironmentState, logged: Logged): void {
   const { link, root, moved, stayed } = logged.decision;
   if (link === 'unlink') applySides(state, logged);
