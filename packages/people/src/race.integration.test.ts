@@ -68,7 +68,7 @@ describe('large blocks', () => {
   const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
   const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
 
-  it('a block that takes several calls gets the same decisions as in memory', async () => {
+  it('a block that takes several calls gets the same decisions as in the memory store', async () => {
     await fc.assert(
       fc.asyncProperty(facts, async (list) => {
         const scenario = createScenario();
@@ -92,9 +92,9 @@ describe('large blocks', () => {
   });
 });
 
-it('aliases are idempotent and produce the same persons in any order and batch size', async () => {
-  const wide = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
-  const { graph, rebuild } = (await testPeople.open({ limits: wide })).people;
+it('aliases are idempotent and produce the same persons regardless of order and batch size', async () => {
+  const wideLimits = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
+  const { graph, rebuild } = (await testPeople.open({ limits: wideLimits })).people;
   await rebuild.mintEpoch();
   const allNames = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`));
   const link = fc.tuple(fc.constantFrom(...allNames), fc.constantFrom(...allNames)).filter(([from, to]) => from !== to);

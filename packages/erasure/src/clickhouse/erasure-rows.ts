@@ -208,7 +208,7 @@ async function selectDerived({ clearing }: DerivedTable, { connection, batchId }
 async function findDerivedSurvivors(batch: Batch): Promise<FoundRows[]> {
   const first = await findDifferences(batch);
   if (first.length === 0) return first;
-  // During an insert, an event and its derived row may become visible at differences times.
+  // During an insert, an event and its derived row may become visible at different times.
   await awaitInserts(batch.connection);
   return findDifferences(batch);
 }

@@ -53,7 +53,7 @@ async function readNoted(connection: Connection, batchId: Buffer): Promise<Noted
   };
 }
 
-/** Fast because the table is sorted by identity. */
+/** This query is fast because the table is sorted by identity. */
 async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
   const rows = await connection.read<
     Omit<KeptConsent, 'identityKey' | 'position'> & KeptConsent['position'] & { identityKey: string }

@@ -77,7 +77,7 @@ function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): bo
   return sides.some((one) => one.side !== 'stayed' && one.unlinkedAt === receivedAt);
 }
 
-/** Stores a side, except for erased identities, whose fence refuses the same facts. */
+/** Stores a side, except for erased identities, whose fences already refuse the facts that the side would refuse. */
 export function noteSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, side.key.toString('hex'), fact)) return;
