@@ -26,7 +26,7 @@ export const WORLDS = {
   'nothing goes wrong': { sent: USUAL, requests: ONE },
   'a zombie writer inserts late': { sent: EVENTS, requests: ONE, mishaps: ['zombie writer'] },
   'a delete fails': { sent: EVENTS, requests: ONE, mishaps: ['delete fails'] },
-  'everything is read again': { sent: READ_TWICE, requests: ONE, mishaps: ['replay'] },
+  'the whole log is reread': { sent: READ_TWICE, requests: ONE, mishaps: ['replay'] },
   'the hold is lost': { sent: LINKS, requests: ONE, mishaps: ['hold is lost'] },
   'the request may be lost': { sent: LINKS, requests: ONE, mishaps: ['request is lost'] },
   'another eraser takes over': { sent: LINKS, requests: ONE, mishaps: ['second eraser'] },

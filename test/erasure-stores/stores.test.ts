@@ -136,7 +136,7 @@ describe('the registry of stores', () => {
     expect(unregistered).toEqual([]);
   });
 
-  it('every swept table has own keys and times, and no own key is blanked', () => {
+  it('every swept table has own keys and time columns, and no own key is blanked', () => {
     for (const { name, clearing } of SWEPT_TABLES) {
       const { own, carried, times } = clearing;
       expect([name, own.length > 0, times.length > 0]).toEqual([name, true, true]);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ErasureTarget, FoundRows, NotedRows } from './rows.ts';
+import type { ErasureTarget, FoundRows, SweepResult } from './rows.ts';
 import type { MemoryRow } from './test/memory/rows.ts';
 import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, T } from './test/people.ts';
@@ -15,15 +15,15 @@ describe.each([
   const batch = newBatch();
   const arrangements: (() => Promise<readonly ErasureTarget[]>)[] = [];
   let found: FoundRows[];
-  let noted: NotedRows[];
+  let noted: SweepResult[];
   beforeAll(async () => {
     harness = await open();
     const { rows } = harness;
     const targets = (await Promise.all(arrangements.map((arrange) => arrange()))).flat();
-    noted = [await rows.readNoted(batch)];
+    noted = [await rows.readSweepResult(batch)];
     await rows.putTargets(batch, targets);
     found = await rows.sweep(batch);
-    noted.push(await rows.readNoted(batch));
+    noted.push(await rows.readSweepResult(batch));
     await sweepRest();
   });
   afterAll(() => harness.close());
@@ -183,7 +183,7 @@ describe.each([
     return whenSwept(
       [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
       async () => {
-        const [before, after] = noted as [NotedRows, NotedRows];
+        const [before, after] = noted as [SweepResult, SweepResult];
         expect(before).toEqual({ found: [], shared: [] });
         const format = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
         expect(after.found.map(format).sort()).toEqual(found.map(format).sort());
@@ -287,7 +287,7 @@ describe.each([
         await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
         expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
         await harness.rows.sweep(batch);
-        expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+        expect(await harness.rows.readSweepResult(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
         await sweepRest();
       });
     },

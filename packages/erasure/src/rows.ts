@@ -29,7 +29,7 @@ export interface SharedRows {
 }
 
 /** Rows that the batch's last sweep found, stored before the deletes. */
-export interface NotedRows {
+export interface SweepResult {
   readonly found: readonly FoundRows[];
   readonly shared: readonly SharedRows[];
 }
@@ -94,7 +94,7 @@ export interface ErasureRows {
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
   /** Rows found by the last sweep, even if its eraser crashed. Empty before the first sweep. */
-  readNoted(batchId: Buffer): Promise<NotedRows>;
+  readSweepResult(batchId: Buffer): Promise<SweepResult>;
   /** Finds rows that queries still return. */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /** Finds consents later than the cut-off. */

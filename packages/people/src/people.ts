@@ -116,7 +116,7 @@ export async function readPersonMembers(
   });
 }
 
-/** Keys of all members, or the person key alone for an identity without links. */
+/** Keys of all members, or the person key notLinked for an identity without links. */
 export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }
@@ -128,9 +128,9 @@ export interface PersonSplit {
 }
 
 export const SPLIT_BLOCKERS = {
-  strangers: 'The identities do not belong to one person. Specify identities of one person.',
-  alone: 'The identity is already a separate person, so there is nothing to split.',
-  everybody: "These are all of the person's identities, so there is nothing to split. Omit at least one.",
+  notOnePerson: 'The identities do not belong to one person. Specify identities of one person.',
+  notLinked: 'The identity is already a separate person, so there is nothing to split.',
+  wholePerson: "These are all of the person's identities, so there is nothing to split. Omit at least one.",
 } as const;
 export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 
@@ -147,7 +147,7 @@ export function splitPerson(
   const staying = members.filter((member) => !isNamed(member));
   const isStranger = (key: Buffer, at: number) =>
     at > 0 && !key.equals(keys[0]!) && !members.some((one) => one.key.equals(key));
-  if (keys.some(isStranger)) return 'strangers';
-  if (members.length === 0) return 'alone';
-  return staying.length === 0 ? 'everybody' : { personKey, leaving, staying };
+  if (keys.some(isStranger)) return 'notOnePerson';
+  if (members.length === 0) return 'notLinked';
+  return staying.length === 0 ? 'wholePerson' : { personKey, leaving, staying };
 }

@@ -58,7 +58,7 @@ export interface EraserParts {
 
 export interface Eraser extends Closable {
   readonly ready: ReadinessChecks;
-  /** Reasons why requests are not consumed, by `topic/partition`. */
+  /** Reasons why requests are not being consumed, by `topic/partition`. */
   blockers(): Readonly<Record<string, string>>;
 }
 
@@ -75,7 +75,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => readWaiting(parts), wallClockMs });
   const workers = openWorkers(parts, metrics);
   const fences = openFenceKeeper({ ...parts, onRestored: metrics.countFenceRestore });
-  // Counted because a revocation may arrive after the next assignment of the leading partition.
+  // Assignments are counted because a revocation may arrive after the next assignment of the leading partition.
   let assignments = 0;
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
@@ -130,9 +130,9 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
       for (const { table, rows } of survivors) metrics.countSurvivors(table, rows);
     },
     onLead: () => {
-      for (const work of UPKEEP_WORK) metrics.noteUpkeep(work);
+      for (const work of UPKEEP_WORK) metrics.recordUpkeep(work);
     },
-    onDone: metrics.noteUpkeep,
+    onDone: metrics.recordUpkeep,
     onFault: metrics.countFault,
   });
   return { loop, upkeep };
@@ -142,7 +142,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
-    logger.error({ facts }, 'later links of erased people not restored; they are no longer in the log');
+    logger.error({ facts }, 'cannot restore later links of erased people; they are no longer in the log');
   return {
     people,
     rows,
@@ -190,7 +190,7 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
         await pause(CHECK_MS, stop.signal);
       } catch (error) {
         // Log only once per outage.
-        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'fence check failed; retrying');
+        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'checking fences failed; retrying');
         isLogged = true;
         await pause(RETRY_MS, stop.signal);
       }
@@ -212,7 +212,7 @@ async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Prom
   if (isComplete || (await people.readEpoch()) === null) return;
   await restoreHolds(parts);
   const removed = await enforceFences(people.guards, records.readFences({ signal }));
-  // Redis was restarted again. The next check detects this.
+  // Redis was restarted in the meantime. The next check restores the fences.
   if (!(await people.guards.completeFences(run))) return;
   onRestored();
   const sum = (count: 'links' | 'consents') => [...removed.values()].reduce((total, each) => total + each[count], 0);
@@ -247,7 +247,7 @@ interface RepublishParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'g
 
 /**
  * Republishes links later than the cut-off that were removed with the person because they were applied before the
- * hold. The linker parks these links until the release and then decides them again.
+ * hold. The linker parks these links until the release and then decides them a second time.
  * @returns the number of facts
  * @throws StoreFault, or a broker error, after which the call may be retried
  */
@@ -311,13 +311,13 @@ export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
     const requests: ErasureRequestRecord[] = [];
     const deadLetters: DeadLetter[] = [];
     for (const record of records) {
-      const decoded = await retryable('failed to read a request schema', async () => read(record.value));
+      const decoded = await retryable('cannot read a request schema', async () => read(record.value));
       const reason = decoded.kind === 'record' ? findRequestFault(decoded.record) : decoded.reason;
       if (decoded.kind === 'record' && reason === null) requests.push(decoded.record);
       else deadLetters.push({ record, reason: reason ?? '' });
     }
-    await retryable('failed to store requests', () => storeRequests(parts, requests));
-    await retryable('failed to write dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
+    await retryable('cannot store requests', () => storeRequests(parts, requests));
+    await retryable('cannot write dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
     if (deadLetters.length > 0) parts.logger.warn({ count: deadLetters.length }, 'dead letters written');
     if (requests.length > 0) parts.onRequests();
   };

@@ -6,7 +6,7 @@ import { findInBytes, type Needle, type Trace } from './needle.ts';
 export interface FileSearch {
   /** @param path relative to the folder @returns the location in traces */
   readonly locationOf?: (path: string) => string;
-  /** Whether to also search the decompressed content of ClickHouse files. */
+  /** Whether the decompressed content of ClickHouse files is also searched. */
   readonly decompress?: boolean;
 }
 

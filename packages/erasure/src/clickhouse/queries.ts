@@ -4,10 +4,10 @@ import type {
   FactOrder,
   FoundRows,
   KeptConsent,
-  NotedRows,
   SharedRows,
   StoredLink,
   StoredUnlink,
+  SweepResult,
 } from '../rows.ts';
 import { RULINGS, SWEPT_TABLES } from '../stores/tables.ts';
 import type { Connection } from './connection.ts';
@@ -18,7 +18,7 @@ const fromHex = (text: string) => Buffer.from(text, 'hex');
 
 export function createErasureQueries(
   connection: Connection,
-): Pick<ErasureRows, 'readNoted' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
+): Pick<ErasureRows, 'readSweepResult' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
   const checked =
     <T>(find: (connection: Connection, batchId: Buffer) => Promise<T>) =>
     async (batchId: Buffer) => {
@@ -27,7 +27,7 @@ export function createErasureQueries(
       return found;
     };
   return {
-    readNoted: (batchId) => readNoted(connection, batchId),
+    readSweepResult: (batchId) => readSweepResult(connection, batchId),
     findConsents: checked(findConsents),
     findLinks: (batchId) => findLinks(connection, batchId),
     findUnlinks: checked(findUnlinks),
@@ -35,7 +35,7 @@ export function createErasureQueries(
   };
 }
 
-async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
+async function readSweepResult(connection: Connection, batchId: Buffer): Promise<SweepResult> {
   const batch = `batch_id = '${toIdText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
     `SELECT table_name AS table, column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows

@@ -193,9 +193,9 @@ interface ExpiredLogsOptions {
  * Sets `logExpiredAt` on receipts once `logExpiresAt` has passed, which accounts for late records, and every partition
  * starts at or after its offset in `logEnds`. For a partition that is missing or ends earlier, only the time is
  * checked.
- * @returns the numbers of receipts whose log has expired (`noted`) and has not expired (`waiting`)
+ * @returns the numbers of receipts whose log has expired (`recorded`) and has not expired (`waiting`)
  */
-export async function noteExpiredLogs({ records, log, topicPrefix, wallClockMs }: ExpiredLogsOptions) {
+export async function recordLogExpiry({ records, log, topicPrefix, wallClockMs }: ExpiredLogsOptions) {
   const receipts = (await records.readOpenReceipts()).filter(({ logExpiredAt }) => logExpiredAt === null);
   const logExpiredAt = wallClockMs();
   const due = receipts.filter(({ logExpiresAt }) => logExpiredAt >= logExpiresAt);
@@ -211,7 +211,7 @@ export async function noteExpiredLogs({ records, log, topicPrefix, wallClockMs }
     }),
   );
   await records.putReceipts(expired.map((receipt) => ({ ...receipt, logExpiredAt })));
-  return { noted: expired.length, waiting: receipts.length - expired.length };
+  return { recorded: expired.length, waiting: receipts.length - expired.length };
 }
 
 function endsOf({ logEnds }: ErasureReceipt): { topic: string; partition: number; end: number }[] {

@@ -1,30 +1,30 @@
 /** Recognizes placeholder values that clients send instead of an id and that would join unrelated people. */
 import { hash } from 'node:crypto';
 
-const toWords = (text: string): string[] => text.split(/\s+/).filter(Boolean);
+const splitTerms = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
 /** Terms that mean "no value". Any sequence of these terms is a placeholder. */
-const EMPTY_TERMS = toWords(`
+const EMPTY_TERMS = splitTerms(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
   notfound notapplicable noid nouser novalue nodata nullptr invalid true false inf infinity placeholder changeme tbd todo xxx
 `).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
 /** Field and type names sent instead of a value. */
-const FIELD_NAMES = toWords(`
+const FIELD_NAMES = splitTerms(`
   id uid uuid guid udid imei idfa idfv gaid aaid email username userid playerid accountid customerid deviceid
   anonymousid anonid distinctid sessionid clientid visitorid profileid memberid externalid installid advertisingid
   instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
   string integer boolean
 `);
 /** Terms that are placeholders only in combination with the terms above: `unknown_user`, `your user id`, `not set`. */
-const FILLER_WORDS = toWords(`
+const FILLER_TERMS = splitTerms(`
   anon user player account customer device client visitor session profile member external install installation advertising
   distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
   enter replace not is available set authenticated found applicable optional
 `);
 
 /** Device ids from emulators, factory defaults and documentation. */
-const DEVICE_CONSTANTS = toWords(`
+const DEVICE_CONSTANTS = splitTerms(`
   9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
   012345678912345 123456789012345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
   12345678-1234-1234-1234-123456789abc 12345678-1234-5678-1234-567812345678
@@ -38,11 +38,11 @@ const DIGESTS = ['md5', 'sha1', 'sha256'].flatMap((algorithm) =>
 const stripPunctuation = (text: string): string => text.replaceAll(/[^\p{L}\p{N}]/gu, '');
 const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(stripPunctuation));
 const CORE_TERMS = new Set([...EMPTY_TERMS, ...FIELD_NAMES].map(stripPunctuation));
-const FILLERS = new Set(FILLER_WORDS);
+const FILLERS = new Set(FILLER_TERMS);
 
 /** Opening and closing template delimiters. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: unfilled templates
-const TEMPLATES = toWords('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
+const TEMPLATES = splitTerms('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
 /** Objects and functions that were converted to strings. */
@@ -53,7 +53,7 @@ const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
 /** Top-level domains accepted in placeholder email addresses such as `null@null.com`. */
-const DOMAINS = toWords('com net org io');
+const DOMAINS = splitTerms('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
 /** A prefix without an id: `user-`. */
 const BARE_PREFIX = /^([a-z]+)[-_:./#]+$/;

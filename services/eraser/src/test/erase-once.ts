@@ -14,10 +14,10 @@ const unfinished = await records.readUnfinished();
 for (const { erasureId, environmentId, subjectKeys: keys, cutoffAt: cutoffMs } of unfinished)
   await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs, lapsesAtMs: null });
 const steps: Record<string, number> = {};
-let [step, beganMs] = ['', performance.now()];
+let [step, startedMs] = ['', performance.now()];
 const note = (next: string) => {
-  if (step !== '') steps[step] = Math.round(performance.now() - beganMs);
-  [step, beganMs] = [next, performance.now()];
+  if (step !== '') steps[step] = Math.round(performance.now() - startedMs);
+  [step, startedMs] = [next, performance.now()];
 };
 const parts = {
   rows,

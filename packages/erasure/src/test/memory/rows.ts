@@ -1,5 +1,5 @@
 import { StoreFault } from '@playline/stores';
-import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, NotedRows, SharedRows } from '../../rows.ts';
+import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, SharedRows, SweepResult } from '../../rows.ts';
 import type { Sweep } from '../../stores/store.ts';
 import { RULINGS, SWEPT_TABLES } from '../../stores/tables.ts';
 
@@ -82,7 +82,7 @@ interface Store {
   /** Deleted rows, which remain until `removeDeleted`. */
   readonly masked: Map<string, MemoryRow[]>;
   readonly batches: Map<string, Map<string, number>>;
-  readonly noted: Map<string, NotedRows>;
+  readonly noted: Map<string, SweepResult>;
   readonly faults: Error[];
 }
 
@@ -162,7 +162,7 @@ const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) =
 function createQueries(store: Store) {
   const { tables } = store;
   return {
-    readNoted: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
+    readSweepResult: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
     async findConsents(batchId) {
       const cutoffs = beginCall(store, batchId);
       return tables.get('consent_log')!.flatMap((row) => {

@@ -62,7 +62,7 @@ local function extract_side(component, is_selected)
 end
 
 -- Stores a side, except for erased identities, whose fences already refuse the facts that the side would refuse.
-local function note_side(env, fact, key, side)
+local function record_side(env, fact, key, side)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, side))
 end
@@ -71,7 +71,7 @@ local function store_side(env, fact, component, side)
   env.changed[component] = true
   for _, key in ipairs(keys_of(component)) do
     env.components[key] = component
-    note_side(env, fact, key, side)
+    record_side(env, fact, key, side)
   end
 end
 
@@ -126,7 +126,7 @@ local function unlink(env, fact)
   raise_latest(env.unlinks, fact.received_at)
   env.latest_unlink = latest_unlink(env.unlinks)
   if outcome then
-    note_side(env, fact, first, NONE)
+    record_side(env, fact, first, NONE)
     local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
     return unlink_entry(fact, outcome, other, root .. no_members .. ZERO_KEY .. no_members)
   end

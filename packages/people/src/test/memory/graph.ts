@@ -34,7 +34,7 @@ import {
   nameOf,
   removeMember,
 } from './model.ts';
-import { areSeparated, decideUnlink, noteSide } from './unlink.ts';
+import { areSeparated, decideUnlink, recordSide } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -173,7 +173,7 @@ function applyLogged(state: EnvironmentState, logged: LoggedStep): void {
   const { link, root, moved, stayed } = logged.decision;
   if (link === 'unlink') applySides(state, logged);
   else if (link !== 'allow' && link !== 'block') rejoinBoth(state, logged);
-  noteSuspects(state, logged);
+  recordSuspects(state, logged);
   if (stayed !== null) moveToRoot(state, stayed.members, stayed.root);
   moveToRoot(state, moved, root);
 }
@@ -181,9 +181,9 @@ function applyLogged(state: EnvironmentState, logged: LoggedStep): void {
 function applySides(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
   const { aKey, outcome, moved, stayed } = decision;
   const logged = { ...fact, generation };
-  for (const { key } of moved) noteSide(state, logged, { key, side: 'split' });
-  for (const { key } of stayed?.members ?? []) noteSide(state, logged, { key, side: 'stayed' });
-  if (outcome !== 'unlinked') noteSide(state, logged, { key: aKey, side: 'none' });
+  for (const { key } of moved) recordSide(state, logged, { key, side: 'split' });
+  for (const { key } of stayed?.members ?? []) recordSide(state, logged, { key, side: 'stayed' });
+  if (outcome !== 'unlinked') recordSide(state, logged, { key: aKey, side: 'none' });
 }
 
 function rejoinBoth(state: EnvironmentState, { fact, decision }: LoggedStep): void {
@@ -195,7 +195,7 @@ function rejoinBoth(state: EnvironmentState, { fact, decision }: LoggedStep): vo
   }
 }
 
-function noteSuspects(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
+function recordSuspects(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
   for (const found of toSuspects({ ...fact, ...decision, generation }))
     if (found.state !== 'held' || !isFenced(state, found.key.toString('hex'), fact))
       suspect(state, { fact, generation }, found);

@@ -33,7 +33,7 @@ export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDec
   const decision = refusalOf(state, fact);
   if (decision === null) return split(state, fact);
   // Stored so that a copy of the unlink in the log does not undo newer links.
-  noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
+  recordSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }
 
@@ -78,7 +78,7 @@ function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): bo
 }
 
 /** Stores a side, except for erased identities, whose fences already refuse the facts that the side would refuse. */
-export function noteSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
+export function recordSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, side.key.toString('hex'), fact)) return;
   addUnlinkSide(state, { environmentId, ...side, generation, offset, unlinkedAt });
@@ -96,7 +96,7 @@ function split(state: EnvironmentState, fact: UnlinkFact): StepDecision {
     state.members.set(sideRoot, new Map(sideMembers));
     for (const [key] of sideMembers) {
       state.roots.set(key, sideRoot);
-      noteSide(state, fact, { key: Buffer.from(key, 'hex'), side });
+      recordSide(state, fact, { key: Buffer.from(key, 'hex'), side });
     }
     return {
       root: Buffer.from(sideRoot, 'hex'),
