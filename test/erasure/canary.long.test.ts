@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { metricsOf } from '../faults/world/metrics.ts';
 import { expectErased } from './checks.ts';
 import { type OtherPlayers, openOtherPlayers } from './others.ts';
-import { asPlayer, asVisitor, awaitStored, createPerson, messagesWith, type Person, readRows, track } from './people.ts';
+import { asPlayer, asVisitor, awaitStored, createPerson, fullMessages, type Person, readRows, track } from './people.ts';
 import { type ErasureRig, openErasureRig } from './rig.ts';
 import {
   awaitReplacedFiles,
@@ -58,8 +58,8 @@ beforeAll(async () => {
     redisFiles: findInRedisFiles(rig, needles),
   };
   kept = await readRows(rig, bystander);
-  // Retries, as any client would: this process proxies connections and was busy searching files, so the gateway may have
-  // lost its Redis connection and may briefly respond with 500.
+  // Retries, as any client would: this process proxies connections and was busy searching files, so the gateway may
+  // have lost its Redis connection and may briefly respond with 500.
   await until('the erasure is accepted', async () => {
     const accepted = await rig.erase(asVisitor(erasedPerson)).catch(() => null);
     if (accepted !== null) erasureId = accepted;
@@ -76,7 +76,7 @@ afterAll(() => rig?.close(), 60_000);
 /** Sends the person's token in every field and request that the API accepts. */
 async function leaveTraces(person: Person): Promise<void> {
   const { token, anonymousId } = person;
-  const messages = messagesWith(person);
+  const messages = fullMessages(person);
   const headers = { 'user-agent': token, referer: `https://game.example/${token}`, tracestate: `a=${token}` };
   const body = JSON.stringify({ messages });
   const response = await rig.request(`messages?who=${token}`, { method: 'POST', body, headers });

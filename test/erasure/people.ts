@@ -41,7 +41,7 @@ export const alias = (person: Person, fields: object = {}): Message =>
   messageOf('alias', { fromId: person.steamId, fromType: 'steam', toId: person.userId, toType: 'passport', ...fields });
 
 /** Messages of every type, with the token in every free-form field of the contract. */
-export function messagesWith(person: Person): Message[] {
+export function fullMessages(person: Person): Message[] {
   const { token } = person;
   const text = (field: string) => `${field} ${token}`;
   const fields = {
@@ -97,7 +97,7 @@ export async function awaitStored(rig: ErasureRig, messages: readonly Message[])
 }
 
 // Tables with personal rows: the owner column, and columns that differ between duplicates. A republished decision has a
-// different offset, and a row that is stored again has a different time.
+// different offset, and a row that is stored twice has two timestamps.
 const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonly string[]]>> = {
   events: ['identity_key', []],
   identity_links: ['a_key', ['kafka_partition', 'kafka_offset']],

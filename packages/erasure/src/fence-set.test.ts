@@ -53,7 +53,7 @@ const key = Buffer.alloc(16, 0xab);
 const query = { environmentId: 'demo', key, eventTimeMs: 1_000, receivedAtMs: 2_000 };
 
 describe('a FenceSet', () => {
-  it('a fence covers an identity in one environment if the event or receipt time is up to the cut-off', async () => {
+  it('a fence covers data of one identity in one environment up to the cut-off', async () => {
     await withFenceSet(new Store(fenceOf(key)), async (set) => {
       expect(set.isFenced(query)).toBe(true);
       expect(set.isFenced({ ...query, eventTimeMs: 3_000, receivedAtMs: 1_000 })).toBe(true);

@@ -45,7 +45,7 @@ describe.each([
   it('readUnfinished returns each unfinished request once and unchanged, oldest first', async () => {
     const late = createRequest({ requestedAt: AT + 9, memberKeys: [newId()] });
     const early = createRequest({ requestedAt: AT + 1 });
-    for (let time = 0; time < 2; time++) await records.putRequests([late, early]);
+    for (let round = 0; round < 2; round++) await records.putRequests([late, early]);
     const readOwn = async () => {
       const ids = [late, early].map(({ erasureId }) => erasureId.toString('hex'));
       return (await records.readUnfinished()).filter(({ erasureId }) => ids.includes(erasureId.toString('hex')));
@@ -141,13 +141,13 @@ describe.each([
     const other = { ...erasure, batchId: batches[1], deleted: { 'redis.i': 1 } };
     await records.putProgress([first, other]);
     const further = { ...first, deleted: { 'clickhouse.events': 12 } };
-    for (let time = 0; time < 2; time++) await records.putProgress([further]);
+    for (let round = 0; round < 2; round++) await records.putProgress([further]);
     const readOwn = async () =>
       (await records.readProgress()).filter(({ batchId }) => batches.some((id) => id.equals(batchId)));
     expect((await readOwn()).sort((a, b) => Buffer.compare(b.batchId, a.batchId))).toEqual(
       [further, other].sort((a, b) => Buffer.compare(b.batchId, a.batchId)),
     );
-    for (let time = 0; time < 2; time++) await records.dropProgress(batches[0]);
+    for (let round = 0; round < 2; round++) await records.dropProgress(batches[0]);
     expect(await readOwn()).toEqual([other]);
     await records.dropProgress(batches[1]);
   });
@@ -247,7 +247,7 @@ describe('erasure records in ClickHouse', () => {
     const wire = await openWire(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
     wire.mode = 'hangs';
-    for (let time = 0; time < 6; time++) {
+    for (let round = 0; round < 6; round++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
       await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
     }

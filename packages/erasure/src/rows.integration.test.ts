@@ -20,15 +20,15 @@ describe.each([
     harness = await open();
     const { rows } = harness;
     const targets = (await Promise.all(arrangements.map((arrange) => arrange()))).flat();
-    noted = [await rows.readSweepResult(batch)];
+    noted = [await rows.readFound(batch)];
     await rows.putTargets(batch, targets);
     found = await rows.sweep(batch);
-    noted.push(await rows.readSweepResult(batch));
+    noted.push(await rows.readFound(batch));
     await sweepRest();
   });
   afterAll(() => harness.close());
 
-  /** Sweeps again while rows survive because merges may move rows during a sweep. */
+  /** Repeats the sweep while rows survive because merges may move rows during a sweep. */
   const sweepRest = async () => {
     while ((await harness.rows.findSurvivors(batch)).length > 0) await harness.rows.sweep(batch);
   };
@@ -287,7 +287,7 @@ describe.each([
         await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
         expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
         await harness.rows.sweep(batch);
-        expect(await harness.rows.readSweepResult(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+        expect(await harness.rows.readFound(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
         await sweepRest();
       });
     },
@@ -301,7 +301,7 @@ describe.each([
     await expect(harness.rows.putTargets(newBatch(), [zero])).rejects.toThrow('not be zero');
     const has = async () => (await harness.rows.readBatches()).some((each) => each.equals(batch));
     expect(await has()).toBe(true);
-    for (let time = 0; time < 2; time++) await harness.rows.dropTargets(batch);
+    for (let round = 0; round < 2; round++) await harness.rows.dropTargets(batch);
     expect(await has()).toBe(false);
     await add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const { rows } = harness;

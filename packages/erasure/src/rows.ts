@@ -94,7 +94,7 @@ export interface ErasureRows {
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
   /** Rows found by the last sweep, even if its eraser crashed. Empty before the first sweep. */
-  readSweepResult(batchId: Buffer): Promise<SweepResult>;
+  readFound(batchId: Buffer): Promise<SweepResult>;
   /** Finds rows that queries still return. */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /** Finds consents later than the cut-off. */

@@ -77,7 +77,7 @@ export class LaggingStoreFault extends Error {
   }
 }
 
-/** Compares log positions by the same rule as the view `consents_current`. */
+/** Compares log positions by the rule of the view `consents_current`. */
 export function isLater(position: ConsentPosition, stored: ConsentPosition): boolean {
   if (position.partition === stored.partition) return position.offset > stored.offset;
   if (position.loggedAtMs !== stored.loggedAtMs) return position.loggedAtMs > stored.loggedAtMs;

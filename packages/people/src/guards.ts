@@ -40,7 +40,7 @@ export interface ErasureGuards {
    */
   confirmHold(name: HoldName): Promise<boolean>;
   /**
-   * Replaces an existing hold. Never creates a hold because a paused eraser could create one that is never released.
+   * Replaces an existing hold. Does not create a hold: a paused eraser could create a hold that is never released.
    * @returns false if there is no hold
    */
   extendHold(hold: ErasureHold): Promise<boolean>;

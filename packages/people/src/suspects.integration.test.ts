@@ -80,7 +80,7 @@ describe.each([
     expect(await suspects()).toEqual([[hex('steam:s'), 'held', NOW]]);
   });
 
-  it('an allowed id can be linked again, including by facts that were refused', async () => {
+  it('after an id is allowed, its links are accepted, including links that were refused', async () => {
     await linkAnonymousIds(4, 'untyped:cafe');
     expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
     expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);

@@ -146,12 +146,12 @@ describe.each([
       extra: names.slice(from + 1, to),
       receivedAt: NOW + 1,
     });
-    const linkTo = (at: number): FactOptions => ({ link: 'alias', from: 'email:x', to: names[at]!, receivedAt: NOW + 2 });
+    const link = (at: number): FactOptions => ({ link: 'alias', from: 'email:x', to: names[at]!, receivedAt: NOW + 2 });
     const blocks = [
       links.slice(0, 100),
-      [...links.slice(100), split(5, 90), linkTo(6)],
+      [...links.slice(100), split(5, 90), link(6)],
       [split(0, 3)],
-      [linkTo(1), split(100, 160)],
+      [link(1), split(100, 160)],
     ];
     for (const block of blocks) {
       const facts = block.map(scenario.position);

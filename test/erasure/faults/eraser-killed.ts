@@ -99,7 +99,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
     return true;
   });
   await until('the person is still linked', () => isLinked(rig, person));
-  // Later links were decided again, so rows may be added but not removed.
+  // Later links were decided a second time, so rows may be added but not removed.
   const now = await readRows(rig, person);
   for (const [table, rows] of Object.entries(kept))
     if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are missing`);

@@ -36,7 +36,7 @@ export async function loseAndReread(rig: ErasureRig): Promise<void> {
   await expectNoRows(rig, person.keys, cutoffAt);
   await scene.expectErased(erasureId);
   const messages = messagesOf(bystander);
-  await until('the gateway accepts its keys again', () => rig.send(messages).then(() => true));
+  await until('the gateway accepts the restored keys', () => rig.send(messages).then(() => true));
   await awaitStored(rig, messages);
   const later = messagesOf(person);
   await rig.send(later);

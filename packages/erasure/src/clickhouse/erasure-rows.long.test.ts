@@ -57,7 +57,7 @@ describe('erasure rows in ClickHouse', () => {
     await until('the insert runs', () => running('before'));
     const waiting = harness.rows.awaitInserts();
     // After three more queries on this client, the list of running inserts has been read.
-    for (let time = 0; time < 3; time++) await harness.rows.readBatches();
+    for (let round = 0; round < 3; round++) await harness.rows.readBatches();
     const later = insertFor(3, 'later');
     await until('the other insert runs', () => running('later'));
     await waiting;

@@ -18,7 +18,7 @@ const fromHex = (text: string) => Buffer.from(text, 'hex');
 
 export function createErasureQueries(
   connection: Connection,
-): Pick<ErasureRows, 'readSweepResult' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
+): Pick<ErasureRows, 'readFound' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
   const checked =
     <T>(find: (connection: Connection, batchId: Buffer) => Promise<T>) =>
     async (batchId: Buffer) => {
@@ -27,7 +27,7 @@ export function createErasureQueries(
       return found;
     };
   return {
-    readSweepResult: (batchId) => readSweepResult(connection, batchId),
+    readFound: (batchId) => readFound(connection, batchId),
     findConsents: checked(findConsents),
     findLinks: (batchId) => findLinks(connection, batchId),
     findUnlinks: checked(findUnlinks),
@@ -35,7 +35,7 @@ export function createErasureQueries(
   };
 }
 
-async function readSweepResult(connection: Connection, batchId: Buffer): Promise<SweepResult> {
+async function readFound(connection: Connection, batchId: Buffer): Promise<SweepResult> {
   const batch = `batch_id = '${toIdText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
     `SELECT table_name AS table, column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows

@@ -136,7 +136,7 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
       // The row belongs to identities that an unlink had split from the erased person.
       carried: [{ key: 'person_key', texts: [] }],
       times: ['event_time', 'received_at'],
-      // Without its ruling, an erased placeholder would link unrelated people again.
+      // Without its ruling, an erased placeholder would link unrelated people.
       kept: { column: 'reason', values: RULINGS },
     },
     columns: LINK_COLUMNS,

@@ -27,7 +27,7 @@ export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> 
   readonly checkDisk: boolean;
 }
 
-/** Counts by store, such as `clickhouse.events`. Zero if a store was searched and contains no data. */
+/** Counts by store, such as `clickhouse.events`. Zero for searched stores that contain no data. */
 export type Counts = Readonly<Record<string, number>>;
 
 export interface Verification {
@@ -44,7 +44,7 @@ export interface Verification {
   readonly onDisk: Counts | null;
 }
 
-/** Whether all keys were searched and no data was found. Files count only if the receipt has `physicallyErasedAt`. */
+/** Whether all keys were searched and no data was found. Files matter only if `physicallyErasedAt` is set. */
 export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
   const isEmpty = (counts: Counts) => Object.values(counts).every((count) => count === 0);
   const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;

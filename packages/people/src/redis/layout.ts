@@ -34,7 +34,7 @@ const FAMILIES = {
 
 /**
  * 16,384 buckets: with a million identities, about 64 per bucket, which is small enough for a listpack
- * (`infra/redis/README.md`). Must not change because stored keys are not migrated.
+ * (`infra/redis/README.md`). Must not change: stored keys are not migrated.
  */
 const BUCKET_BITS = 14;
 /** The first two bytes of a key, divided by this number, are its bucket. */

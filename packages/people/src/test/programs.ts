@@ -44,7 +44,7 @@ export type Command =
   /** Redis loses all data while some decisions are unpublished and some facts are uncommitted. */
   | { kind: 'crash'; unpublished: number; uncommitted: number }
   /**
-   * Redis loses the writes of the last commands. Holds that were released in these commands exist again and are
+   * Redis loses the writes of the last commands. Holds that those commands released are restored, and are
    * released before or after the linker reapplies the facts.
    */
   | { kind: 'loss'; back: number; releasedFirst: boolean };

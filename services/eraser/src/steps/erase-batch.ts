@@ -238,7 +238,7 @@ const NO_ROWS: Counts = Object.fromEntries(
 async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const { rows } = parts;
   const storeSweepCounts = async () => {
-    const result = await rows.readSweepResult(batch.batchId);
+    const result = await rows.readFound(batch.batchId);
     await storeCounts(parts, batch, countRows(batch.persons, result));
   };
   // Includes the counts of an eraser that crashed after its sweep.

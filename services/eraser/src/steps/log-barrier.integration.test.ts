@@ -112,7 +112,7 @@ describe('LogBarrier', () => {
   const polled = (groupId: string, topic: string, times = 3) => {
     const countPolls = () => polls.filter((poll) => poll === `${groupId} ${topic}`).length;
     const before = countPolls();
-    return until('the barrier polls again', () => countPolls() >= before + times);
+    return until('the barrier has polled', () => countPolls() >= before + times);
   };
   const { signal } = new AbortController();
 

@@ -36,13 +36,13 @@ async function runProgram(program: readonly Command[]) {
   const indexOf = (key: Buffer) => keys.findIndex((each) => each.equals(key));
   const links: { a: number; b: number; at: number }[] = [];
   const requested: Requested[] = [];
-  const erased = new Map<string, { group: Set<number>; cutoffAt: number; endAt: number }>();
+  const erased = new Map<string, { ids: Set<number>; cutoffAt: number; endMs: number }>();
   const begin = async (requestsMax: number) => {
     const free = (await findFree(records)).slice(0, requestsMax);
     const batch = free.length === 0 ? null : await beginBatch(parts, free, signal);
     for (const { keys: found, request } of (batch?.persons ?? []).flatMap(({ closures }) => closures)) {
       const { erasureId, cutoffAt } = request;
-      const closure = { group: new Set(found.map(indexOf)), cutoffAt, endAt: Number.POSITIVE_INFINITY };
+      const closure = { ids: new Set(found.map(indexOf)), cutoffAt, endMs: Number.POSITIVE_INFINITY };
       erased.set(erasureId.toString('hex'), closure);
     }
   };
@@ -51,7 +51,7 @@ async function runProgram(program: readonly Command[]) {
     const batch = batches[batchIndex % batches.length];
     if (batch === undefined) return;
     for (const { erasureId, visiblyErasedAt } of await finishBatch(parts, batch, signal))
-      erased.get(erasureId.toString('hex'))!.endAt = visiblyErasedAt;
+      erased.get(erasureId.toString('hex'))!.endMs = visiblyErasedAt;
   };
   for (const step of program) {
     const at = tick();
@@ -94,7 +94,7 @@ it('overlapping erasures erase exactly the people who were linked at the time of
     const { people, rows, keys, links, requested, erased } = await runProgram(program);
     const done = [...erased.values()];
     const isErasedBefore = ({ a, b, at }: (typeof links)[number], requestedAt: number) =>
-      done.some(({ group, cutoffAt, endAt }) => endAt < requestedAt && at <= cutoffAt && (group.has(a) || group.has(b)));
+      done.some(({ ids, cutoffAt, endMs }) => endMs < requestedAt && at <= cutoffAt && (ids.has(a) || ids.has(b)));
     const events = new Set(rows.rowsOf('events').map(({ name, received_at }) => `${name} ${received_at}`));
     const mayBeErased = new Set<string>();
     for (const { person: subject, at: requestedAt } of requested) {
@@ -102,10 +102,10 @@ it('overlapping erasures erase exactly the people who were linked at the time of
       const remaining = linked.filter((link) => !isErasedBefore(link, requestedAt));
       for (const each of reach(subject, remaining)) {
         // Erased for this request or for a request with a later cut-off.
-        expect(done.some(({ group, cutoffAt }) => cutoffAt >= requestedAt && group.has(each))).toBe(true);
+        expect(done.some(({ ids, cutoffAt }) => cutoffAt >= requestedAt && ids.has(each))).toBe(true);
         for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
       }
-      // People whom an erasure separated may still count as linked for requests during a third erasure.
+      // People whom an erasure separated may still be treated as linked for requests during a third erasure.
       for (const each of reach(subject, linked))
         for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) mayBeErased.add(`${each} ${at}`);
     }
@@ -114,7 +114,7 @@ it('overlapping erasures erase exactly the people who were linked at the time of
       for (const each of keys.keys()) if (!mayBeErased.has(`${each} ${at}`)) expect(events).toContain(`${each} ${at}`);
     expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
     const isErased = ({ a, b, at }: (typeof links)[number]) =>
-      done.some(({ group, cutoffAt }) => at <= cutoffAt && (group.has(a) || group.has(b)));
+      done.some(({ ids, cutoffAt }) => at <= cutoffAt && (ids.has(a) || ids.has(b)));
     for (const link of links.filter((each) => !isErased(each))) {
       const members = await people.graph.membersOf(ENVIRONMENT, keys[link.a]!);
       expect(members.map(({ key }) => key)).toContainEqual(keys[link.b]!);

@@ -3,7 +3,7 @@ import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, SharedRows, S
 import type { Sweep } from '../../stores/store.ts';
 import { RULINGS, SWEPT_TABLES } from '../../stores/tables.ts';
 
-/** A row of a swept table. Keys are buffers, times epoch milliseconds. */
+/** A row of a swept table. Keys are buffers; timestamps are epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
 
 export interface MemoryErasureRows extends ErasureRows {
@@ -162,7 +162,7 @@ const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) =
 function createQueries(store: Store) {
   const { tables } = store;
   return {
-    readSweepResult: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
+    readFound: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
     async findConsents(batchId) {
       const cutoffs = beginCall(store, batchId);
       return tables.get('consent_log')!.flatMap((row) => {

@@ -62,8 +62,8 @@ local function move_to_root(env, members, root)
   env.changed[target] = true
 end
 
-local function record_sides(env, fact, members, side)
-  for at = 1, #members, MEMBER_BYTES do record_side(env, fact, sub(members, at, at + 15), side) end
+local function save_sides(env, fact, members, side)
+  for at = 1, #members, MEMBER_BYTES do save_side(env, fact, sub(members, at, at + 15), side) end
 end
 
 local function read_members(entry, start)
@@ -84,9 +84,9 @@ local function apply_logged(env, fact, entries)
       stayed, at = read_members(entries, at)
       raise_latest(env.unlinks, fact.received_at)
       env.latest_unlink = latest_unlink(env.unlinks)
-      record_sides(env, fact, members, SPLIT)
-      record_sides(env, fact, stayed, STAYED)
-      if outcome ~= 'x' then record_side(env, fact, a, NONE) end
+      save_sides(env, fact, members, SPLIT)
+      save_sides(env, fact, stayed, STAYED)
+      if outcome ~= 'x' then save_side(env, fact, a, NONE) end
       move_to_root(env, stayed, stayed_root)
     elseif link == ALLOWED or link == BLOCKED then
       mark_suspect(env, fact, a, link)

@@ -28,7 +28,7 @@ local function are_separated(env, fact, a, b)
   return false
 end
 
--- A parked unlink may be in the log twice. The copy has the same time and must not undo newer links.
+-- A parked unlink may be in the log twice. The copy has the same timestamp and must not undo newer links.
 local function is_copy(env, fact)
   local sides = call('HGET', env.unlinks, fact.unlink[1]) or ''
   for at = 1, #sides, SIDE_BYTES do
@@ -61,8 +61,8 @@ local function extract_side(component, is_selected)
   return side
 end
 
--- Stores a side, except for erased identities, whose fences already refuse the facts that the side would refuse.
-local function record_side(env, fact, key, side)
+-- Stores a side, except for erased identities, whose fences already refuse the affected facts.
+local function save_side(env, fact, key, side)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, side))
 end
@@ -71,7 +71,7 @@ local function store_side(env, fact, component, side)
   env.changed[component] = true
   for _, key in ipairs(keys_of(component)) do
     env.components[key] = component
-    record_side(env, fact, key, side)
+    save_side(env, fact, key, side)
   end
 end
 
@@ -126,7 +126,7 @@ local function unlink(env, fact)
   raise_latest(env.unlinks, fact.received_at)
   env.latest_unlink = latest_unlink(env.unlinks)
   if outcome then
-    record_side(env, fact, first, NONE)
+    save_side(env, fact, first, NONE)
     local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
     return unlink_entry(fact, outcome, other, root .. no_members .. ZERO_KEY .. no_members)
   end

@@ -34,7 +34,7 @@ import {
   nameOf,
   removeMember,
 } from './model.ts';
-import { areSeparated, decideUnlink, recordSide } from './unlink.ts';
+import { areSeparated, decideUnlink, saveSide } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -181,9 +181,9 @@ function applyLogged(state: EnvironmentState, logged: LoggedStep): void {
 function applySides(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
   const { aKey, outcome, moved, stayed } = decision;
   const logged = { ...fact, generation };
-  for (const { key } of moved) recordSide(state, logged, { key, side: 'split' });
-  for (const { key } of stayed?.members ?? []) recordSide(state, logged, { key, side: 'stayed' });
-  if (outcome !== 'unlinked') recordSide(state, logged, { key: aKey, side: 'none' });
+  for (const { key } of moved) saveSide(state, logged, { key, side: 'split' });
+  for (const { key } of stayed?.members ?? []) saveSide(state, logged, { key, side: 'stayed' });
+  if (outcome !== 'unlinked') saveSide(state, logged, { key: aKey, side: 'none' });
 }
 
 function rejoinBoth(state: EnvironmentState, { fact, decision }: LoggedStep): void {
