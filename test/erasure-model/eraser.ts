@@ -196,8 +196,8 @@ class EraserMoves {
     const { awaited } = this.#eraser;
     if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#advance()];
     const isTooEarly = !this.#rules.has('read the ends of decisions after the linker has caught up');
-    const noted: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
-    return [this.#goTo({ awaited: Object.fromEntries(noted.map((each) => [each, this.#state.topics[each].length])) })];
+    const names: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
+    return [this.#goTo({ awaited: Object.fromEntries(names.map((each) => [each, this.#state.topics[each].length])) })];
   }
 
   /** False if another eraser has finished or Redis has lost the hold. */

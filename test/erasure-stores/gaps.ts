@@ -45,7 +45,7 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
     ...missing.map(
       (column) =>
         `column ${name}.${column.name} is not registered: add it to ${FILES}/tables.ts, ` +
-        'as own or carried if it identifies a person, otherwise to the columns with its meaning',
+        'to ownKeys or carriedKeys if it identifies a person, otherwise to the columns with its meaning',
     ),
     ...nonexistent.map(
       (each) => `column ${name}.${each} is registered but does not exist: remove it from ${FILES}/tables.ts`,
@@ -56,26 +56,26 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
 
 type SweepClearing = Extract<TableStore['clearing'], { by: 'sweep' }>;
 
-const sweptIn = ({ own, carried, times }: SweepClearing) => [
-  ...own,
-  ...times,
-  ...carried.flatMap(({ key, texts }) => [key, ...texts]),
+const sweptIn = ({ ownKeys, carriedKeys, timeColumns }: SweepClearing) => [
+  ...ownKeys,
+  ...timeColumns,
+  ...carriedKeys.flatMap(({ key, idColumns }) => [key, ...idColumns]),
 ];
 
 /** Describes registry errors that would make ClickHouse reject a statement. */
 function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[]): string[] {
   if (clearing.by !== 'sweep') return [];
-  const blanked = clearing.carried.flatMap(({ key, texts }) => [key, ...texts]);
+  const blanked = clearing.carriedKeys.flatMap(({ key, idColumns }) => [key, ...idColumns]);
   const fixed = columns.filter((column) => column.inSortingKey && blanked.includes(column.name));
   const mistyped = columns.filter(
-    (column) => clearing.times.includes(column.name) && !column.type.startsWith('DateTime64(3'),
+    (column) => clearing.timeColumns.includes(column.name) && !column.type.startsWith('DateTime64(3'),
   );
   return [
     ...(columns.some((column) => column.name === 'environment_id')
       ? []
       : [`table ${name} has no environment_id: add it because identities belong to environments`]),
     ...fixed.map(
-      (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
+      (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: add it to ownKeys`,
     ),
     ...mistyped.map((column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`),
   ];

@@ -15,15 +15,15 @@ describe.each([
   const batch = newBatch();
   const arrangements: (() => Promise<readonly ErasureTarget[]>)[] = [];
   let found: FoundRows[];
-  let noted: SweepResult[];
+  let sweepResults: SweepResult[];
   beforeAll(async () => {
     harness = await open();
     const { rows } = harness;
     const targets = (await Promise.all(arrangements.map((arrange) => arrange()))).flat();
-    noted = [await rows.readFound(batch)];
+    sweepResults = [await rows.readFound(batch)];
     await rows.putTargets(batch, targets);
     found = await rows.sweep(batch);
-    noted.push(await rows.readFound(batch));
+    sweepResults.push(await rows.readFound(batch));
     await sweepRest();
   });
   afterAll(() => harness.close());
@@ -183,7 +183,7 @@ describe.each([
     return whenSwept(
       [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
       async () => {
-        const [before, after] = noted as [SweepResult, SweepResult];
+        const [before, after] = sweepResults as [SweepResult, SweepResult];
         expect(before).toEqual({ found: [], shared: [] });
         const format = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
         expect(after.found.map(format).sort()).toEqual(found.map(format).sort());

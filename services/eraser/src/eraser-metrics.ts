@@ -5,7 +5,7 @@ import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
 
 /** Unfinished erasures. Times are epoch milliseconds. */
-export interface Waiting {
+export interface WaitingWork {
   readonly requests: number;
   /** Acceptance time of the oldest request without a receipt. */
   readonly oldestAt: number | null;
@@ -17,7 +17,7 @@ export type EraserMetrics = ReturnType<typeof createEraserMetrics>;
 /** Read on every scrape. */
 export interface WaitingSource {
   /** @throws store faults */
-  readWaiting(): Promise<Waiting>;
+  readWaiting(): Promise<WaitingWork>;
   readonly wallClockMs: () => number;
 }
 
@@ -76,7 +76,7 @@ export function secondsBetween(fromAt: number | null, untilAt: number): number {
 /** Every process reports waiting work, even if it does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
-  const gauge = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
+  const gauge = (name: string, help: string, toValue: (waiting: WaitingWork) => number) =>
     metrics.collectedGauge(name, help, { collect: async (gauge) => gauge.set(toValue(await read())) });
   gauge('playline_eraser_waiting_requests', 'Erasures without a receipt', ({ requests }) => requests);
   gauge('playline_eraser_oldest_unverified_seconds', 'Age of the oldest erasure without a receipt', ({ oldestAt }) =>
@@ -87,9 +87,9 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
 }
 
 /** Shares one read between all gauges. While a store does not respond, the last result is used. */
-function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
-  let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
-  let running: Promise<Waiting> | null = null;
+function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<WaitingWork> {
+  let last: WaitingWork = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
+  let running: Promise<WaitingWork> | null = null;
   const read = async () => {
     const reading = readWaiting().catch(() => null);
     last = (await waitAtMost(RESPONSE_MAX_MS, reading, () => null)) ?? last;

@@ -32,7 +32,7 @@ import {
   sendDeadLetters,
 } from '@playline/stream';
 import { openBatchLoop } from './batch-loop.ts';
-import { createEraserMetrics, type EraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
+import { createEraserMetrics, type EraserMetrics, secondsBetween, type WaitingWork } from './eraser-metrics.ts';
 import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
 import { openUpkeep, type Schedule, UPKEEP_WORK } from './upkeep.ts';
@@ -158,7 +158,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
 }
 
 /** @throws store faults */
-async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<Waiting> {
+async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<WaitingWork> {
   const requests = await records.readUnfinished();
   let holdsOverAnHour = 0;
   for (const environmentId of await records.readEnvironments())

@@ -84,7 +84,7 @@ describe('erasure rows in ClickHouse', () => {
       const count = (table: string, column: string) =>
         harness.query(`SELECT count() FROM ${table} WHERE ${column} = unhex('${key.toString('hex')}')
           SETTINGS apply_deleted_mask = 0, apply_patch_parts = 0`);
-      const columns = SWEPT_TABLES.flatMap(({ name, clearing }) => clearing.own.map((own) => [name, own] as const));
+      const columns = SWEPT_TABLES.flatMap(({ name, clearing }) => clearing.ownKeys.map((own) => [name, own] as const));
       return (await Promise.all(columns.map(([table, column]) => count(table, column)))).map(Number);
     };
     expect((await onDisk()).reduce((sum, count) => sum + count)).toBe(4);

@@ -125,8 +125,8 @@ async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): 
     await runMutation(connection, { table: table.name, statement, marker }, wait);
   }
   const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
-  for (const { key, texts } of table.clearing.carried.filter((each) => carried.includes(each.key))) {
-    const blanks = [`${key} = ${NO_KEY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
+  for (const { key, idColumns } of table.clearing.carriedKeys.filter((each) => carried.includes(each.key))) {
+    const blanks = [`${key} = ${NO_KEY}`, ...idColumns.map((column) => `${column} = ''`)].join(', ');
     const statement = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${isErasedBy(key)}`;
     await runMutation(connection, { table: table.name, statement, marker }, wait);
   }

@@ -26,7 +26,7 @@ export const isTarget = (column: string, batchId: Buffer): string =>
  * use the sorting key or the skip index `carried_keys`. Cut-offs are two constant arrays, which ClickHouse converts to
  * a hash table.
  */
-export function createPredicates({ own, carried, times, kept }: Sweep, batchId: Buffer) {
+export function createPredicates({ ownKeys, carriedKeys, timeColumns: times, keptRows: kept }: Sweep, batchId: Buffer) {
   const cutoffs = `SELECT concat(identity_key, environment_id) AS name, max(toUnixTimestamp64Milli(cutoff_at)) AS cutoff
     FROM ${targetsOf(batchId)} GROUP BY name`;
   // Sorted because the two arrays come from separate queries and must have the same order.
@@ -38,11 +38,11 @@ export function createPredicates({ own, carried, times, kept }: Sweep, batchId: 
     `${isTarget(column, batchId)}
       AND ${rowTime} <= transform(concat(${column}, environment_id), ${list(1)}, ${list(2)}, toInt64(-1))${notKept}`;
   const isErasedByAny = (columns: readonly string[]) => columns.map((column) => `(${isErasedBy(column)})`).join(' OR ');
-  const owned = isErasedByAny(own);
+  const owned = isErasedByAny(ownKeys);
   const hits = [
-    ...own.map((column) => `('${column}', 'own', ${column}, ${isErasedBy(column)})`),
+    ...ownKeys.map((column) => `('${column}', 'own', ${column}, ${isErasedBy(column)})`),
     // Deleted rows are not blanked.
-    ...carried.map(({ key }) => `('${key}', 'carried', ${key}, ${isErasedBy(key)} AND NOT (${owned}))`),
+    ...carriedKeys.map(({ key }) => `('${key}', 'carried', ${key}, ${isErasedBy(key)} AND NOT (${owned}))`),
   ];
   return {
     /** Selects rows to erase because of the key in a column. */
@@ -50,7 +50,7 @@ export function createPredicates({ own, carried, times, kept }: Sweep, batchId: 
     /** Selects rows to erase because of the key in any of these columns. */
     isErasedByAny,
     /** Selects all rows to erase. */
-    isErased: isErasedByAny([...own, ...carried.map(({ key }) => key)]),
+    isErased: isErasedByAny([...ownKeys, ...carriedKeys.map(({ key }) => key)]),
     /** Array with one tuple per column that contains an erased identity: column, how, key, true. */
     hits: `arrayFilter(hit -> hit.4, [${hits.join(', ')}])`,
   };

@@ -1,27 +1,27 @@
 /** The registry of stores that may contain personal data: types, topics, Redis keys and system tables. */
 
-/** A column that may contain another person's key, and the string columns that contain the same id. */
+/** A column that may contain another person's key, and the string columns that contain the id itself. */
 export interface CarriedKey {
   /** Blanked to zero bytes. */
   readonly key: string;
   /** Blanked to the empty string. */
-  readonly texts: readonly string[];
+  readonly idColumns: readonly string[];
 }
 
 /** Rows are found by identity key. */
 export interface Sweep {
   readonly by: 'sweep';
   /** Key columns of the row's owner or subject. If any of them matches, the row is deleted. */
-  readonly own: readonly string[];
+  readonly ownKeys: readonly string[];
   /**
    * Key columns that may contain another person's identity. Only matching columns are blanked. Must not be
    * part of the sorting key.
    */
-  readonly carried: readonly CarriedKey[];
-  /** Time columns. A row is erased if the earliest time is not later than the cut-off, the same rule as for fences. */
-  readonly times: readonly string[];
-  /** Rows with one of these values in the column are not personal data and are kept. */
-  readonly kept?: { readonly column: string; readonly values: readonly string[] };
+  readonly carriedKeys: readonly CarriedKey[];
+  /** As for fences, a row is erased if the earliest of these timestamps is not later than the cut-off. */
+  readonly timeColumns: readonly string[];
+  /** Rows that contain one of these values in the column are not personal data and are kept. */
+  readonly keptRows?: { readonly column: string; readonly values: readonly string[] };
 }
 
 /** Rows are derived from `events`. They are deleted by identity key and rederived from the remaining events. */

@@ -113,10 +113,10 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
     clearing: {
       by: 'sweep',
       // An alias concerns both of its identities.
-      own: ['identity_key', 'from_key', 'to_key'],
+      ownKeys: ['identity_key', 'from_key', 'to_key'],
       // On a shared device, the event belongs to the user, but the device id also belongs to the erased visitor.
-      carried: [{ key: 'anonymous_key', texts: ['anonymous_id'] }],
-      times: ['event_time', 'received_at'],
+      carriedKeys: [{ key: 'anonymous_key', idColumns: ['anonymous_id'] }],
+      timeColumns: ['event_time', 'received_at'],
     },
     columns: {
       ...LINK_COLUMNS,
@@ -132,18 +132,18 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
     name: 'identity_links',
     clearing: {
       by: 'sweep',
-      own: ['a_key', 'b_key'],
+      ownKeys: ['a_key', 'b_key'],
       // The row belongs to identities that an unlink had split from the erased person.
-      carried: [{ key: 'person_key', texts: [] }],
-      times: ['event_time', 'received_at'],
+      carriedKeys: [{ key: 'person_key', idColumns: [] }],
+      timeColumns: ['event_time', 'received_at'],
       // Without its ruling, an erased placeholder would link unrelated people.
-      kept: { column: 'reason', values: RULINGS },
+      keptRows: { column: 'reason', values: RULINGS },
     },
     columns: LINK_COLUMNS,
   },
   {
     name: 'identity_overrides',
-    clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['linked_at'] },
+    clearing: { by: 'sweep', ownKeys: ['identity_key'], carriedKeys: [], timeColumns: ['linked_at'] },
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
       'key of a member of the same person, erased with the row': 'person_key',
@@ -152,12 +152,12 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
   {
     name: 'identity_unlinks',
     // Not needed after an erasure because fences refuse the facts that the unlinks cover.
-    clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['unlinked_at'] },
+    clearing: { by: 'sweep', ownKeys: ['identity_key'], carriedKeys: [], timeColumns: ['unlinked_at'] },
     columns: columnsOf({ [ENVIRONMENT]: 'environment_id' }),
   },
   {
     name: 'consent_log',
-    clearing: { by: 'sweep', own: ['identity_key'], carried: [], times: ['received_at'] },
+    clearing: { by: 'sweep', ownKeys: ['identity_key'], carriedKeys: [], timeColumns: ['received_at'] },
     columns: columnsOf({ [ENVIRONMENT]: 'environment_id', [REQUEST]: 'trace_id' }),
   },
 ];

@@ -228,7 +228,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [storeNameOf({ table, column: '', as: 'own' }), 0],
-    ...(clearing.by === 'sweep' ? clearing.carried : []).map(({ key: column }) => [
+    ...(clearing.by === 'sweep' ? clearing.carriedKeys : []).map(({ key: column }) => [
       storeNameOf({ table, column, as: 'carried' }),
       0,
     ]),

@@ -18,14 +18,13 @@ type IsErasedBy = (row: MemoryRow, column: string) => boolean;
 
 const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('hex')}`;
 
-function createIsErasedBy({ times, kept }: Sweep, cutoffs: Cutoffs): IsErasedBy {
+function createIsErasedBy({ timeColumns, keptRows }: Sweep, cutoffs: Cutoffs): IsErasedBy {
   return (row, column) => {
-    if (kept?.values.includes(String(row[kept.column]))) return false;
+    if (keptRows?.values.includes(String(row[keptRows.column]))) return false;
     const cutoffMs = cutoffs.get(nameOf(row.environment_id, row[column] as Buffer));
     return (
       cutoffMs !== undefined &&
-      times.map((time) => Number(row[time])).reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY) <=
-        cutoffMs
+      timeColumns.map((name) => Number(row[name])).reduce((least, each) => Math.min(least, each)) <= cutoffMs
     );
   };
 }
@@ -33,7 +32,7 @@ function createIsErasedBy({ times, kept }: Sweep, cutoffs: Cutoffs): IsErasedBy 
 function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): FoundRows[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
   const isErasedBy = createIsErasedBy(clearing, cutoffs);
-  const isOwn = (row: MemoryRow) => clearing.own.some((column) => isErasedBy(row, column));
+  const isOwn = (row: MemoryRow) => clearing.ownKeys.some((column) => isErasedBy(row, column));
   const found = new Map<string, FoundRows>();
   const count = (row: MemoryRow, column: string, as: FoundRows['as']) => {
     const [environmentId, key] = [row.environment_id, row[column] as Buffer];
@@ -41,8 +40,8 @@ function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): Fo
     found.set(name, { table, column, as, environmentId, key, rows: (found.get(name)?.rows ?? 0) + 1 });
   };
   for (const row of rows) {
-    for (const column of clearing.own) if (isErasedBy(row, column)) count(row, column, 'own');
-    for (const { key } of clearing.carried) if (isErasedBy(row, key) && !isOwn(row)) count(row, key, 'carried');
+    for (const column of clearing.ownKeys) if (isErasedBy(row, column)) count(row, column, 'own');
+    for (const { key } of clearing.carriedKeys) if (isErasedBy(row, key) && !isOwn(row)) count(row, key, 'carried');
   }
   return [...found.values()];
 }
@@ -53,7 +52,7 @@ function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs)
   const shared = new Map<string, SharedRows>();
   for (const row of rows) {
     const environmentId = row.environment_id;
-    const keys = clearing.own.filter((column) => isErasedBy(row, column)).map((column) => row[column] as Buffer);
+    const keys = clearing.ownKeys.filter((column) => isErasedBy(row, column)).map((column) => row[column] as Buffer);
     if (keys.length < 2) continue;
     keys.sort(Buffer.compare);
     const name = [environmentId, ...keys.map((key) => key.toString('hex'))].join(' ');
@@ -62,17 +61,17 @@ function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs)
   return [...shared.values()];
 }
 
-function blank(row: MemoryRow, { carried, ...rest }: Sweep, cutoffs: Cutoffs): MemoryRow {
-  const isErasedBy = createIsErasedBy({ carried, ...rest }, cutoffs);
-  const blanked = carried
+function blank(row: MemoryRow, { carriedKeys, ...rest }: Sweep, cutoffs: Cutoffs): MemoryRow {
+  const isErasedBy = createIsErasedBy({ carriedKeys, ...rest }, cutoffs);
+  const blanked = carriedKeys
     .filter(({ key }) => isErasedBy(row, key))
-    .flatMap(({ key, texts }) => [[key, Buffer.alloc(16)] as const, ...texts.map((text) => [text, ''] as const)]);
+    .flatMap(({ key, idColumns }) => [[key, Buffer.alloc(16)] as const, ...idColumns.map((name) => [name, ''] as const)]);
   return { ...row, ...Object.fromEntries(blanked) };
 }
 
 function partitionRows(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
   const isErasedBy = createIsErasedBy(clearing, cutoffs);
-  const isOwn = (row: MemoryRow) => clearing.own.some((column) => isErasedBy(row, column));
+  const isOwn = (row: MemoryRow) => clearing.ownKeys.some((column) => isErasedBy(row, column));
   const remaining = rows.filter((row) => !isOwn(row)).map((row) => blank(row, clearing, cutoffs));
   return { remaining, deleted: rows.filter(isOwn) };
 }
@@ -82,13 +81,13 @@ interface Store {
   /** Deleted rows, which remain until `removeDeleted`. */
   readonly masked: Map<string, MemoryRow[]>;
   readonly batches: Map<string, Map<string, number>>;
-  readonly noted: Map<string, SweepResult>;
+  readonly sweepResults: Map<string, SweepResult>;
   readonly faults: Error[];
 }
 
 function createStore(): Store {
   const empty = () => new Map<string, MemoryRow[]>(SWEPT_TABLES.map(({ name }) => [name, []]));
-  return { tables: empty(), masked: empty(), batches: new Map(), noted: new Map(), faults: [] };
+  return { tables: empty(), masked: empty(), batches: new Map(), sweepResults: new Map(), faults: [] };
 }
 
 /** Returns a batch's cut-offs. @throws the fault set by `failNext` */
@@ -105,7 +104,7 @@ function sweep(store: Store, batchId: Buffer): FoundRows[] {
   const cutoffs = beginCall(store, batchId);
   const found = [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
   const shared = [...tables].flatMap(([table, rows]) => findShared(table, rows, cutoffs));
-  store.noted.set(batchId.toString('hex'), { found, shared });
+  store.sweepResults.set(batchId.toString('hex'), { found, shared });
   for (const { name, clearing } of SWEPT_TABLES) {
     const { remaining, deleted } = partitionRows(tables.get(name)!, clearing, cutoffs);
     for (const each of deleted) masked.get(name)!.push(each);
@@ -162,7 +161,7 @@ const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) =
 function createQueries(store: Store) {
   const { tables } = store;
   return {
-    readFound: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
+    readFound: async (batchId) => store.sweepResults.get(batchId.toString('hex')) ?? { found: [], shared: [] },
     async findConsents(batchId) {
       const cutoffs = beginCall(store, batchId);
       return tables.get('consent_log')!.flatMap((row) => {
@@ -227,7 +226,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     },
     countReplaced: async () => 0,
     dropTargets: async (batchId) => {
-      for (const known of [batches, store.noted]) known.delete(batchId.toString('hex'));
+      for (const known of [batches, store.sweepResults]) known.delete(batchId.toString('hex'));
     },
     close: async () => {},
   };
