@@ -1,7 +1,7 @@
 import { consent, event, hold, link, request } from './people.ts';
 import type { World } from './state.ts';
 
-/** One erasure of `s` with the cut-off 1. */
+/** An erasure of `s` with cut-off 1. */
 const ONE = [{ subject: 's', cutoff: 1 }] as const;
 /** The device `d` is linked with `s` up to the cut-off. The stranger `b` is linked later. */
 const USUAL = [

@@ -120,7 +120,7 @@ describe.each([
     expect(await readLatestFences(`${environmentId}-b`)).toEqual([]);
   });
 
-  it('readFences returns fences with their time and part, and skips known parts', async () => {
+  it('readFences returns fences with their timestamp and part, and skips known parts', async () => {
     const environmentId = `test-${randomUUID()}`;
     const fence = { environmentId, key: newId(), cutoffMs: AT, erasureId: newId() };
     await records.putFences([fence]);

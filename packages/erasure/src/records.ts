@@ -69,7 +69,7 @@ export interface ErasureReceipt {
   readonly acceptedAt: number;
   readonly fencedAt: number;
   readonly visiblyErasedAt: number;
-  /** Null while any file contains a row of the person. */
+  /** Null while any file contains one of the person's rows. */
   readonly physicallyErasedAt: number | null;
   readonly logExpiresAt: number;
   /** Null until every partition starts at or after its offset in `logEnds`. */
@@ -89,7 +89,7 @@ export interface ErasureProgress {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly cutoffAt: number;
-  /** All identities of the person. */
+  /** All of the person's identities. */
   readonly closureKeys: readonly Buffer[];
   /** Counts so far, in the format of the receipt. */
   readonly deleted: Readonly<Record<string, number>>;
@@ -143,7 +143,7 @@ export interface ErasureRecords {
   /** Requests without a receipt, oldest first, without links. */
   readUnfinished(): Promise<ErasureRequest[]>;
   /**
-   * Erasures that contain one of these identities and had no receipt at `sinceMs` (epoch milliseconds), with links.
+   * Erasures, with links, that contain one of these identities and had no receipt at `sinceMs` (epoch milliseconds).
    * @param onLink called for each link; may throw to stop the read
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[], onLink?: () => void): Promise<Erasure[]>;

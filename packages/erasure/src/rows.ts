@@ -19,7 +19,7 @@ export interface FoundRows {
   readonly rows: number;
 }
 
-/** Rows that were counted several times because several columns contain identities of the batch. */
+/** Rows that were counted several times because several columns contain identities in the batch. */
 export interface SharedRows {
   readonly table: string;
   readonly environmentId: string;
@@ -51,7 +51,7 @@ export interface FactOrder {
   readonly offset: number;
 }
 
-/** One side of an unlink. Earlier links with the other side no longer apply. */
+/** One side of an unlink. Earlier links to the other side no longer apply. */
 export interface StoredUnlink {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -106,7 +106,7 @@ export interface ErasureRows {
   findLinks(batchId: Buffer): AsyncIterable<StoredLink>;
   /** Finds the batch's unlinks up to the latest cut-off. */
   findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
-  /** Finds the first offsets of the batch's links later than the cut-off. */
+  /** Finds the first offsets of the batch's links that are later than the cut-off. */
   findLaterLinks(batchId: Buffer): Promise<FactLocation[]>;
   /** Waits up to 90 seconds for all running inserts, which may belong to a crashed writer. */
   awaitInserts(signal?: AbortSignal): Promise<void>;
@@ -119,7 +119,7 @@ export interface ErasureRows {
   removeDeleted(signal?: AbortSignal): Promise<number>;
   /** Number of files that were replaced at or before this time (store's clock) and are still on disk. */
   countReplaced(untilMs: number): Promise<number>;
-  /** Batches with targets, including batches of crashed erasers. */
+  /** Batches that have targets, including those of crashed erasers. */
   readBatches(): Promise<Buffer[]>;
   /** Deletes a batch's targets. */
   dropTargets(batchId: Buffer): Promise<void>;

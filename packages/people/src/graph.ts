@@ -21,7 +21,7 @@ export interface FactBlock extends LinkSourcePartition {
 
 /** Log state that the partition's next owner needs. */
 export interface GraphNote {
-  /** Log mark of the batch with the last fact, used to detect a different log. */
+  /** Log mark of the batch that contains the last fact; used to detect a truncated or replaced log. */
   readonly mark: readonly number[] | null;
   /** Per decision-topic partition, the offset before the facts' first decision; null if unknown. */
   readonly decisions: Readonly<Record<string, number>> | null;
@@ -73,7 +73,7 @@ export interface Suspect {
   readonly since: number;
 }
 
-/** A suspect with the log position of the fact that set its state. */
+/** A suspect and the log position of the fact that set its state. */
 export interface LoggedSuspect extends Suspect {
   readonly generation: number;
   readonly offset: number;
@@ -131,9 +131,9 @@ export interface IdentityGraph {
   readNote(source: LinkSourcePartition): Promise<GraphNote | null>;
   /** Deletes recorded decisions up to an offset, after they are published and the offset is committed. */
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
-  /** Person key of an identity, or null if the identity has no links. */
+  /** The identity's person key, or null if the identity has no links. */
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
-  /** Person key of each identity, in the order of `keys`. */
+  /** Each identity's person key, in the order of `keys`. */
   rootsOf(environmentId: string, keys: readonly Buffer[]): Promise<(Buffer | null)[]>;
   /** All identities of the person, sorted by key. Empty if the identity has no links. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;

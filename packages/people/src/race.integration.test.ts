@@ -23,7 +23,7 @@ const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => 
 const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
 const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 
-/** Applies all facts of a partition in blocks, like a linker that owns the partition. */
+/** Applies all facts from a partition in blocks, like a linker that owns the partition. */
 async function applyAll(
   graph: IdentityGraph,
   source: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },

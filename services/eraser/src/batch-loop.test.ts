@@ -66,7 +66,7 @@ async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, 
 const isDone = async ({ erasureId }: ErasureRequest) => (await records.readReceipt(erasureId)) !== null;
 const unfinishedIds = async () => (await records.readUnfinished()).map(idOf);
 
-/** Stores the links of a person with many identities and returns their keys. */
+/** Stores the links of a person who has many identities and returns the keys of these identities. */
 function addManyLinks(): Buffer[] {
   const keys = createKeys(150);
   for (const [offset, b_key] of keys.slice(1).entries())

@@ -116,7 +116,7 @@ it('an outage while a batch is retried in halves defers at most two requests', a
   expect([...unfinished]).toEqual([poison]);
 });
 
-it('a request with too many links is deferred even if no other request has started', async () => {
+it('a request that has too many links is deferred even if no other request has started', async () => {
   const { attempt, deferred } = openQueue(createRequests(1));
   await attempt(() => new TooManyLinksError('too many', []));
   expect(deferred.size).toBe(1);

@@ -102,7 +102,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   // Later links were decided a second time, so rows may be added but not removed.
   const now = await readRows(rig, person);
   for (const [table, rows] of Object.entries(kept))
-    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are missing`);
+    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows are missing from ${table}`);
   await scene.expectBystanderUnchanged();
   await watch.close();
   rig.running.eraser = await rig.start('eraser');

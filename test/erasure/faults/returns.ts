@@ -26,7 +26,7 @@ export async function loseAndReread(rig: ErasureRig): Promise<void> {
   await scene.expectErased(erasureId);
   await rig.redis.flushall();
   await rebuild(rig);
-  // Without the fence, the next old batch would restore data of the person.
+  // Without the fence, the next old batch would restore the person's data.
   const fences = await findInRedis(rig.redis, keyNeedles('the player', person.userKey));
   expect(locationsIn(fences)).toEqual(['redis f:{env}:<bucket>']);
   const { cutoffAt } = await awaitReceipt(rig, erasureId);

@@ -20,13 +20,13 @@ export interface Scene {
   readonly person: Person;
   readonly bystander: Person;
   readonly kept: Readonly<Record<string, string[]>>;
-  /** Waits for the erasure, then asserts that no data of the person remains and that the bystander has all rows. */
+  /** Waits for the erasure, then asserts that the person's data is gone and that no bystander rows are missing. */
   expectErased(erasureId: Buffer): Promise<void>;
   /** Asserts that the bystander's rows are unchanged and that their ids are still linked. */
   expectBystanderUnchanged(): Promise<void>;
 }
 
-/** Messages of a person as visitor and as player, with both links. */
+/** Messages that a person sends as a visitor and as a player, including both links. */
 export const messagesOf = (person: Person): Message[] => [
   track(asVisitor(person)),
   track(asPlayer(person)),
@@ -103,7 +103,7 @@ export async function awaitCaughtUp(rig: ErasureRig, name: string, group: string
   });
 }
 
-// Statements that show the step of an erasure, in order. The first line of an HTTP request contains the statement. A
+// Statements that identify the steps of an erasure, in order. The first line of an HTTP request contains the statement. A
 // restarted eraser starts at the fences.
 export const STATEMENTS = {
   'resolved, progress not stored': /INSERT INTO erasure_progress/,

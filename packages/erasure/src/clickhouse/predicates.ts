@@ -17,7 +17,7 @@ export const NO_KEY = "toFixedString('', 16)";
 
 /** FROM clause for a batch's targets. */
 export const targetsOf = (batchId: Buffer): string => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
-/** Selects rows whose key in `column` is a target of the batch. */
+/** Selects rows whose key in `column` is a target in the batch. */
 export const isTarget = (column: string, batchId: Buffer): string =>
   `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 

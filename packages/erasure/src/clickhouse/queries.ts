@@ -122,7 +122,7 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
 
 const latestCutoff = (batchId: Buffer) => `(SELECT max(cutoff_at) FROM ${targetsOf(batchId)})`;
 
-/** Selects decisions in which a target of the batch was linked or was already linked. */
+/** Selects decisions that linked a target in the batch or found it already linked. */
 function isTargetLink(batchId: Buffer): string {
   return `(${isTarget('a_key', batchId)} OR ${isTarget('b_key', batchId)}) AND outcome IN ('linked', 'unchanged')
     AND link != 'unlink' AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;

@@ -34,7 +34,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
 ];
 
 /**
- * Query for differences between the derived table and the events. `sides` is 1 for a row without events and 2 for a
+ * SQL that finds differences between the derived table and the events. `sides` is 1 for a row without events and 2 for a
  * missing row.
  * @param from the FROM clauses
  */

@@ -34,7 +34,7 @@ export interface Derivation {
    * `test`.
    */
   readonly keys: readonly string[];
-  /** Expressions that aggregate the other columns over the unmerged rows of a key. */
+  /** Expressions that aggregate the other columns over unmerged rows that have the same key. */
   readonly values: readonly string[];
 }
 
@@ -199,7 +199,7 @@ const inMemory = (name: string, reason: string): ErasureStore => ({
 
 const QUERY_TEXTS = 'queries by services contain keys; queries by users may contain anything';
 
-/** System tables with queries or error messages. Erasure statements contain no keys, which are stored in a table. */
+/** System tables that contain queries or error messages. Erasure statements contain no keys. */
 export const SYSTEM_STORES: readonly ErasureStore[] = [
   inSystemLog('query_log', QUERY_TEXTS),
   inSystemLog('part_log', 'part names and error messages'),

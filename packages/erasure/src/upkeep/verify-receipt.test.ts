@@ -105,7 +105,7 @@ describe('verifyReceipt', () => {
     expect(await upkeep.harness.rows.readBatches()).toEqual([]);
   });
 
-  it('a receipt with physicallyErasedAt is not verified if files contain deleted rows', async () => {
+  it('a receipt that has physicallyErasedAt is not verified if files contain deleted rows', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));

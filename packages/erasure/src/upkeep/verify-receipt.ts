@@ -117,7 +117,7 @@ function toRowCounts(found: readonly FoundRows[]): Counts {
   return Object.fromEntries([...counts].map(([table, rows]) => [`clickhouse.${table}`, rows]));
 }
 
-/** Counts identities with a link or consent up to the cut-off. */
+/** Counts identities that have a link or consent up to the cut-off. */
 async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: readonly Buffer[]): Promise<Counts> {
   const { environmentId, cutoffAt } = receipt;
   const epoch = await people.readEpoch();

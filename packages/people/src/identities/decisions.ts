@@ -53,11 +53,11 @@ export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' 
   readonly root: Buffer;
   /** Sorted by key. For an unlink, all split-off identities. */
   readonly moved: readonly MovedIdentity[];
-  /** The side that stays, for an unlink that split a person. */
+  /** For an unlink that split a person, the side that stays. */
   readonly stayed: SplitSide | null;
 }
 
-/** A fact with its decisions from the log, for a graph that has lost them. */
+/** A fact and its logged decisions, for a graph that has lost them. */
 export interface LoggedFact extends GraphFact {
   /** Decisions for the first steps. `parked`: the environment has decisions for later facts but not for this fact. */
   readonly logged?: readonly StepDecision[] | 'parked';

@@ -26,7 +26,7 @@ export interface GraphFact {
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
-  /** The distinct identities to split off, for an unlink. An unlink has no steps. */
+  /** For an unlink, the distinct identities to split off. An unlink has no steps. */
   readonly unlink?: readonly NamedIdentity[];
 }
 

@@ -189,7 +189,7 @@ function toRest(call: FactBlock, decided: number): FactBlock {
   return { ...call, after, facts: call.facts.slice(decided) };
 }
 
-/** Members of the component with this root, sorted by key. */
+/** Members of the component that has this root, sorted by key. */
 export async function readMembers(
   { redis, layout }: Pick<GraphParts, 'redis' | 'layout'>,
   environmentId: string,

@@ -83,7 +83,7 @@ const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
 /**
- * Precedes the number of steps in a fact with logged decisions. Followed by the entry's length (4 bytes) and the entry.
+ * Precedes the step count in a fact that has logged decisions. Followed by the entry's length (4 bytes) and the entry.
  */
 const IS_LOGGED = 254;
 const LOGGED_HEAD_BYTES = 1 + 4;

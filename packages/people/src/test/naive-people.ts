@@ -48,7 +48,7 @@ export class NaivePeople {
     return splits.length + this.#ineffectiveUnlinks.filter(({ first }) => first === name).length;
   }
 
-  /** Erases all members of a person and fences them up to the cut-off. */
+  /** Erases all of a person's members and fences them up to the cut-off. */
   erase(name: Name, cutoffMs: number): Name[] {
     const erased = [...(this.personOf(name)?.members.keys() ?? [name])];
     for (const member of erased) {

@@ -51,8 +51,8 @@ const REDIS_ON_DISK_MS = 2_000;
 const SWEEPS_MAX = 10;
 
 /**
- * Maximum number of links in memory, 300 bytes each. A person with 1,000 identities, the graph's limit, has 499,500
- * pairs.
+ * Maximum number of links in memory, 300 bytes each. A person may have 1,000 identities (the graph's limit) and
+ * therefore 499,500 links.
  */
 const LINKS_MAX = 100_000;
 const HEAVY_LINKS_MAX = 500_000;
@@ -126,7 +126,7 @@ async function assertOnlyStarter({ records }: BatchParts, { batchId, names }: Ba
   const isOther = (row: ErasureProgress) => ids.has(toId(row)) && !row.batchId.equals(batchId);
   if (!(await records.readProgress()).some(isOther)) return;
   await records.dropProgress(batchId);
-  throw new Error('another process has started erasures of this batch');
+  throw new Error('another process has started erasures in this batch');
 }
 
 /** Adds the closure and the links to a request. Without links, the request already contains all known members. */

@@ -44,7 +44,7 @@ export const CLOCK_SKEW_MS = 2_000;
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * Finds the closure of each request: the members in the request, and all identities linked with the subject up to the
+ * Finds each request's closure: the members in the request, and all identities linked with the subject up to the
  * cut-off. Links are read from decisions because the graph may contain later links. A link across an unlink applies
  * only if it is later than the unlink. Links that another erasure deletes apply to requests made before its receipt.
  */

@@ -1,4 +1,4 @@
-/** Reads the decisions from which the identities of requests are found. */
+/** Finds the identities to erase for each request by reading stored decisions. */
 import {
   type Erasure,
   type ErasureRequest,
@@ -21,7 +21,7 @@ export interface ResolveParts {
 /** The requests have too many links for one batch. */
 export class TooManyLinksError extends Error {
   override readonly name = 'TooManyLinksError';
-  /** Requests for people with many identities. */
+  /** Requests for people who have many identities. */
   readonly heavy: readonly ErasureRequest[];
 
   constructor(message: string, heavy: readonly ErasureRequest[]) {

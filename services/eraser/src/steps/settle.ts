@@ -24,7 +24,7 @@ const RELEASED_POLLS = 24;
 const RELEASED_POLL_MS = 250;
 
 /**
- * Finds the closures of requests and holds their identities. A request is excluded if a link up to its cut-off waits
+ * Finds the requests' closures and holds their identities. A request is excluded if a link up to its cut-off waits
  * for another erasure and may add identities. If a hold with a later cut-off releases such a link, this function waits
  * for the link's decision.
  * @param linksMax maximum number of links in memory
@@ -73,7 +73,7 @@ function createFindOthers(
 function assertNotStarted(requests: readonly ErasureRequest[], progress: readonly ErasureProgress[]): void {
   const started = new Set(progress.map(toId));
   if (requests.some((request) => started.has(toId(request))))
-    throw new Error('another process has started erasures of this batch');
+    throw new Error('another process has started erasures in this batch');
 }
 
 /**
@@ -91,7 +91,7 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
   if (missing.length === 0) return;
   const unfinished = new Set((await parts.records.readUnfinished()).map(toId));
   if (missing.some((hold) => !unfinished.has(toId(hold))))
-    throw new Error('another process has finished erasures of this batch');
+    throw new Error('another process has finished erasures in this batch');
   for (const hold of missing) await guards.putHold(hold);
 }
 

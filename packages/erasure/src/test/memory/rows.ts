@@ -65,7 +65,7 @@ function blank(row: MemoryRow, { carriedKeys, ...rest }: Sweep, cutoffs: Cutoffs
   const isErasedBy = createIsErasedBy({ carriedKeys, ...rest }, cutoffs);
   const blanked = carriedKeys
     .filter(({ key }) => isErasedBy(row, key))
-    .flatMap(({ key, idColumns }) => [[key, Buffer.alloc(16)] as const, ...idColumns.map((name) => [name, ''] as const)]);
+    .flatMap(({ key, idColumns }) => [[key, Buffer.alloc(16)] as const, ...idColumns.map((id) => [id, ''] as const)]);
   return { ...row, ...Object.fromEntries(blanked) };
 }
 
@@ -117,7 +117,7 @@ const toOrder = ({ link_generation, link_offset }: MemoryRow) => {
   return { generation: Number(link_generation), offset: Number(link_offset) };
 };
 
-/** Whether a target of the batch was linked or was already linked in this decision. */
+/** Whether the decision linked a target in the batch or found it already linked. */
 function isTargetLink(row: MemoryRow, cutoffs: Cutoffs): boolean {
   const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
   const isLink = (row.outcome === 'linked' || row.outcome === 'unchanged') && row.link !== 'unlink';

@@ -26,7 +26,7 @@ import { addUnlinkSide } from './unlink.ts';
 
 /** The memory store, with controls for tests. */
 export interface MemoryPeople extends People {
-  /** Cut-off after which links of an identity wait, or null without a hold. */
+  /** Cut-off after which an identity's links wait, or null if there is no hold. */
   holdOf(environmentId: string, key: Buffer): number | null;
   /** Simulates a store that has lost its data. */
   deleteEpoch(): void;

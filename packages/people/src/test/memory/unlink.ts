@@ -6,7 +6,7 @@ import { compareOrder, type EnvironmentState, isFenced, type MemberState } from 
 
 type Side = ReadonlyMap<string, MemberState>;
 
-/** A fact with the generation of its topic. */
+/** A fact and the generation of its topic. */
 type GenerationFact = GraphFact & { generation: number };
 export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 
