@@ -103,8 +103,8 @@ export async function awaitCaughtUp(rig: ErasureRig, name: string, group: string
   });
 }
 
-// Statements that identify the steps of an erasure, in order. The first line of an HTTP request contains the statement. A
-// restarted eraser starts at the fences.
+// Statements that identify the steps of an erasure, in order. The first line of an HTTP request contains the statement.
+// A restarted eraser starts at the fences.
 export const STATEMENTS = {
   'resolved, progress not stored': /INSERT INTO erasure_progress/,
   'progress stored, not fenced': /INSERT INTO erasure_fences/,

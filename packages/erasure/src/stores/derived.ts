@@ -34,8 +34,8 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
 ];
 
 /**
- * SQL that finds differences between the derived table and the events. `sides` is 1 for a row without events and 2 for a
- * missing row.
+ * SQL that finds differences between the derived table and the events. `sides` is 1 for a row without events and 2 for
+ * a missing row.
  * @param from the FROM clauses
  */
 export function differencesOf(

@@ -140,7 +140,8 @@ end
 local function new_component(env, key, kind, fact)
   return {
     root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true,
-    merged_into = false, held_from = env.cutoffs[key] or NEVER, parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
+    merged_into = false, held_from = env.cutoffs[key] or NEVER,
+    parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
   }
 end
 
