@@ -204,25 +204,25 @@ type Alarm = ReturnType<typeof createAlarm>;
 
 /** A pause that `ring` interrupts, even if `ring` is called before the pause starts. */
 function createAlarm() {
-  let rung = new AbortController();
+  let controller = new AbortController();
   return {
-    ring: () => rung.abort(),
+    ring: () => controller.abort(),
     async wait(ms: number, signal: AbortSignal): Promise<void> {
-      await pause(ms, AbortSignal.any([signal, rung.signal]));
-      rung = new AbortController();
+      await pause(ms, AbortSignal.any([signal, controller.signal]));
+      controller = new AbortController();
     },
   };
 }
 
 interface RequestQueueParts
   extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'deferred' | 'logger'> {
-  /** Number of batches started by all queues of this process. The number increases only while the stores work. */
+  /** Number of batches started by all queues of this process. The number increases only while all stores work. */
   readonly started: { batches: number };
 }
 
-interface Suspect {
-  /** Size of the smallest failed batch that contained the request; `CLEAN` after an outage. */
-  readonly failedIn: number;
+interface FailureHistory {
+  /** Size of the last failed batch that contained the request; `NEVER` if an outage caused the failure. */
+  readonly failedSize: number;
   /** Number of times the request failed alone in a batch. Repeated failures count only if another batch started. */
   readonly blames: number;
   /** Number of batches started before the first failure, or before the last failure alone in a batch. */
@@ -230,12 +230,12 @@ interface Suspect {
   readonly notBeforeMs: number;
 }
 
-const CLEAN = Number.POSITIVE_INFINITY;
-const UNKNOWN: Suspect = { failedIn: CLEAN, blames: 0, startedBefore: Number.POSITIVE_INFINITY, notBeforeMs: 0 };
+const NEVER = Number.POSITIVE_INFINITY;
+const NO_FAILURES: FailureHistory = { failedSize: NEVER, blames: 0, startedBefore: NEVER, notBeforeMs: 0 };
 /** A request is deferred once `blames` reaches this number. */
 const BLAMES_MAX = 2;
-/** Number of consecutive failed batches after which requests are tried one at a time. */
-const FAILURES_TO_PROBE = 3;
+/** After this number of consecutive failed batches, requests are tried one at a time. */
+const PROBE_FAILURES_MIN = 3;
 const REQUEST_RETRY_MIN_MS = 10_000;
 const REQUEST_RETRY_MAX_MS = 600_000;
 
@@ -247,27 +247,27 @@ const REQUEST_RETRY_MAX_MS = 600_000;
  */
 export class RequestQueue {
   private readonly parts: RequestQueueParts;
-  private readonly suspects = new Map<string, Suspect>();
+  private readonly histories = new Map<string, FailureHistory>();
   /** Number of failed batches since the last success. */
   private failures = 0;
   private readonly failedAlone = new Set<string>();
-  private wasClean = false;
+  private wasLastClean = false;
 
   constructor(parts: RequestQueueParts) {
     this.parts = parts;
   }
 
   selectNext(free: readonly ErasureRequest[]): readonly ErasureRequest[] {
-    const due = free.filter((request) => this.suspectOf(request).notBeforeMs <= performance.now());
-    const clean = due.filter((request) => this.suspectOf(request).failedIn === CLEAN);
-    const failed = due.filter((request) => this.suspectOf(request).failedIn !== CLEAN);
-    // Alternates between clean and failed requests.
-    const isClean = failed.length === 0 || (clean.length > 0 && !this.wasClean);
-    const failedIn = failed.reduce((most, request) => Math.max(most, this.suspectOf(request).failedIn), 0);
-    const group = isClean ? clean : failed.filter((request) => this.suspectOf(request).failedIn === failedIn);
+    const due = free.filter((request) => this.historyOf(request).notBeforeMs <= performance.now());
+    const clean = due.filter((request) => this.historyOf(request).failedSize === NEVER);
+    const failed = due.filter((request) => this.historyOf(request).failedSize !== NEVER);
+    // Alternates between requests that have not failed and requests that have.
+    const isClean = failed.length === 0 || (clean.length > 0 && !this.wasLastClean);
+    const failedSize = failed.reduce((most, request) => Math.max(most, this.historyOf(request).failedSize), 0);
+    const group = isClean ? clean : failed.filter((request) => this.historyOf(request).failedSize === failedSize);
     // Random because a fixed order could repeat requests that cannot be resolved.
-    if (this.failures >= FAILURES_TO_PROBE) return group.splice(Math.floor(Math.random() * group.length), 1);
-    return group.slice(0, isClean ? this.parts.batchRequestsMax : Math.max(1, Math.floor(failedIn / 2)));
+    if (this.failures >= PROBE_FAILURES_MIN) return group.splice(Math.floor(Math.random() * group.length), 1);
+    return group.slice(0, isClean ? this.parts.batchRequestsMax : Math.max(1, Math.floor(failedSize / 2)));
   }
 
   /**
@@ -277,11 +277,11 @@ export class RequestQueue {
    * @throws the fault if a store may be the cause
    */
   async attempt<B>(requests: readonly ErasureRequest[], begin: () => Promise<B | null>): Promise<B | null | undefined> {
-    this.wasClean = this.suspectOf(requests[0]!).failedIn === CLEAN;
+    this.wasLastClean = this.historyOf(requests[0]!).failedSize === NEVER;
     try {
       const batch = await begin();
       for (const request of requests) {
-        this.suspects.delete(toId(request));
+        this.histories.delete(toId(request));
         this.parts.deferred.delete(toId(request));
       }
       // Without a batch, nothing was stored, so the stores may still be failing.
@@ -296,16 +296,16 @@ export class RequestQueue {
     }
   }
 
-  private suspectOf(request: ErasureRequest): Suspect {
-    return this.suspects.get(toId(request)) ?? UNKNOWN;
+  private historyOf(request: ErasureRequest): FailureHistory {
+    return this.histories.get(toId(request)) ?? NO_FAILURES;
   }
 
   private recordSuccess(): void {
     // Several requests failed alone, so an outage was the cause.
     if (this.failedAlone.size > 1)
-      for (const [id, suspect] of this.suspects)
-        if (suspect.blames === 0) this.suspects.delete(id);
-        else if (suspect.blames < BLAMES_MAX) this.suspects.set(id, { ...suspect, failedIn: CLEAN });
+      for (const [id, history] of this.histories)
+        if (history.blames === 0) this.histories.delete(id);
+        else if (history.blames < BLAMES_MAX) this.histories.set(id, { ...history, failedSize: NEVER });
     this.failures = 0;
     this.failedAlone.clear();
     this.parts.started.batches++;
@@ -314,9 +314,9 @@ export class RequestQueue {
   private failTogether(requests: readonly ErasureRequest[], error: unknown): void {
     this.failures++;
     for (const request of requests) {
-      const known = this.suspectOf(request);
+      const known = this.historyOf(request);
       const startedBefore = Math.min(known.startedBefore, this.parts.started.batches);
-      this.suspects.set(toId(request), { ...known, failedIn: requests.length, startedBefore });
+      this.histories.set(toId(request), { ...known, failedSize: requests.length, startedBefore });
     }
     const fields = { error, requests: requests.length };
     this.parts.logger.warn(fields, 'erasure batch failed to start; splitting it in half and retrying');
@@ -325,15 +325,15 @@ export class RequestQueue {
   /** @throws the fault, unless the request is deferred */
   private failAlone(request: ErasureRequest, error: unknown): void {
     const { started, deferred, logger } = this.parts;
-    const [id, known] = [toId(request), this.suspectOf(request)];
+    const [id, known] = [toId(request), this.historyOf(request)];
     // Requests that are tried alone after consecutive failures may fail because of an outage.
-    const isProof = started.batches > known.startedBefore && (known.blames > 0 || this.failures < FAILURES_TO_PROBE);
+    const isProof = started.batches > known.startedBefore && (known.blames > 0 || this.failures < PROBE_FAILURES_MIN);
     const isBlamed = isProof || error instanceof TooManyLinksError;
     const blames = known.blames + Number(isBlamed) + Number(known.blames === 0);
     const isDeferred = blames >= BLAMES_MAX;
     const retryMs = isDeferred ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
     const notBeforeMs = performance.now() + retryMs;
-    this.suspects.set(id, { failedIn: 1, blames, startedBefore: started.batches, notBeforeMs });
+    this.histories.set(id, { failedSize: 1, blames, startedBefore: started.batches, notBeforeMs });
     if (known.blames < BLAMES_MAX) this.failures++;
     if (!isDeferred) {
       this.failedAlone.add(id);

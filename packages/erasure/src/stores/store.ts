@@ -81,7 +81,7 @@ export const withoutPersonalData = (name: string, reason: string): ErasureStore 
 });
 
 const HOUR_MS = 60 * 60 * 1000;
-/** Retention of 72 hours, counted from the last record in a segment, plus the six hours that a segment covers. */
+/** Retention of 72 hours after the last record in a segment, plus the six hours that a segment covers. */
 const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
 /**
  * Time until the log contains no data of an erased person. Includes late publishing and the brokers' retention check.
@@ -145,7 +145,7 @@ export const REDIS_STORES: readonly ErasureStore[] = [
   withoutPersonalData('f:{env}', 'buckets that have a fence'),
   withoutPersonalData('f:complete', 'id of a Redis run'),
   byScript('u:{env}', `${FORGOTTEN}; the time of the latest unlink is kept`),
-  byScript('q:{env}', `${FORGOTTEN}; rulings of operators are kept, by keyed hash`),
+  byScript('q:{env}', `${FORGOTTEN}; operator rulings are kept, by keyed hash`),
   withoutPersonalData('d:{env}', 'offsets'),
   byScript('h:{env}', RELEASED),
   byScript('hl:{env}', RELEASED),
@@ -178,7 +178,7 @@ export const REDIS_STORES: readonly ErasureStore[] = [
   withoutPersonalData('mint:settled-bytes:<project id>', "size of a project's recently settled claims"),
   withoutPersonalData('mint:floor:<project id>', "time of a project's mint request"),
   withoutPersonalData('mint:failed:<project id>', "number of a project's recently failed assets"),
-  withoutPersonalData('mint:cleaned:<project id>', 'recent removal of expired claims'),
+  withoutPersonalData('mint:cleaned:<project id>', 'a recent removal of expired claims'),
   withoutPersonalData('mint:quota:<kind>:<project id>', "number of a project's minted assets"),
   withoutPersonalData('mint:complete', 'id of a Redis run'),
   withoutPersonalData('mint:places', 'offsets'),
@@ -206,7 +206,7 @@ export const SYSTEM_STORES: readonly ErasureStore[] = [
   inMemory('errors', 'the last message of each error'),
   inMemory('warnings', 'server warnings'),
   inMemory('processes', QUERY_TEXTS),
-  inMemory('query_cache', 'results, for a minute, of queries that request it'),
+  inMemory('query_cache', 'query results, kept for a minute if the query requests it'),
   inMemory('asynchronous_inserts', 'queued inserts, which Playline does not use'),
   inMemory('distributed_ddl_queue', 'statements that create and alter tables'),
   { name: 'mutations', clearing: { by: 'kept', reason: 'the last hundred mutations per table; contain batch ids' } },

@@ -25,7 +25,7 @@ const STAFF_TABLES: readonly TableStore[] = [
     name: 'audit_log',
     clearing: {
       by: 'kept',
-      reason: 'actions of staff, kept for two years; a column TTL deletes IP addresses after 90 days',
+      reason: 'staff actions, kept for two years; a column TTL deletes IP addresses after 90 days',
     },
     columns: columnsOf({
       [PROJECT]: 'project_id',
@@ -190,7 +190,7 @@ const OTHER_TABLES: readonly TableStore[] = [
       [REQUEST]: 'erasure_id trace_id',
       [ENVIRONMENT]: 'environment_id',
       [HASH]: 'subject_keys member_keys',
-      'keyed hashes and times of links, for thirty days': 'links',
+      'keyed hashes and timestamps of links, kept for thirty days': 'links',
       [TIME]: 'cutoff_at requested_at',
     }),
   },
