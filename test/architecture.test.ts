@@ -8,7 +8,7 @@ import { readTree, type Tree } from './house/tree.ts';
 /** Lower this limit when there are fewer files. Never raise it. */
 const SMALL_FILES_MAX = 16;
 
-const findBreaches = (tree: Tree, files = parseSources(tree)) => {
+const findProblems = (tree: Tree, files = parseSources(tree)) => {
   return [...checkImports(files, tree), ...checkComposition(files), ...checkTexts(tree)];
 };
 
@@ -28,8 +28,8 @@ const VALID = {
   'test/journeys/erase.test.ts': "import '@playline/people/redis';",
 };
 
-/** Breaches in one file of the valid tree. Forbidden texts are concatenated, so that this file contains none. */
-const PLANTED: [breach: string, path: keyof typeof VALID | 'package-lock.json', text: string][] = [
+/** Violations in one file of the valid tree. Forbidden texts are concatenated, so that this file contains none. */
+const PLANTED: [violation: string, path: keyof typeof VALID | 'package-lock.json', text: string][] = [
   ['a service imports an adapter outside main.ts', 'services/gateway/src/app.ts', "import '@playline/people/redis';"],
   ['product code imports a test', 'services/gateway/src/app.ts', "import './app.test.ts';"],
   ['an import is computed', 'services/gateway/src/app.ts', 'void import(globalThis.name);'],
@@ -56,7 +56,7 @@ describe('the repository', () => {
   const files = parseSources(tree);
 
   it('follows the rules for imports, main.ts files and texts', () => {
-    expect(findBreaches(tree, files)).toEqual([]);
+    expect(findProblems(tree, files)).toEqual([]);
   });
 
   it(`has at most ${SMALL_FILES_MAX} files under 40 lines with one importer and no explanatory comment`, () => {
@@ -65,12 +65,12 @@ describe('the repository', () => {
 });
 
 describe('the architecture rules', () => {
-  it('accept a tree without breaches', () => {
-    expect(findBreaches(new Map(Object.entries(VALID)))).toEqual([]);
+  it('accept a tree without violations', () => {
+    expect(findProblems(new Map(Object.entries(VALID)))).toEqual([]);
   });
 
   it.each(PLANTED)('report that %s', (_, path, text) => {
-    expect(findBreaches(new Map(Object.entries({ ...VALID, [path]: text })))).toEqual([expect.stringContaining(path)]);
+    expect(findProblems(new Map(Object.entries({ ...VALID, [path]: text })))).toEqual([expect.stringContaining(path)]);
   });
 
   it('find small files with one importer, unless a comment explains them', () => {

@@ -4,7 +4,7 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 import { queryNatively } from '../infra/clickhouse/test/native-client.ts';
-import { toCall, toArguments as toPortalArguments } from '../infra/clickhouse/test/portal-rows.ts';
+import { toArguments as toPortalArguments, toCall } from '../infra/clickhouse/test/portal-rows.ts';
 import {
   DEMO,
   fillTwoEnvironments,
@@ -15,7 +15,7 @@ import {
 } from '../infra/clickhouse/test/two-environments.ts';
 import { freePorts } from '../infra/local/ports.ts';
 import { openQueryLimits } from '../services/event-writer/src/query-limits.ts';
-import { createPortalShares } from '../services/portal/src/frame/shares.ts';
+import { createPortalLimiters } from '../services/portal/src/frame/limiters.ts';
 
 const START_MS = 120_000;
 /** Views for accounts without raw ids. New views must be added here or to RAW_VIEWS. */
@@ -138,19 +138,19 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
   });
 });
 
-describe('an account without raw ids', () => {
-  it.each(VIEWS)('receives no raw id in any field of %s', async (view) => {
+describe('raw ids', () => {
+  it.each(VIEWS)('do not appear in any field of %s', async (view) => {
     const { ok, text } = await read('analyst_1', view);
     expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
   });
 
-  it('is compared with views that contain raw ids', async () => {
+  it('appear in all views that require the right to read them', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
   });
 });
 
 describe('a grant to an account', () => {
-  it('takes effect at the next query, even an identical one', async () => {
+  it('takes effect with the next query, even if it is identical to the previous query', async () => {
     const sql = 'SELECT count() FROM analysis_events';
     const countEvents = async () => (await engine.query('analyst_3', sql)).text;
     expect(await countEvents()).toBe('0\n');
@@ -171,7 +171,7 @@ describe('a grant to an account', () => {
   });
 });
 
-describe('with the check of running queries', () => {
+describe('query limits enforced by the event writer', () => {
   let limits: { close(): Promise<void> | void };
   const metrics = createMetrics('event-writer');
   const logged: string[] = [];
@@ -182,7 +182,7 @@ describe('with the check of running queries', () => {
   });
   afterAll(() => limits?.close());
 
-  describe.concurrent('a limit of a ClickHouse account', () => {
+  describe.concurrent("a ClickHouse account's limit", () => {
     it.each(CASES)(
       'is enforced for $account if a query sets $name to DEFAULT',
       { timeout: 30_000 },
@@ -239,10 +239,10 @@ describe('with the check of running queries', () => {
     });
 
     it('on rows read by the portal is counted separately per project and for administrators', async () => {
-      const shares = createPortalShares();
-      const query = shares.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
+      const limiters = createPortalLimiters();
+      const query = limiters.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
       const read = (project: string, account: object | null = null) =>
-        shares.run({ project: { id: project }, account, address: '' } as never, () =>
+        limiters.run({ project: { id: project }, account, address: '' } as never, () =>
           readRows(query('SELECT max(number) FROM numbers(90000000)')),
         );
       const readMany = async () => {
@@ -267,7 +267,7 @@ describe('with the check of running queries', () => {
     });
   });
 
-  describe('the check of running queries', () => {
+  describe('the event writer', () => {
     it('logs the account and the setting but not the query', async () => {
       expect(logged.join('')).toContain('"lifted":["max_execution_time"]');
       expect(logged.join('')).not.toContain('numbers(');

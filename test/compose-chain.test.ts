@@ -5,7 +5,7 @@ import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { z } from 'zod';
-import { makeSignerKeys } from '../infra/local/secrets.ts';
+import { createSignerKeys } from '../infra/local/secrets.ts';
 
 interface Container {
   readonly environment?: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
     name,
     fill(value),
   ]);
-  return parseConfig(configSchema, { ...Object.fromEntries(settings), SIGNER_KEYS: makeSignerKeys() });
+  return parseConfig(configSchema, { ...Object.fromEntries(settings), SIGNER_KEYS: createSignerKeys() });
 }
 
 describe('a chain in docker-compose.yml', () => {

@@ -10,7 +10,7 @@ import { parseConfig } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { makeSignerKeys, signerPublicKeyOf } from '../infra/local/secrets.ts';
+import { createSignerKeys, signerPublicKeyOf } from '../infra/local/secrets.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const exists = (path: string) => existsSync(new URL(`../${path}`, import.meta.url));
@@ -124,7 +124,7 @@ describe('docker-compose.yml', () => {
     const signers = containers.filter(([, { environment }]) => 'SIGNER_KEYS' in environment).map(([name]) => name);
     expect(signers).toEqual(['minter']);
     const signing: readonly ServiceEntry[] = SERVICES;
-    expect(signing.filter(({ signs }) => signs === true).map(({ name }) => name)).toEqual(['minter']);
+    expect(signing.filter(({ canSign }) => canSign === true).map(({ name }) => name)).toEqual(['minter']);
     expect(read('infra/local/services.ts')).not.toContain('signerKeys');
     const { run, readEnv, folder } = createSecretsScript();
     run();
@@ -222,7 +222,7 @@ async function readSettings(service: string): Promise<z.ZodObject> {
 }
 
 function fillIn(environment: Record<string, string>): Record<string, string> {
-  const signerKey = signerPublicKeyOf({ signerKeys: makeSignerKeys() });
+  const signerKey = signerPublicKeyOf({ signerKeys: createSignerKeys() });
   const fill = (value: string) =>
     value
       .replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1')

@@ -18,7 +18,7 @@ afterEach(async () => {
 interface LivePage {
   readonly world: LiveWorld;
   readonly page: Page;
-  /** Script and console errors, dialogs and requests to other origins. */
+  /** Script and console errors, dialogs, and requests to other origins. */
   readonly errors: string[];
   readonly environmentId: string;
 }
@@ -69,7 +69,7 @@ it('the live page shows scripts in message fields as text', async () => {
   expect(errors).toEqual([]);
 });
 
-it('the live page updates outcomes and removes the content of an erased person even while paused', async () => {
+it('the live page updates outcomes, and removes the content of erased people even while it is paused', async () => {
   const { world, page, environmentId, errors } = await open();
   const ada = Buffer.alloc(16, 1);
   const position = await world.send({ environmentId, eventName: 'first', userKey: ada, userId: 'ada@example.org' });
@@ -88,7 +88,7 @@ it('the live page updates outcomes and removes the content of an erased person e
   expect(errors).toEqual([]);
 });
 
-it('the live page reports the end of the stream and does not reconnect when the user loses access', async () => {
+it('the live page reports that the stream has ended, and does not reconnect, when the user loses access', async () => {
   const { world, page } = await open();
   const [account] = await portal!.parts.accounts.all();
   for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
@@ -96,9 +96,9 @@ it('the live page reports the end of the stream and does not reconnect when the 
   expect(world.hub.subscribers).toBe(0);
 });
 
-it('the live page keeps only the newest 200 rows', async () => {
+it('the live page retains only the newest 200 rows', async () => {
   const { world, page, environmentId } = await open();
-  // Sent in two batches, because the hub samples larger batches.
+  // Sent in two batches, because the hub would sample a larger batch.
   for (const [from, to] of [
     [0, 225],
     [225, 450],

@@ -27,7 +27,7 @@ export function anvilProgram(): string {
 
 const VERSION_MAX_MS = 20_000;
 
-/** Tests whether anvil runs. @param program default: npm's @returns null if it runs, else a problem and a fix */
+/** Checks whether anvil runs. @param program default: from npm @returns null if it runs, else a problem and a fix */
 export function findAnvilProblem(program?: string): { readonly what: string; readonly fix: string } | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
@@ -54,7 +54,7 @@ export interface AnvilOptions {
 }
 
 /** Number of earlier blocks whose state can be queried: more than any finality depth in use. */
-const STATES_KEPT = 128;
+const STATES_MAX = 128;
 
 const toSeconds = (atMs: number) => Math.floor(atMs / 1000);
 
@@ -80,12 +80,12 @@ export function anvilArguments({ port, statePath, epochBlocks, autoMine }: Anvil
     'chain-id': String(CHAIN_ID),
     timestamp: String(readGenesisTime(statePath)),
     'slots-in-an-epoch': String(epochBlocks),
-    'prune-history': String(STATES_KEPT),
+    'prune-history': String(STATES_MAX),
     ...(existsSync(statePath) ? { 'load-state': statePath } : {}),
   };
-  const valued = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
+  const options = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
   // The node signs for every caller, so browser pages must not reach it. Without --quiet, the node prints private keys.
-  return [...valued, '--no-cors', '--quiet', ...(autoMine ? [] : ['--no-mining'])];
+  return [...options, '--no-cors', '--quiet', ...(autoMine ? [] : ['--no-mining'])];
 }
 
 /** Sets a node's clock to the current time. A node with a configured start time otherwise continues from that time. */

@@ -31,8 +31,8 @@ async function waitForIdleHead(): Promise<bigint> {
     const blocks = await Promise.all(numbers.map((blockNumber) => chain.client.getBlock({ blockNumber })));
     const { pending } = await chain.client.getTxpoolStatus();
     await waitBlocks(10);
-    const isOpen = pending > 0 || blocks.some(({ transactions }) => transactions.length > 0);
-    if (!isOpen && head === (await readHead())) return head;
+    const isBusy = pending > 0 || blocks.some(({ transactions }) => transactions.length > 0);
+    if (!isBusy && head === (await readHead())) return head;
   }
 }
 
@@ -93,7 +93,7 @@ describe('the block maker', () => {
     let saved = -1;
     const save = async () => {
       const number = await chain.save();
-      // Saving the second and fourth block lasts until the next block, which after the fourth block is the last one.
+      // Saving block 2 or 4 takes until the next block is created. The block after block 4 is the last one.
       if (number === 2 || number === 4) await until('the next block', async () => (await readHead()) > number);
       saved = number;
       return number;

@@ -24,8 +24,7 @@ interface ChainState {
   readonly number: number;
   readonly hash: string;
   readonly pending: number;
-  /** True while a transaction is not final. */
-  readonly isOpen: boolean;
+  readonly hasUnfinalTransactions: boolean;
 }
 
 interface Block {
@@ -47,12 +46,12 @@ async function readState({ rpc, depth }: BlockMakerOptions): Promise<ChainState>
     rpc,
     numbers.map((each) => ['eth_getBlockByNumber', `0x${each.toString(16)}`, false] as const),
   );
-  const isOpen = [head, ...before].some((block) => block !== null && block.transactions.length > 0);
-  return { number, hash: head.hash, pending: Number(pool.pending), isOpen };
+  const hasUnfinalTransactions = [head, ...before].some((block) => block !== null && block.transactions.length > 0);
+  return { number, hash: head.hash, pending: Number(pool.pending), hasUnfinalTransactions };
 }
 
 /** Mines blocks so that final blocks can be queried, which a node with a loaded state refuses at first. */
-async function makeFinalReadable({ rpc, depth }: BlockMakerOptions): Promise<void> {
+async function makeFinalBlocksReadable({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
   const address = `0x${'0'.repeat(40)}`;
   const isReadable = await callRpc(rpc, 'eth_getBalance', [address, 'finalized']).then(
@@ -103,12 +102,12 @@ class OpenBlockMaker implements BlockMaker {
     try {
       while (this.isWoken && !this.isClosed) {
         this.isWoken = false;
-        if (!this.isPrepared) await makeFinalReadable(this.options);
+        if (!this.isPrepared) await makeFinalBlocksReadable(this.options);
         this.isPrepared = true;
         const state = await readState(this.options);
         this.number = state.number;
         // `pending` does not include transactions that cannot be included in a block.
-        if (state.pending > 0 || state.isOpen) await this.createBlock();
+        if (state.pending > 0 || state.hasUnfinalTransactions) await this.createBlock();
         else await this.saveIdle(state.hash);
       }
     } catch (error) {
@@ -139,9 +138,9 @@ class OpenBlockMaker implements BlockMaker {
   /** Limits the number of unsaved blocks, which a killed node loses, to fewer than finality requires. */
   private async ensureSaved(): Promise<void> {
     // The first block is immediately final.
-    const isFull = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
-    if (isFull()) await (this.saving ?? this.startSaving());
-    if (isFull()) throw new Error('no block is created while the chain cannot be saved');
+    const mustSave = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
+    if (mustSave()) await (this.saving ?? this.startSaving());
+    if (mustSave()) throw new Error('no block is created while the chain cannot be saved');
   }
 
   private startSaving(): Promise<void> {
@@ -174,7 +173,7 @@ class OpenBlockMaker implements BlockMaker {
   }
 }
 
-/** Opens a block maker. The node may start later, and may stop and restart. */
+/** Opens a block maker. The node need not be running yet, and may stop and restart. */
 export const openBlockMaker = (options: BlockMakerOptions): BlockMaker => new OpenBlockMaker(options);
 
 /** A subscription to the events of a node, so that an idle chain is not polled. */

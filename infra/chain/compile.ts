@@ -11,7 +11,7 @@ const CONTRACTS = join(import.meta.dirname, 'contracts');
 const COMPILED = join(import.meta.dirname, 'compiled');
 const require = createRequire(import.meta.url);
 
-/** The used subset of the `solc` API. The package has no types. */
+/** The subset of the `solc` API that is used here. The package has no types. */
 interface Compiler {
   version(): string;
   compile(input: string, callbacks: { import(path: string): { contents: string } | { error: string } }): string;
@@ -90,7 +90,7 @@ function toDemoDeployments(
 }
 
 /** Formats a compiled contract with one ABI item per line, for readable diffs. */
-function toText({ contract, abi, bytecode }: Compiled): string {
+function formatContract({ contract, abi, bytecode }: Compiled): string {
   const items = abi.map((item) => `    ${JSON.stringify(item)}`).join(',\n');
   return `{\n  "contract": "${contract}",\n  "abi": [\n${items}\n  ],\n  "bytecode": "${bytecode}"\n}\n`;
 }
@@ -98,7 +98,7 @@ function toText({ contract, abi, bytecode }: Compiled): string {
 /** Compiles all contracts. @returns the contents of the files in `compiled` by name */
 export function compileAll(): Map<string, string> {
   const compiled = compile();
-  const files = [...compiled].map(([name, contract]) => [`${name}.json`, toText(contract)] as const);
+  const files = [...compiled].map(([name, contract]) => [`${name}.json`, formatContract(contract)] as const);
   return new Map([...files, ['demo.json', `${JSON.stringify(toDemoDeployments(compiled), null, 2)}\n`]]);
 }
 

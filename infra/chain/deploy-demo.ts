@@ -65,7 +65,7 @@ export async function deployDemo(rpc: string): Promise<DemoAddresses> {
 const toArgument = (address: string) => address.slice(2).toLowerCase().padStart(64, '0');
 
 /** Funds an address and grants it the minting roles. Can be repeated. @throws Error if a grant fails */
-export async function admitSigner(rpc: string, signer: string, contracts: DemoAddresses): Promise<void> {
+export async function prepareSigner(rpc: string, signer: string, contracts: DemoAddresses): Promise<void> {
   const pairs = Object.values(contracts).flatMap((to) => Object.values(ROLES).map((role) => ({ to, role })));
   const toData = (selector: string, role: string) => selector + role.slice(2) + toArgument(signer);
   const [balance, ...roles] = await callRpcs<[string, ...string[]]>(rpc, [

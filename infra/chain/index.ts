@@ -9,6 +9,6 @@ export {
   SIGNATURES,
 } from './contracts.ts';
 export { ADMIN, CHAIN_ID, type DemoContract } from './demo.ts';
-export { admitSigner, type DemoAddresses, deployDemo, ROLES } from './deploy-demo.ts';
+export { type DemoAddresses, deployDemo, prepareSigner, ROLES } from './deploy-demo.ts';
 export { callRpc, callRpcs } from './rpc.ts';
 export { saveState } from './state-file.ts';

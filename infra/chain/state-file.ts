@@ -24,11 +24,11 @@ export async function saveState({ rpc, path }: { rpc: string; path: string }): P
   const text = await inflate(Buffer.from(packed.slice(2), 'hex'));
   const latest = LATEST.exec(text.toString('utf8', 0, LATEST_BYTES))?.[1];
   if (latest === undefined) throw new Error('the chain state has an unknown format: the latest block is missing');
-  const draft = `${path}.${process.pid}.new`;
-  await writeFile(draft, text, { mode: 0o600 });
+  const temporaryPath = `${path}.${process.pid}.new`;
+  await writeFile(temporaryPath, text, { mode: 0o600 });
   // A node that was killed during the save has restarted from the old file without this block.
   if (hashOf(await callRpc(rpc, 'eth_getBlockByHash', [before, false])) !== before)
     throw new Error('the chain restarted during the save');
-  await rename(draft, path);
+  await rename(temporaryPath, path);
   return Number(latest);
 }

@@ -25,7 +25,7 @@ describe('a ClickHouse account', () => {
     ['an empty password', '?user=default&password='],
     ['the operator without a password', '?user=operator'],
     ['the analyst without a password', '?user=analyst'],
-  ])('can run no query over HTTP without a password: %s', async (_case, search) => {
+  ])('cannot run a query over HTTP without a password: %s', async (_case, search) => {
     for (const sql of ['SELECT 1', 'SYSTEM STOP LISTEN HTTP', 'SELECT * FROM system.users', 'SET max_threads = 1']) {
       const { ok } = await post(sql, { search, headers: CROSS_ORIGIN_HEADERS });
       expect([sql, ok]).toEqual([sql, false]);

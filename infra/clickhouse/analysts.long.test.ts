@@ -126,17 +126,17 @@ describe('an analyst or the portal cannot bypass the views', () => {
       'CREATE DICTIONARY mine (a UInt64) PRIMARY KEY a SOURCE(CLICKHOUSE(NAME persons)) LAYOUT(FLAT()) LIFETIME(0)',
     ],
     ['a row policy', 'CREATE ROW POLICY mine ON events USING 1 TO analyst_1'],
-    ['rows deleted', 'ALTER TABLE events DELETE WHERE 1'],
-    ['a table dropped', 'DROP TABLE events'],
+    ['deleted rows', 'ALTER TABLE events DELETE WHERE 1'],
+    ['a dropped table', 'DROP TABLE events'],
     ['a backup', "BACKUP TABLE events TO File('mine')"],
     ['the definition of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
     ['the columns of the dictionary', 'DESCRIBE TABLE identity_persons'],
     ['queries of other accounts', 'SHOW PROCESSLIST'],
-    ['queries of other accounts killed', "KILL QUERY WHERE user = 'operator'"],
+    ['killed queries of other accounts', "KILL QUERY WHERE user = 'operator'"],
     ['a list of accounts', 'SHOW ACCESS'],
-    ['a server cache dropped', 'SYSTEM DROP MARK CACHE'],
+    ['a dropped server cache', 'SYSTEM DROP MARK CACHE'],
     ['a file', "SELECT * FROM analysis_events INTO OUTFILE 'mine'"],
-  ])('to obtain %s', async (_what, sql) => {
+  ])('with a statement that requests %s', async (_what, sql) => {
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst']) {
       const response = await engine.query(account, sql);
       const isEmpty = response.ok && !/[a-z]/i.test(response.text);
@@ -227,8 +227,8 @@ describe("a setting in an analyst's query", () => {
     const onTable = filter.replace('analysis_events', 'events');
     expect((await engine.query('operator', onTable)).text).toContain('the probe ran');
     expect(await findLeaks(texts, 'analyst_1', isLeakOfSetting)).toEqual([]);
-    const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
-    const all = quick.map((setting) => `SELECT environment_id, event_name FROM events_exact ${sent(setting)}`);
+    const safeSettings = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
+    const all = safeSettings.map((setting) => `SELECT environment_id, event_name FROM events_exact ${sent(setting)}`);
     expect(await findLeaks(all, 'analyst_raw_1', isLeakOfSetting)).toEqual([]);
   });
 

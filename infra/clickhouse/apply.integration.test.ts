@@ -10,7 +10,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { applySql, type SqlFolders } from './apply.ts';
 import { readCatalogue } from './test/catalogue.ts';
 
-const OWN: SqlFolders = {
+const CURRENT: SqlFolders = {
   schema: new URL('./schema/', import.meta.url),
   migrations: new URL('./migrations/', import.meta.url),
 };
@@ -23,7 +23,7 @@ let folder: string;
 let fresh: Record<string, string>;
 let applied: string[];
 beforeAll(async () => {
-  [fresh, applied] = await readFresh(OWN);
+  [fresh, applied] = await readFresh(CURRENT);
 });
 beforeEach(() => {
   target = { ...testStores().clickhouse, database: toDatabaseName() };
@@ -34,7 +34,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function foldersWith(files: Record<string, string>): SqlFolders {
+function createFolders(files: Record<string, string>): SqlFolders {
   const path = mkdtempSync(join(folder, 'release-'));
   for (const kind of ['schema', 'migrations'])
     cpSync(mkdtempSync(join(folder, 'empty-')), join(path, kind), { recursive: true });
@@ -42,7 +42,7 @@ function foldersWith(files: Record<string, string>): SqlFolders {
   return { schema: pathToFileURL(`${path}/schema/`), migrations: pathToFileURL(`${path}/migrations/`) };
 }
 
-const apply = (files: Record<string, string>) => applySql({ ...target, folders: foldersWith(files) });
+const apply = (files: Record<string, string>) => applySql({ ...target, folders: createFolders(files) });
 const tables = async () =>
   (
     await runStatement(
@@ -71,10 +71,10 @@ async function openFailingProxy(requests: number) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
 }
 
-describe('a first start of the schema', () => {
+describe('applying the schema to a new database', () => {
   it('creates all tables and views', () => {
     expect(applied).toEqual(
-      readdirSync(OWN.schema)
+      readdirSync(CURRENT.schema)
         .sort()
         .map((name) => `schema/${name}`),
     );
@@ -83,7 +83,7 @@ describe('a first start of the schema', () => {
     );
   });
 
-  it('is completed by the next start after an interruption, and a third start changes nothing', async () => {
+  it('is completed by the next run after an interruption, and a third run changes nothing', async () => {
     const proxy = await openFailingProxy(70);
     await expect(applySql({ ...target, url: proxy.url }).finally(proxy.close)).rejects.toThrow(
       /socket hang up|ECONNRESET/,
@@ -94,13 +94,13 @@ describe('a first start of the schema', () => {
     expect(await readCatalogue(target)).toEqual(fresh);
   });
 
-  it('creates the same database when two processes run it concurrently', async () => {
+  it('creates the same database when two processes do it concurrently', async () => {
     await Promise.all([applySql(target), applySql(target)]);
     expect(await applySql(target)).toEqual([]);
     expect(await readCatalogue(target)).toEqual(fresh);
   });
 
-  it('is refused in a database with other tables or with an unfinished first start of another schema', async () => {
+  it('is refused if the database has other tables or an unfinished first start of another schema', async () => {
     await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database}`);
     await runStatement(target, 'CREATE TABLE other (a UInt8) ENGINE = Memory');
     await expect(applySql(target)).rejects.toThrow(/has other tables.*DROP DATABASE/);
@@ -124,7 +124,7 @@ describe('a first start of the schema', () => {
   });
 });
 
-describe('a start of the schema with an existing database', () => {
+describe('applying the schema to an existing database', () => {
   it('applies missing migrations once and in order, even after an interruption', async () => {
     await apply({ 'schema/01-one.sql': ONE });
     const release = {
@@ -178,22 +178,22 @@ describe('a start of the schema with an existing database', () => {
 
 describe('the first release with all migrations', () => {
   /** The first migration after a release: `0000-….sql` contains the complete schema of the first release. */
-  const base = readdirSync(OWN.migrations).find((name) => name.startsWith('0000-'));
+  const base = readdirSync(CURRENT.migrations).find((name) => name.startsWith('0000-'));
   const none = { 'migrations/9999-none.sql': 'SELECT 1;\n' };
 
   const findDifferences = (one: Record<string, string>, other: Record<string, string>): string[] =>
     [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => one[name] !== other[name]).sort();
-  const own = () =>
+  const readSqlFiles = () =>
     Object.fromEntries(
       (['schema', 'migrations'] as const).flatMap((kind) =>
-        readdirSync(OWN[kind])
+        readdirSync(CURRENT[kind])
           .filter((name) => name.endsWith('.sql'))
-          .map((name) => [`${kind}/${name}`, readFileSync(new URL(name, OWN[kind]), 'utf8')]),
+          .map((name) => [`${kind}/${name}`, readFileSync(new URL(name, CURRENT[kind]), 'utf8')]),
       ),
     );
 
   it.runIf(base !== undefined)('creates the same database as the current schema', async () => {
-    const files = own();
+    const files = readSqlFiles();
     const released = Object.entries(files).filter(([name]) => name.startsWith(`migrations/${base}`));
     await apply({ 'schema/00-first.sql': released[0]![1], ...Object.fromEntries(released) });
     await apply({ ...files, ...none });
@@ -214,7 +214,7 @@ describe('the first release with all migrations', () => {
     ['object', 'CREATE TABLE', `${TWO};\nCREATE TABLE`, 'two'],
   ])('differs from the schema when a migration omits a change: %s', async (_what, from, to, name) => {
     await apply({ 'schema/01-one.sql': released });
-    const [current] = await readFresh(foldersWith({ 'schema/01-one.sql': released.replace(from, to) }));
+    const [current] = await readFresh(createFolders({ 'schema/01-one.sql': released.replace(from, to) }));
     expect(findDifferences(await readCatalogue(target), current)).toEqual([name]);
   });
 });

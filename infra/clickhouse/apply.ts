@@ -39,7 +39,7 @@ interface Release {
   readonly applied: Applied;
 }
 
-const OWN_FOLDERS: SqlFolders = {
+const DEFAULT_FOLDERS: SqlFolders = {
   schema: new URL('./schema/', import.meta.url),
   migrations: new URL('./migrations/', import.meta.url),
 };
@@ -53,25 +53,25 @@ const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 /** Recorded before the first statement, with the checksum of the complete schema. */
 const FIRST_START = 'schema';
 
-const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
+const CREATE_APPLIED_FILES = `CREATE TABLE IF NOT EXISTS applied_sql_files
 (
     name String COMMENT 'File in infra/clickhouse, for example schema/02-events.sql; schema if a first start has begun',
     checksum String COMMENT 'Hexadecimal SHA-256 of the statements in the file',
     applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'Time when the file was applied'
 )
-ENGINE = ${fillIn('{{engine ReplacingMergeTree(applied_at)}}', '')}
+ENGINE = ${replacePlaceholders('{{engine ReplacingMergeTree(applied_at)}}', '')}
 ORDER BY name
 COMMENT 'SQL files applied to this database'`;
 
 /**
  * Creates the schema in a new database, or applies missing migrations. Repeated and concurrent calls are safe, because
- * every statement can run twice, and files are recorded after they ran.
+ * every statement can run twice, and files are recorded after they have run.
  * @returns names of the files that were applied
  * @throws Error before any statement runs, when an applied file was edited or the database has other tables
  */
 export async function applySql(target: SqlTarget): Promise<string[]> {
   if (!DATABASE_NAME.test(target.database)) throw new RangeError('database: expected [a-z][a-z0-9_]{0,63}');
-  const folders = target.folders ?? OWN_FOLDERS;
+  const folders = target.folders ?? DEFAULT_FOLDERS;
   const schema = readFiles('schema', folders.schema, SCHEMA_NAME);
   const migrations = readFiles('migrations', folders.migrations, MIGRATION_NAME);
   await createDatabase(target);
@@ -79,7 +79,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
   try {
     // Counted first, because another first start writes its record before its tables.
     const tables = await countTables(client);
-    await client.command({ query: REGISTER });
+    await client.command({ query: CREATE_APPLIED_FILES });
     const applied = await readApplied(client);
     const isNew = ![...applied.keys()].some((name) => name.startsWith('schema/'));
     if (!isNew) return await migrate(client, target.database, { schema, migrations, applied });
@@ -101,7 +101,7 @@ async function migrate(client: ClickHouseClient, database: string, release: Rele
   const missing = migrations.filter(({ name }) => !applied.has(name));
   for (const file of missing) {
     for (const statement of file.statements) {
-      await endPreviousAttempt(client, fillIn(statement, database));
+      await killPreviousAttempt(client, replacePlaceholders(statement, database));
       await run(client, database, statement);
     }
     await record(client, file === missing.at(-1) ? [file, ...schema] : [file]);
@@ -163,12 +163,12 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
   const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
   for (const name of names)
     if (!pattern.test(name))
-      throw new Error(`${kind}/${name}: the name must match ${pattern.source}, because it decides the order`);
+      throw new Error(`${kind}/${name}: the name must match ${pattern.source}, because it determines the order`);
   return names.sort().map((name) => {
     const text = readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, '');
     const statements = text.split(/;\s*$/m).map((statement) => statement.trim());
-    const written = statements.filter((statement) => statement !== '');
-    return { name: `${kind}/${name}`, statements: written, checksum: sha256(written.join(';\n')) };
+    const nonEmpty = statements.filter((statement) => statement !== '');
+    return { name: `${kind}/${name}`, statements: nonEmpty, checksum: sha256(nonEmpty.join(';\n')) };
   });
 }
 
@@ -176,7 +176,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
 
 /** Replaces `{{engine X}}` with X (clusters use a replicated engine) and `{{all}}` with the database of all shards. */
-function fillIn(statement: string, database: string): string {
+function replacePlaceholders(statement: string, database: string): string {
   return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1').replaceAll('{{all}}', database);
 }
 
@@ -184,7 +184,7 @@ async function run(client: ClickHouseClient, database: string, statement: string
   const [, view = '', source = ''] = /^ALTER TABLE (\w+) \{\{comments of (\w+)\}\}/.exec(statement) ?? [];
   const comments = view === '' ? '' : await readComments(client, view, source);
   const filled = statement.replace(/\{\{comments of \w+\}\}/, () => comments);
-  await client.command({ query: fillIn(filled, database) });
+  await client.command({ query: replacePlaceholders(filled, database) });
 }
 
 /** @returns ALTER TABLE clauses that copy column comments by name, because a view does not inherit comments */
@@ -224,8 +224,8 @@ async function record(client: ClickHouseClient, files: readonly Pick<SqlFile, 'n
   });
 }
 
-/** Kills an earlier attempt of the statement, which ClickHouse continues after the client has disconnected. */
-async function endPreviousAttempt(client: ClickHouseClient, statement: string): Promise<void> {
+/** Kills an earlier run of the statement, which ClickHouse continues after the client has disconnected. */
+async function killPreviousAttempt(client: ClickHouseClient, statement: string): Promise<void> {
   const query = `SELECT query_id FROM system.processes
     WHERE query = {statement: String} AND current_database = currentDatabase()`;
   const result = await client.query({ query, query_params: { statement }, format: 'JSONEachRow' });

@@ -51,7 +51,7 @@ describe('the deduplication window of a table', () => {
     expect(tooFew).toEqual([]);
   });
 
-  it('covers every block, because event times in a block are in at most three calendar months', () => {
+  it('covers every block: the event times in a block fall into at most three calendar months', () => {
     const rangeMs = EVENT_AGE_MAX_MS + EVENT_AHEAD_MAX_MS + TOPICS.messages.retentionMs;
     expect(rangeMs).toBeLessThan(59 * DAY_MS);
     const property = fc.property(

@@ -24,14 +24,14 @@ const KEYS = Array.from({ length: 5 }, () => randomBytes(16).toString('hex'));
 const toKeyLiteral = (hex: string) => `toFixedString(unhex('${hex}'), 16)`;
 
 interface Override {
-  readonly who: number;
+  readonly member: number;
   readonly person: number;
   readonly version: number;
 }
 
-const put = (environment: string, { who, person, version }: Override, storedAt = 'now64(3)') =>
+const put = (environment: string, { member, person, version }: Override, storedAt = 'now64(3)') =>
   run(`INSERT INTO identity_overrides (environment_id, identity_key, person_key, version, stored_at)
-    SELECT '${environment}', ${toKeyLiteral(KEYS[who]!)}, ${toKeyLiteral(KEYS[person]!)}, ${version}, ${storedAt}`);
+    SELECT '${environment}', ${toKeyLiteral(KEYS[member]!)}, ${toKeyLiteral(KEYS[person]!)}, ${version}, ${storedAt}`);
 /** Stores an override with a time that is old enough for the dictionary. */
 const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
@@ -50,8 +50,8 @@ async function readPersons(environment: string) {
   return { events, analysis, days, persons };
 }
 function expected(overrides: readonly Override[]) {
-  const persons = KEYS.map((key, who) => {
-    const [latest] = overrides.filter((each) => each.who === who).sort((a, b) => b.version - a.version);
+  const persons = KEYS.map((key, member) => {
+    const [latest] = overrides.filter((each) => each.member === member).sort((a, b) => b.version - a.version);
     return [key, latest === undefined ? key : KEYS[latest.person]!];
   });
   const events = [...persons].sort();
@@ -70,7 +70,7 @@ afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('every view shows the person of the latest decision, regardless of its age and storage order', async () => {
   const decisions = fc.uniqueArray(
-    fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 0, max: 20 }), isSettled: fc.boolean() }),
+    fc.record({ member: fc.nat(4), person: fc.nat(4), version: fc.nat(20), isSettled: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },
   );
   let run = 0;
@@ -110,7 +110,7 @@ it('person_timeline returns each event of a person once, from all identities, an
   await insertEvents('line');
   const copy = `INSERT INTO events SELECT * REPLACE(received_at + 5 AS received_at) FROM events WHERE environment_id = 'line'`;
   await run(copy);
-  await put('line', { who: 1, person: 0, version: 0 });
+  await put('line', { member: 1, person: 0, version: 0 });
   const readTimeline = (person: string) =>
     readRows(
       `SELECT lower(hex(identity_key)), toString(received_at) FROM person_timeline(environment = 'line', person = '${person}') ORDER BY ALL`,
@@ -120,7 +120,7 @@ it('person_timeline returns each event of a person once, from all identities, an
   expect(await readTimeline(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
 });
 
-it('funnels and time differences accept the times of analyst views without conversion', async () => {
+it('funnels and time differences accept the timestamps of analyst views without conversion', async () => {
   await insertEvents('times');
   const sql = `SELECT windowFunnel(60)(event_second, event_name = 'e', event_name = 'f'), max(dateDiff('day', event_time, received_at))
     FROM analysis_events WHERE environment_id = 'times'`;

@@ -12,9 +12,9 @@ const CANCELLED = '394';
 /** Matches the argument that selects the environment, project or contracts. */
 const SCOPE = /^(environments?|project|contracts?)$/;
 /** Values that would match several names if they were interpreted as a pattern, a list or SQL. */
-const ODD = ['%', '*', '', "x') OR ('1' = '1"];
-const ODD_CONTRACTS = ['main *', 'main % ', 'main 0x'];
-const ODD_IDS = ['demo%', 'game%', "demo-2' --", "' OR environment_id = 'demo-2"];
+const INJECTIONS = ['%', '*', '', "x') OR ('1' = '1"];
+const INJECTED_CONTRACTS = ['main *', 'main % ', 'main 0x'];
+const INJECTED_IDS = ['demo%', 'game%', "demo-2' --", "' OR environment_id = 'demo-2"];
 const [demo, other] = [toArguments(DEMO), toArguments(OTHER)];
 
 let account: PortalAccount;
@@ -58,11 +58,11 @@ describe.concurrent("the portal's account", () => {
   });
 
   it.each(VIEWS)('cannot pass a pattern, a list or SQL as an argument of %s', async (view) => {
-    const [named, at] = Object.entries(demo[view]!).find(([name]) => SCOPE.test(name))!;
-    for (const text of [...ODD, ...(named.startsWith('contract') ? ODD_CONTRACTS : ODD_IDS)]) {
+    const [argument, original] = Object.entries(demo[view]!).find(([name]) => SCOPE.test(name))!;
+    for (const text of [...INJECTIONS, ...(argument.startsWith('contract') ? INJECTED_CONTRACTS : INJECTED_IDS)]) {
       const literal = `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
-      const value = at.startsWith('[') ? `[${literal}]` : literal;
-      const response = await read(toCall(view, { ...demo[view]!, [named]: value }));
+      const value = original.startsWith('[') ? `[${literal}]` : literal;
+      const response = await read(toCall(view, { ...demo[view]!, [argument]: value }));
       expect([text, response]).toEqual([text, { ok: true, text: '' }]);
     }
   });
@@ -90,18 +90,18 @@ describe.concurrent("the portal's account cannot bypass its views", () => {
     ['a temporary table', 'CREATE TEMPORARY TABLE mine (a UInt8)'],
     ['another account', 'EXECUTE AS operator SELECT 1'],
     ['a role', 'SET ROLE reads_raw_ids'],
-    ['a table dropped', 'DROP TABLE events'],
-    ['queries of other accounts killed', "KILL QUERY WHERE user = 'operator'"],
+    ['a dropped table', 'DROP TABLE events'],
+    ['killed queries of other accounts', "KILL QUERY WHERE user = 'operator'"],
     ['the definition of the dictionary', 'SHOW CREATE DICTIONARY identity_persons'],
     ['an entry of the dictionary', "SELECT dictGet('playline.identity_persons', 'person_key', toUInt64(1))"],
     ['the rows of the dictionary', "SELECT * FROM dictionary('playline.identity_persons')"],
     ['tables that match a pattern', "SELECT * FROM merge('playline', '^events$')"],
     ['a table at a server address', "SELECT * FROM remote('127.0.0.1', playline.events)"],
     ['a query plan', "SELECT * FROM viewExplain('EXPLAIN', '', (SELECT * FROM playline.events))"],
-    ['another site', "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')"],
+    ['a response from another site', "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')"],
     ['a file as a table', "SELECT * FROM file('/etc/hostname', 'LineAsString')"],
     ['a file', "SELECT file('/etc/hostname')"],
-  ])('to obtain %s', async (_what, sql) => {
+  ])('with a statement that requests %s', async (_what, sql) => {
     expect([sql, (await query(sql)).ok]).toEqual([sql, false]);
   });
 

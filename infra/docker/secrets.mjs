@@ -32,7 +32,7 @@ function settingOf(name) {
   return new RegExp(`^${name}=(.*)$`, 'm').exec(existing)?.[1];
 }
 
-function makeSignerKeys() {
+function createSignerKeys() {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return toSetting([privateKey.export({ format: 'jwk' })]);
 }
@@ -43,8 +43,8 @@ function toPublicKey(signerKeys) {
   return toSetting({ kty, crv, x, y });
 }
 
-function makeValues() {
-  const signerKeys = settingOf(SIGNER_KEYS) ?? makeSignerKeys();
+function createValues() {
+  const signerKeys = settingOf(SIGNER_KEYS) ?? createSignerKeys();
   const signer = { [SIGNER_KEYS]: signerKeys, [SIGNER_PUBLIC_KEY]: toPublicKey(signerKeys) };
   return missing.map((name) => [name, signer[name] ?? randomBytes(SECRET_BYTES).toString('hex')]);
 }
@@ -52,7 +52,7 @@ function makeValues() {
 if (missing.length === 0) {
   console.log('.env already contains all secrets');
 } else {
-  const lines = makeValues().map(([name, value]) => `${name}=${value}\n`);
+  const lines = createValues().map(([name, value]) => `${name}=${value}\n`);
   const gap = existing === '' || existing.endsWith('\n') ? '' : '\n';
   // Mode 0600, so that only the owner can read the file.
   appendFileSync(path, gap + lines.join(''), { mode: 0o600 });

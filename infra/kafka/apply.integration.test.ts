@@ -113,7 +113,7 @@ describe('applyTopics', () => {
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
     await expect(createRegistryAdmin({ url: stores.registry, fetch }).register('any', '{}')).rejects.toThrow(
-      'the schema registry does not answer (ECONNREFUSED)',
+      'the schema registry does not respond (ECONNREFUSED)',
     );
   });
 
@@ -162,7 +162,7 @@ describe('applyTopics', () => {
     const corrected = String(72 * 3_600_000);
     await until('the retention is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
     expect(await readSettings(name)).toMatchObject({ 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
-    expect(notices).toContain(`${name}: min.insync.replicas is 3 with 1 replicas: the topic accepts no records`);
+    expect(notices).toContain(`${name}: min.insync.replicas (3) exceeds the number of replicas (1): the topic accepts no records`);
     await setAsOperator(name, { 'min.insync.replicas': '1' });
   });
 

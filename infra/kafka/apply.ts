@@ -7,7 +7,7 @@ import {
   ConfigResourceTypes,
   IncrementalAlterConfigOperationTypes,
 } from '@platformatic/kafka';
-import { schemaSubjectOf, schemaTextOf, TOPICS, type Topic } from '@playline/contracts';
+import { schemaSubjectOf, readTopicSchema, TOPICS, type Topic } from '@playline/contracts';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { StoreFetch } from '@playline/stores';
 import { deadLetterTopicOf } from '@playline/stream';
@@ -94,7 +94,7 @@ async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]
   const schemas: TopicsApplied['schemas'] = [];
   // In sequence, because some registries fail if the first schemas of two subjects are registered concurrently.
   for (const topic of topics) {
-    const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
+    const [subject, text] = [schemaSubjectOf(topic.name), readTopicSchema(topic)];
     if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
   }
   return schemas;
@@ -123,18 +123,18 @@ async function createTopics(
 
 /** Adds missing partitions. @returns the names of changed topics */
 async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
-  const short = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
-  if (short.length === 0) return [];
+  const incomplete = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
+  if (incomplete.length === 0) return [];
   try {
     await admin.createPartitions({
-      topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
+      topicPartitions: incomplete.map(({ name, partitions }) => ({ topic: name, count: partitions })),
     });
   } catch (error) {
     // Another deployment has added the partitions. `awaitLeaders` fails if partitions are still missing.
     if ((error as { type?: string }).type !== 'INVALID_PARTITIONS') throw error;
   }
-  await awaitLeaders(admin, short);
-  return short.map(({ name }) => name);
+  await awaitLeaders(admin, incomplete);
+  return incomplete.map(({ name }) => name);
 }
 
 /**
@@ -189,7 +189,7 @@ async function alterSettings(
 ): Promise<{ changed: string[]; topics: ExistingTopic[] }> {
   const actual = await readSettings(admin, topics);
   const existing: ExistingTopic[] = [];
-  const wrong: { name: string; settings: [string, string][] }[] = [];
+  const mismatches: { name: string; settings: [string, string][] }[] = [];
   for (const topic of topics) {
     const settings = actual.get(topic.name) ?? new Map<string, string>();
     const { replicationFactor } = cluster.topics.get(topic.name) ?? replication;
@@ -197,10 +197,10 @@ async function alterSettings(
     const minInsyncReplicas = raiseInsync(before, replication);
     existing.push({ ...before, minInsyncReplicas });
     const differing = [...toSettings(topic, minInsyncReplicas)].filter(([key, value]) => settings.get(key) !== value);
-    if (differing.length > 0) wrong.push({ name: topic.name, settings: differing });
+    if (differing.length > 0) mismatches.push({ name: topic.name, settings: differing });
   }
-  if (wrong.length > 0) await setIncrementally(connection, wrong);
-  return { changed: wrong.map(({ name }) => name), topics: existing };
+  if (mismatches.length > 0) await setIncrementally(connection, mismatches);
+  return { changed: mismatches.map(({ name }) => name), topics: existing };
 }
 
 /** Reads the effective settings, including cluster defaults. */
@@ -297,7 +297,7 @@ export function chooseReplication(brokers: number, requested: Partial<Replicatio
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
   if (replicationFactor === 1) return 'topics have one replica: losing its disk loses acknowledged records';
   if (minInsyncReplicas === 1)
-    return `topics have ${replicationFactor} replicas, of which only one may be in sync: losing its disk loses acknowledged records`;
+    return `topics have ${replicationFactor} replicas, of which only one must be in sync: losing its disk loses acknowledged records`;
   if (minInsyncReplicas === replicationFactor)
     return `topics have ${replicationFactor} replicas, all of which must be in sync: while a broker is down, records are refused`;
   return null;
@@ -329,7 +329,7 @@ function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, de
     texts.push(`${replicationFactor} replicas instead of ${desired.replicationFactor}; unchanged`);
   if (minInsyncReplicas > replicationFactor)
     texts.push(
-      `min.insync.replicas is ${minInsyncReplicas} with ${replicationFactor} replicas: the topic accepts no records`,
+      `min.insync.replicas (${minInsyncReplicas}) exceeds the number of replicas (${replicationFactor}): the topic accepts no records`,
     );
   else if (minInsyncReplicas > desired.minInsyncReplicas)
     texts.push(

@@ -24,10 +24,10 @@ describe('the replication of a topic', () => {
     },
   );
 
-  it('follows a possible request, with a warning', () => {
+  it('matches the requested values if they are possible, with a warning if they risk data loss', () => {
     const chosen = chooseReplication(2, { minInsyncReplicas: 1 });
     expect(chosen).toEqual({ replicationFactor: 2, minInsyncReplicas: 1 });
-    expect(toWarning(chosen)).toContain('only one may be in sync');
+    expect(toWarning(chosen)).toContain('only one must be in sync');
     expect(chooseReplication(5, { replicationFactor: 1 })).toEqual({ replicationFactor: 1, minInsyncReplicas: 1 });
     expect(() => chooseReplication(2, { replicationFactor: 3 })).toThrow('the cluster has 2');
     expect(() => chooseReplication(3, { minInsyncReplicas: 4 })).toThrow('no record could be stored');

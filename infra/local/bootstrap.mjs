@@ -10,7 +10,7 @@ import { confirmationOf, isReadOnly, refusalOf } from './command-table.mjs';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
-const provisions = join(checkout, 'infra', 'local', 'provide-early.ts');
+const provider = join(checkout, 'infra', 'local', 'provide-early.ts');
 const STARTS_STORES = new Set(['start', 'up', 'test', 'test:all', 'bench', 'faults', 'attacks']);
 /** Installed if the machine's Node is older; see infra/decisions/0018-local-stack.md. */
 const NODE_VERSION = '24.21.0';
@@ -19,7 +19,7 @@ const NODE_MIN = [24, 11];
 const report = (line) => process.stderr.write(`${line}\n`);
 
 /** Removes URLs, because output must not contain the address of the npm registry. */
-const withoutAddresses = (chunk) => String(chunk).replace(/\bhttps?:\/\/[^\s'")\]]+/g, '<address>');
+const redactUrls = (chunk) => String(chunk).replace(/\bhttps?:\/\/[^\s'")\]]+/g, '<address>');
 
 class Refusal extends Error {}
 
@@ -35,8 +35,8 @@ function isNewEnough(version) {
 function run(program, args, options = {}) {
   return new Promise((done) => {
     const child = spawn(program, args, { stdio: 'inherit', ...options });
-    child.stdout?.on('data', (chunk) => process.stderr.write(withoutAddresses(chunk)));
-    child.stderr?.on('data', (chunk) => process.stderr.write(withoutAddresses(chunk)));
+    child.stdout?.on('data', (chunk) => process.stderr.write(redactUrls(chunk)));
+    child.stderr?.on('data', (chunk) => process.stderr.write(redactUrls(chunk)));
     const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
     const forward = (signal) => child.kill(signal);
     for (const signal of signals) process.on(signal, forward);
@@ -116,7 +116,7 @@ async function installPackages(node, args) {
     'installing the locked packages (npm ci); the first time includes the ClickHouse engine, about 550 MB on disk',
   );
   // Stores do not come from npm, so they are downloaded in parallel. The command itself retries and reports failures.
-  const early = STARTS_STORES.has(args[0]) ? run(node, [provisions], { stdio: ['ignore', 'ignore', 'inherit'] }) : null;
+  const early = STARTS_STORES.has(args[0]) ? run(node, [provider], { stdio: ['ignore', 'ignore', 'inherit'] }) : null;
   try {
     // Install scripts of these packages only build optional native code.
     await npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], checkout);

@@ -13,7 +13,7 @@ export interface CertificateFiles {
 /** A certificate authority for one stack or test. */
 export interface Authority {
   readonly certificate: string;
-  /** Issues a server certificate for host names and IP addresses, or returns an existing certificate of that name. */
+  /** Issues a server certificate for host names and IP addresses, or returns the existing one with that name. */
   issue(name: string, hosts: readonly string[]): CertificateFiles;
 }
 

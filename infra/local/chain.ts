@@ -24,7 +24,7 @@ export async function assertChain(rpc: string): Promise<boolean> {
   throw new Error(`the node belongs to chain ${id}, not ${CHAIN_ID}`);
 }
 
-/** Returns the node on loopback, which does not create blocks itself. @throws Error if anvil is not installed */
+/** Describes a node on loopback that creates no blocks itself. @throws Error if anvil is not installed */
 export function chainSpec(paths: StackPaths, port: number, program = anvilProgram()): ProcessSpec {
   const statePath = chainStatePath(paths);
   return {
@@ -41,7 +41,7 @@ export function chainSpec(paths: StackPaths, port: number, program = anvilProgra
   };
 }
 
-/** A chain in the chain API: the name in paths and on the log, and the id `namespace:reference` in responses. */
+/** A chain in the chain API: the name in paths and in the log, and the id `namespace:reference` in responses. */
 export interface ServedChain {
   name: string;
   id: string;
@@ -50,7 +50,7 @@ export interface ServedChain {
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /**
- * Returns settings of chains and cursors for the chain API, and of nodes for the chain indexer and the minter.
+ * Returns the chain and cursor settings for the chain API, and the node settings for the chain indexer and the minter.
  * @param chainPort port of the stack's chain; if undefined, nothing is indexed or minted
  */
 export function chainSettings(

@@ -12,7 +12,7 @@ interface ChildrenFile {
   children: ProcessRecord[];
 }
 
-/** The longest graceful stop of a service. */
+/** Maximum duration of a service's graceful stop. */
 const ORPHAN_GRACE_MS = 25_000;
 
 const pathOf = (paths: StackPaths) => join(paths.state, 'children.json');

@@ -41,21 +41,21 @@ const SESSION_IN_BASE64 = '(ZGVmYXVsdD[o-r]|O[g-v])[A-Za-z0-9+/=]*';
 /**
  * ClickHouse accepts only requests whose headers name an account other than the engine's own session account. That
  * account has no password and could close the listeners. A `user` parameter in the URL overrides the headers; the quota
- * stops it.
+ * stops such a request.
  */
 function httpHandlers(): string {
   const rule = (condition: string, handler: string) => `<rule>${condition}<handler>${handler}</handler></rule>`;
-  const named = (header: string, pattern: string) => `<headers><${header}>regex:${pattern}</${header}></headers>`;
-  const fixed = (status: number, text: string) =>
+  const matchHeader = (header: string, pattern: string) => `<headers><${header}>regex:${pattern}</${header}></headers>`;
+  const respondWith = (status: number, text: string) =>
     `<type>static</type><status>${status}</status><response_content>${text}&#10;</response_content>`;
-  const refuse = fixed(403, 'this account is reserved for the engine. Use another account and its password');
+  const refuse = respondWith(403, 'this account is reserved for the engine. Use another account and its password');
   const query = '<type>dynamic_query_handler</type><query_param_name>query</query_param_name>';
   return `<http_handlers>
-    ${rule('<url>/ping</url>', fixed(200, 'Ok.'))}
-    ${rule(named('Authorization', `Basic ${SESSION_IN_BASE64}`), refuse)}
-    ${rule(named('X-ClickHouse-User', 'default'), refuse)}
-    ${rule(named('Authorization', 'Basic [A-Za-z0-9+/=]+'), query)}
-    ${rule(named('X-ClickHouse-User', '.+'), query)}
+    ${rule('<url>/ping</url>', respondWith(200, 'Ok.'))}
+    ${rule(matchHeader('Authorization', `Basic ${SESSION_IN_BASE64}`), refuse)}
+    ${rule(matchHeader('X-ClickHouse-User', 'default'), refuse)}
+    ${rule(matchHeader('Authorization', 'Basic [A-Za-z0-9+/=]+'), query)}
+    ${rule(matchHeader('X-ClickHouse-User', '.+'), query)}
   </http_handlers>`;
 }
 
@@ -120,7 +120,7 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
   return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
 }
 
-/** Returns the ClickHouse process on loopback: the library of the npm package with the production accounts. */
+/** Describes the ClickHouse process on loopback: the library from npm with the production accounts. */
 export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(paths.state, 'data', 'clickhouse');
   const etc = join(paths.state, 'etc', 'clickhouse');

@@ -6,11 +6,11 @@ import { parseArgs } from 'node:util';
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 };
 
-const NOTHING = {};
+const NO_OPTIONS = {};
 const YES = { yes: { type: 'boolean' } };
 const STACK = {
   usage: '[--no-chain]',
-  more: '  --no-chain   start without the chain',
+  details: '  --no-chain   start without the chain',
   options: { 'no-chain': { type: 'boolean' } },
 };
 const TESTS = {
@@ -25,83 +25,83 @@ const TESTS = {
  */
 const COMMANDS = {
   start: {
-    does: 'installs missing programs, starts the stack, posts one test event, runs until Ctrl-C',
+    help: 'installs missing programs, starts the stack, posts one test event, runs until Ctrl-C',
     ...STACK,
   },
-  up: { does: 'starts the stack in the background and returns when one test event is stored', ...STACK },
-  down: { does: 'stops the stack and keeps its data', options: NOTHING },
+  up: { help: 'starts the stack in the background and returns when one test event is stored', ...STACK },
+  down: { help: 'stops the stack and keeps its data', options: NO_OPTIONS },
   reset: {
-    does: 'stops the stack and DELETES data, secrets and keys, after confirmation',
+    help: 'stops the stack and DELETES data, secrets and keys, after confirmation',
     usage: '[--yes]',
-    more: '  --yes   skip the confirmation prompt',
+    details: '  --yes   skip the confirmation prompt',
     options: YES,
-    destroys: 'This deletes all events, identities, keys and secrets of the stack in this checkout.',
+    warning: 'This deletes all events, identities, keys and secrets of the stack in this checkout.',
   },
   doctor: {
-    does: 'finds problems of this machine that prevent the stack from running, with fixes',
-    options: NOTHING,
+    help: 'finds problems with this machine that prevent the stack from running, and suggests fixes',
+    options: NO_OPTIONS,
     isReadOnly: true,
   },
   status: {
-    does: 'shows each process with its state, age, restarts, lag and last error',
+    help: 'shows each process with its state, age, restarts, lag and last error',
     usage: '[--json]',
-    more: '  --json   print one JSON line\n\nExit code 1 if a process is not ready or runs without a supervisor; 3 if the stack is not running.',
+    details: '  --json   print one JSON line\n\nExit code 1 if a process is not ready or runs without a supervisor; 3 if the stack is not running.',
     options: { json: { type: 'boolean' } },
     isReadOnly: true,
   },
   logs: {
-    does: 'shows the last log lines of each process; in a terminal, follows the logs',
+    help: 'shows the last log lines of each process; in a terminal, follows the logs',
     usage: '[name …]',
-    options: NOTHING,
+    options: NO_OPTIONS,
     argumentsMax: 100,
     isReadOnly: true,
   },
-  test: { does: 'installs missing programs, checks format, lint and types, then tests against real stores', ...TESTS },
+  test: { help: 'installs missing programs, checks format, lint and types, then tests against real stores', ...TESTS },
   'test:all': {
-    does: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
+    help: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
     ...TESTS,
   },
   'demo-portal': {
-    does: 'starts the stack if necessary, generates a minute of game traffic, and prints the portal URL',
-    options: NOTHING,
+    help: 'starts the stack if necessary, generates a minute of game traffic, and prints the portal URL',
+    options: NO_OPTIONS,
   },
   simulate: {
-    does: 'generates game or chain traffic or mint requests, and compares the result with the stored rows',
+    help: 'generates game or chain traffic or mint requests, and compares the result with the stored rows',
   },
-  keys: { does: 'lists, creates, refreshes and revokes access keys; creates and disables signable keys' },
-  projects: { does: 'creates and lists projects, their environments and their limits' },
-  accounts: { does: 'manages portal accounts: links, invitations, roles, account recovery' },
-  mints: { does: 'lists mint requests and signers, and retries failed requests' },
-  collections: { does: 'links chain contracts to projects; lists, renames and unlinks collections' },
+  keys: { help: 'lists, creates, refreshes and revokes access keys; creates and disables signable keys' },
+  projects: { help: 'creates and lists projects, their environments and their limits' },
+  accounts: { help: 'manages portal accounts: links, invitations, roles, account recovery' },
+  mints: { help: 'lists mint requests and signers, and retries failed requests' },
+  collections: { help: 'links chain contracts to projects; lists, renames and unlinks collections' },
   identity: {
-    does: 'shows identities and links of a person, splits wrongly merged persons, rebuilds the graph',
+    help: 'shows identities and links of a person, splits wrongly merged persons, rebuilds the graph',
   },
-  consent: { does: 'rebuilds the consents in Redis' },
-  rebuild: { does: 'rebuilds all data of a Redis that lost it' },
-  verify: { does: 'compares stored rows with the log' },
-  offsets: { does: 'shows consumer offsets and resolves truncated logs' },
-  derive: { does: 'repairs the tables derived from events' },
-  'dead-letters': { does: 'lists, shows, replays and drops messages that could not be processed' },
-  erasures: { does: 'lists, shows and verifies erasures; searches for remaining rows' },
-  columns: { does: 'adds, lists and drops columns for event properties' },
-  analysts: { does: 'creates, grants, lists and drops accounts for analysts' },
-  chain: { does: 'shows indexing progress, compares the stored history with the chain, edits token descriptions' },
-  import: { does: 'publishes chain activities and tokens from a JSON lines file' },
-  replicate: { does: 'copies the history of a chain over HTTP and resumes after interruptions' },
+  consent: { help: 'rebuilds the consents in Redis' },
+  rebuild: { help: 'restores all data in a Redis that lost its data' },
+  verify: { help: 'compares stored rows with the log' },
+  offsets: { help: 'shows consumer offsets and resolves truncated logs' },
+  derive: { help: 'repairs the tables derived from events' },
+  'dead-letters': { help: 'lists, shows, replays and drops messages that could not be processed' },
+  erasures: { help: 'lists, shows and verifies erasures; searches for remaining rows' },
+  columns: { help: 'adds, lists and drops columns for event properties' },
+  analysts: { help: 'creates, grants, lists and drops accounts for analysts' },
+  chain: { help: 'shows indexing progress, compares the stored history with the chain, edits token descriptions' },
+  import: { help: 'publishes chain activities and tokens from a JSON lines file' },
+  replicate: { help: 'copies the history of a chain over HTTP and resumes after interruptions' },
   contracts: {
-    does: 'compiles the contracts of the demo chain',
+    help: 'compiles the contracts of the demo chain',
     usage: '[--check]',
-    more: '  --check   write nothing; exit with 1 if the output differs',
+    details: '  --check   write nothing; exit with 1 if the output differs',
     options: { check: { type: 'boolean' } },
   },
-  bench: { does: 'runs the benchmarks' },
-  fuzz: { does: 'posts generated batches and checks every response' },
-  faults: { does: 'injects faults and checks that the pipeline recovers' },
-  attacks: { does: 'attacks a stack as one tenant and measures the effect on another tenant' },
-  help: { does: 'lists all commands by purpose', options: NOTHING },
-  completion: { does: 'prints a bash completion script for these commands' },
-  exec: { does: 'runs a tool from node_modules: exec <tool> …' },
-  supervise: { does: 'runs the supervisor for `up`', options: STACK.options },
+  bench: { help: 'runs the benchmarks' },
+  fuzz: { help: 'posts generated batches and checks every response' },
+  faults: { help: 'injects faults and checks that the pipeline recovers' },
+  attacks: { help: 'attacks a stack as one tenant and measures the effect on another tenant' },
+  help: { help: 'lists all commands by purpose', options: NO_OPTIONS },
+  completion: { help: 'prints a bash completion script for these commands' },
+  exec: { help: 'runs a tool from node_modules: exec <tool> …' },
+  supervise: { help: 'runs the supervisor for `up`', options: STACK.options },
 };
 
 /** The commands by purpose. The scripts in package.json have the same order and headings. */
@@ -122,13 +122,13 @@ export const isReadOnly = ([name = '']) => COMMANDS[name].isReadOnly === true;
 const callOf = (name) => (name === 'start' || name === 'test' ? `npm ${name}` : `npm run ${name}`);
 
 function helpOf(name) {
-  const { does, usage = '', more } = COMMANDS[name];
+  const { help, usage = '', details } = COMMANDS[name];
   const lines = [
     `usage: ${callOf(name)}${usage === '' ? '' : ` -- ${usage}`}`,
     '',
-    `${does[0].toUpperCase()}${does.slice(1)}.`,
+    `${help[0].toUpperCase()}${help.slice(1)}.`,
   ];
-  if (more !== undefined) lines.push('', more);
+  if (details !== undefined) lines.push('', details);
   return [...lines, '', 'Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.'].join(
     '\n',
   );
@@ -136,7 +136,7 @@ function helpOf(name) {
 
 function overview() {
   const width = COMMAND_NAMES.reduce((most, name) => Math.max(most, callOf(name).length), 0);
-  const lineOf = (name) => `  ${callOf(name).padEnd(width)}  ${COMMANDS[name].does}`;
+  const lineOf = (name) => `  ${callOf(name).padEnd(width)}  ${COMMANDS[name].help}`;
   const groups = Object.entries(GROUPS).map(([purpose, names]) => [`To ${purpose}`, ...names.map(lineOf)].join('\n'));
   return `${groups.join('\n\n')}\n\nRun npm run <command> -- --help for details.`;
 }
@@ -171,12 +171,12 @@ export function refusalOf([name = '', ...args]) {
  * @returns {Promise<{ code: number, text: string } | null>} as for `refusalOf`
  */
 export async function confirmationOf([name = '', ...args], { input = process.stdin, output = process.stderr } = {}) {
-  const { destroys } = COMMANDS[name];
-  if (destroys === undefined || args.includes('--yes')) return null;
+  const { warning } = COMMANDS[name];
+  if (warning === undefined || args.includes('--yes')) return null;
   const unchanged = 'nothing was changed';
   if (input.isTTY !== true)
-    return { code: EXIT.usage, text: `${name}: ${destroys} No terminal to confirm on. Pass --yes (${unchanged}).` };
+    return { code: EXIT.usage, text: `${name}: ${warning} No terminal to confirm on. Pass --yes (${unchanged}).` };
   const rl = createInterface({ input, output });
-  const answer = await rl.question(`${destroys} Type yes to continue: `).finally(() => rl.close());
+  const answer = await rl.question(`${warning} Type yes to continue: `).finally(() => rl.close());
   return answer.trim().toLowerCase() === 'yes' ? null : { code: EXIT.failed, text: `${name}: ${unchanged}` };
 }

@@ -16,17 +16,17 @@ const passedOn = new Set([...OPERATOR_COMMANDS, 'simulate', 'verify', 'bench', '
 const checkedByTable = commands.filter((name) => !passedOn.has(name));
 
 /** A checkout without installed packages, in which a command that does more than check its arguments fails. */
-const bare = mkdtempSync(join(tmpdir(), 'playline-bare-'));
-mkdirSync(join(bare, 'infra'));
-cpSync(join(CHECKOUT, 'infra', 'local'), join(bare, 'infra', 'local'), { recursive: true });
-mkdirSync(join(bare, '.playline', 'data'), { recursive: true });
-afterAll(() => rmSync(bare, { recursive: true, force: true }));
+const root = mkdtempSync(join(tmpdir(), 'playline-bare-'));
+mkdirSync(join(root, 'infra'));
+cpSync(join(CHECKOUT, 'infra', 'local'), join(root, 'infra', 'local'), { recursive: true });
+mkdirSync(join(root, '.playline', 'data'), { recursive: true });
+afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 function runIn(checkout: string, args: readonly string[]) {
   const bootstrap = join(checkout, 'infra', 'local', 'bootstrap.mjs');
   // The environment has no store addresses, so a command cannot change a deployment.
-  const env = { PATH: process.env.PATH, HOME: bare };
-  const run = spawnSync(process.execPath, [bootstrap, ...args], { cwd: bare, env, encoding: 'utf8', input: '' });
+  const env = { PATH: process.env.PATH, HOME: root };
+  const run = spawnSync(process.execPath, [bootstrap, ...args], { cwd: root, env, encoding: 'utf8', input: '' });
   return { code: run.status, out: run.stdout, err: run.stderr };
 }
 
@@ -58,28 +58,28 @@ describe('the command table', () => {
   });
 
   it('checks arguments before anything is installed, started or deleted', () => {
-    expect(runIn(bare, ['up', '--help'])).toEqual({ code: 0, out: `${refusalOf(['up', '--help'])?.text}\n`, err: '' });
-    expect(runIn(bare, ['reset', '--yes=no'])).toEqual({ code: 2, out: '', err: expect.stringMatching(/^reset: /) });
-    expect(readdirSync(bare).sort()).toEqual(['.playline', 'infra']);
-    expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
+    expect(runIn(root, ['up', '--help'])).toEqual({ code: 0, out: `${refusalOf(['up', '--help'])?.text}\n`, err: '' });
+    expect(runIn(root, ['reset', '--yes=no'])).toEqual({ code: 2, out: '', err: expect.stringMatching(/^reset: /) });
+    expect(readdirSync(root).sort()).toEqual(['.playline', 'infra']);
+    expect(readdirSync(join(root, '.playline'))).toEqual(['data']);
   });
 
   it('installs no packages for a read-only command, which explains how to install them', () => {
     expect(commands.filter((name) => isReadOnly([name]))).toEqual(expect.arrayContaining(['doctor', 'status', 'logs']));
-    const fresh = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
-    onTestFinished(() => rmSync(fresh, { recursive: true, force: true }));
-    cpSync(join(bare, 'infra'), join(fresh, 'infra'), { recursive: true });
-    writeFileSync(join(fresh, 'package-lock.json'), '{}');
-    const { code, out, err } = runIn(fresh, ['doctor']);
+    const freshCheckout = mkdtempSync(join(tmpdir(), 'playline-fresh-'));
+    onTestFinished(() => rmSync(freshCheckout, { recursive: true, force: true }));
+    cpSync(join(root, 'infra'), join(freshCheckout, 'infra'), { recursive: true });
+    writeFileSync(join(freshCheckout, 'package-lock.json'), '{}');
+    const { code, out, err } = runIn(freshCheckout, ['doctor']);
     expect(err).toBe("doctor requires the project's packages, which are missing or outdated. Run `npm start` first\n");
     expect([out, code]).toEqual(['', 1]);
-    expect(readdirSync(fresh).sort()).toEqual(['infra', 'package-lock.json']);
+    expect(readdirSync(freshCheckout).sort()).toEqual(['infra', 'package-lock.json']);
   });
 
   it('changes nothing for a destructive command without a confirmation', () => {
-    const { code, err } = runIn(bare, ['reset']);
+    const { code, err } = runIn(root, ['reset']);
     expect(code).toBe(2);
     expect(err).toContain('nothing was changed');
-    expect(readdirSync(join(bare, '.playline'))).toEqual(['data']);
+    expect(readdirSync(join(root, '.playline'))).toEqual(['data']);
   });
 });

@@ -10,7 +10,7 @@ export interface CommandOptions {
 }
 
 /** Removes URLs, because output must not contain the addresses of registries and mirrors. */
-export const withoutAddresses = (text: string): string => text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
+export const redactUrls = (text: string): string => text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 
 /** A program failed with an exit code, or was killed by a signal (exit code null). */
 export class CommandError extends Error {
@@ -44,7 +44,7 @@ export function runCommand(program: string, args: readonly string[], options: Co
       const text = Buffer.concat(output).toString('utf8');
       if (code === 0) return done(text);
       const lines = [text.trimEnd().split('\n').slice(-15).join('\n'), tailOf(options.logFile, logStart)];
-      const shown = withoutAddresses(lines.filter((part) => part !== '').join('\n'));
+      const shown = redactUrls(lines.filter((part) => part !== '').join('\n'));
       const cause = signal ?? `exit code ${code}`;
       fail(new CommandError(`${program} failed with ${cause}:\n${shown.replace(/^/gm, '    ')}`, code));
     });

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { openRedisDatabase, type RedisDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { EXIT } from './command-table.mjs';
-import { openIdentities } from './deployment.ts';
+import { initIdentityGraph } from './deployment.ts';
 import { testStackPaths } from './test/paths.ts';
 
 let redis: RedisDatabase;
@@ -17,14 +17,14 @@ function openWith(exitCode: number, message: string) {
   const main = join(paths.state, 'services/operator/src/main.ts');
   mkdirSync(dirname(main), { recursive: true });
   writeFileSync(main, `process.stderr.write(${JSON.stringify(message)}); process.exitCode = ${exitCode};`);
-  return openIdentities({ ...paths, checkout: paths.state }, { env: {}, redis });
+  return initIdentityGraph({ ...paths, checkout: paths.state }, { env: {}, redis });
 }
 
-it('openIdentities reports lost data when the operator command refuses to initialise Redis', async () => {
+it('initIdentityGraph reports lost data when the operator command refuses to initialise Redis', async () => {
   expect(await openWith(EXIT.emptied, 'identity: consents hold data')).toBe('lost');
 });
 
-it('openIdentities fails with the message of the operator command on any other failure', async () => {
+it('initIdentityGraph fails with the message of the operator command on any other failure', async () => {
   for (const code of [EXIT.failed, EXIT.unreachable])
     await expect(openWith(code, 'identity: a partition has no leader')).rejects.toThrow('a partition has no leader');
 });

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type BlockMaker, openBlockMaker } from '../chain/block-maker.ts';
 import { CHAIN_ID } from '../chain/demo.ts';
-import { admitSigner, type DemoAddresses, deployDemo } from '../chain/deploy-demo.ts';
+import { type DemoAddresses, deployDemo, prepareSigner } from '../chain/deploy-demo.ts';
 import { callRpc } from '../chain/rpc.ts';
 import { saveState } from '../chain/state-file.ts';
 import { chainAddress, chainSpec, chainStatePath, DEMO_CHAINS, FINAL_DEPTH } from './chain.ts';
@@ -57,7 +57,7 @@ async function createKey(
   paths: StackPaths,
   { environment, kind, env }: { environment: string; kind: string; env: Env },
 ) {
-  // After an interrupted set-up, the text of an existing key is lost, so the key is replaced.
+  // After an interrupted set-up, an existing key cannot be printed again, so the key is replaced.
   const args = ['keys', 'create', '--environment', environment, '--kind', kind, '--replace', '--json'];
   const output = await runOperator(paths, { args, env });
   const { key } = JSON.parse(output.trim().split('\n').at(-1) ?? 'null') as { key?: unknown };
@@ -74,7 +74,7 @@ export const readDemoKeys = (paths: StackPaths): DemoKeys | null =>
 /** File that records the TOPIC_PREFIX of the data. */
 const topicsPath = (paths: StackPaths) => join(paths.state, 'topics.json');
 
-/** @throws Error if the data of this stack was created with another TOPIC_PREFIX */
+/** @throws Error if the data of this stack was created with a different TOPIC_PREFIX */
 export function assertSameTopics(paths: StackPaths, env: Env): void {
   const stored = readJsonFile(topicsPath(paths)) as { prefix: string } | null;
   const prefix = env.TOPIC_PREFIX ?? '';
@@ -113,7 +113,7 @@ const hasEpoch = (url: string): Promise<boolean> =>
  * Creates the epoch of the identity graph in a new deployment. Requires Redis, the topics and the tables.
  * @returns 'lost' if the log or the tables contain data that Redis has lost
  */
-export async function openIdentities(
+export async function initIdentityGraph(
   paths: StackPaths,
   { env, redis }: { env: Env; redis: { url: string } },
 ): Promise<'present' | 'lost'> {
@@ -212,10 +212,10 @@ async function queryRecords(paths: StackPaths, env: Env, args: readonly string[]
     .map((line) => JSON.parse(line) as OperatorLine);
 }
 
-const KEY = ['--kind', 'signable', ...DEVELOPMENT];
+const KEY_OPTIONS = ['--kind', 'signable', ...DEVELOPMENT];
 
 async function createSigner(paths: StackPaths, env: Env): Promise<string> {
-  const [created] = await queryRecords(paths, env, ['keys', 'create', ...KEY, '--name', SIGNER_NAME]);
+  const [created] = await queryRecords(paths, env, ['keys', 'create', ...KEY_OPTIONS, '--name', SIGNER_NAME]);
   if (created?.address === undefined) throw new Error('keys create printed no address');
   return created.address;
 }
@@ -241,7 +241,7 @@ async function createAll(paths: StackPaths, env: Env, contracts: DemoAddresses):
 /** Creates missing objects, for example when `chain.json` was lost. @returns the signer */
 async function createMissing(paths: StackPaths, env: Env, contracts: DemoAddresses): Promise<string> {
   const [keys, linked] = await Promise.all([
-    queryRecords(paths, env, ['keys', 'list', ...KEY]),
+    queryRecords(paths, env, ['keys', 'list', ...KEY_OPTIONS]),
     queryRecords(paths, env, ['collections', 'list']),
   ]);
   const found = keys.find(({ name }) => name === SIGNER_NAME)?.address;
@@ -274,7 +274,7 @@ async function linkDemo(paths: StackPaths, link: DemoLink): Promise<DemoChain> {
   const isRecorded = stored !== null && (await areRecorded(redisUrl, stored.signer, contracts));
   const created = stored === null ? await createAll(paths, env, contracts) : null;
   const signer = isRecorded ? stored.signer : (created ?? (await createMissing(paths, env, contracts)));
-  await admitSigner(rpc, signer, contracts);
+  await prepareSigner(rpc, signer, contracts);
   writePrivateFile(demoChainPath(paths), `${JSON.stringify({ genesis, signer } satisfies StoredLink, null, 2)}\n`);
   return { rpc, id: CHAIN_ID, contracts, signer };
 }

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { withoutAddresses } from './command.ts';
+import { redactUrls } from './command.ts';
 import { checkAmount, examine, parseAvailableMemory, parseRedisVersion } from './commands/doctor.ts';
 import { summarise } from './commands/test.ts';
 import { parseJavaMajor } from './java.ts';
@@ -23,7 +23,7 @@ test('doctor suggests a fix for every problem', async () => {
   for (const finding of findings) if (finding.level !== 'good') expect(finding.fix).toBeTruthy();
 });
 
-test('doctor checks every disk with data, including disks behind symbolic links', async () => {
+test('doctor checks every disk with data, including disks that symbolic links point to', async () => {
   const paths = testStackPaths();
   const otherDisk = mkdtempSync('/dev/shm/playline-disk-');
   onTestFinished(() => rmSync(otherDisk, { recursive: true }));
@@ -70,8 +70,8 @@ test('the manual installation command contains every missing package', () => {
   );
 });
 
-test('withoutAddresses removes URLs from the output of tools', () => {
-  expect(withoutAddresses('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
+test('redactUrls removes URLs from the output of tools', () => {
+  expect(redactUrls('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
     'GET <address> failed (<address>)',
   );
 });

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import { until } from '@playline/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { writePrivateFile } from './private-file.ts';
-import { openFileWatch } from './stack.ts';
+import { watchFile } from './stack.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('the file watch reports a file that was created, replaced or modified', async () => {
+test('the file watcher reports a file that was created, replaced or modified', async () => {
   const path = join(testStackPaths().state, 'keys.json');
   let reports = 0;
-  const watch = openFileWatch(path, () => {
+  const watcher = watchFile(path, () => {
     reports++;
   });
-  onTestFinished(() => watch.close());
+  onTestFinished(() => watcher.close());
   writePrivateFile(path, 'one');
   await until('the new file is reported', () => reports === 1);
   writePrivateFile(path, 'two');

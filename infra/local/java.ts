@@ -23,7 +23,7 @@ export function parseJavaMajor(text: string): number | null {
 }
 
 /** Java versions by program, cached because each query starts a JVM. */
-const found = new Map<string, Java>();
+const cache = new Map<string, Java>();
 
 /** Finds Java in JAVA_HOME, then in PATH. @returns null if no version is new enough */
 export function findJava(environment: Record<string, string | undefined> = process.env): Java | null {
@@ -31,12 +31,12 @@ export function findJava(environment: Record<string, string | undefined> = proce
   const candidates = [home ? join(home, 'bin', 'java') : null, findProgram('java', environment)];
   for (const program of candidates) {
     if (program === null || !existsSync(program)) continue;
-    const cached = found.get(program);
+    const cached = cache.get(program);
     if (cached !== undefined) return cached;
     const version = spawnSync(program, ['-version'], { encoding: 'utf8' }).stderr ?? '';
     const major = parseJavaMajor(version);
     if (major === null || major < JAVA_MAJOR_MIN) continue;
-    found.set(program, { program, major, version });
+    cache.set(program, { program, major, version });
     return { program, major, version };
   }
   return null;
@@ -50,7 +50,7 @@ export interface ClassArchive {
 }
 
 /** Removes the unfinished archives (`<archive>.<process id>.new`) of dead processes. */
-function removeAbandonedDrafts(folder: string): void {
+function removeAbandonedArchives(folder: string): void {
   for (const file of readdirSync(folder)) {
     const [, pid] = /\.(\d+)\.new$/.exec(file) ?? [];
     if (pid !== undefined && (Number(pid) === process.pid || markOf(Number(pid)) === null))
@@ -60,12 +60,12 @@ function removeAbandonedDrafts(folder: string): void {
 
 /**
  * Returns flags for a class archive, which halves the start time of a broker. The first clean stop writes the archive.
- * Its name contains a hash of Java and the class path, because the archive is valid only for them.
- * @param options.writes false to only use an existing archive
+ * Its name contains a hash of Java and the class path, because the archive is valid only for that combination.
+ * @param options.canWrite false to only use an existing archive
  */
 export function classArchiveOf(
   paths: StackPaths,
-  { name, java, classPath, writes = true }: { name: string; java: Java; classPath: string; writes?: boolean },
+  { name, java, classPath, canWrite = true }: { name: string; java: Java; classPath: string; canWrite?: boolean },
 ): ClassArchive {
   const hash = createHash('sha256').update(`${java.program} ${java.version} ${classPath}`).digest('hex').slice(0, 16);
   const archive = join(paths.provisions, 'java', `${name}-${hash}.jsa`);
@@ -73,14 +73,14 @@ export function classArchiveOf(
     return {
       flags: [`-XX:SharedArchiveFile=${archive}`, '-Xshare:auto', '-Xlog:disable', '-Xlog:all=error:stderr'],
     };
-  if (!writes) return { flags: [] };
+  if (!canWrite) return { flags: [] };
   mkdirSync(dirname(archive), { recursive: true });
-  const draft = `${archive}.${process.pid}.new`;
-  removeAbandonedDrafts(dirname(archive));
+  const temporaryPath = `${archive}.${process.pid}.new`;
+  removeAbandonedArchives(dirname(archive));
   return {
-    flags: [`-XX:ArchiveClassesAtExit=${draft}`, '-Xlog:disable', '-Xlog:all=error:stderr'],
+    flags: [`-XX:ArchiveClassesAtExit=${temporaryPath}`, '-Xlog:disable', '-Xlog:all=error:stderr'],
     keep: () => {
-      if (existsSync(draft)) renameSync(draft, archive);
+      if (existsSync(temporaryPath)) renameSync(temporaryPath, archive);
     },
   };
 }

@@ -48,10 +48,10 @@ export async function setScramPassword(broker: string, { username, password }: A
   const admin = new Admin({ clientId: 'playline-users', bootstrapBrokers: [broker], retries: 1 });
   try {
     const connection = await new Promise<Connection>((resolve, reject) => {
-      const found = (error: Error | null, opened?: Connection) => (error === null ? resolve(opened!) : reject(error));
+      const onOpen = (error: Error | null, opened?: Connection) => (error === null ? resolve(opened!) : reject(error));
       admin[kGetConnection](
         { host, port: Number(port) },
-        found as Parameters<(typeof admin)[typeof kGetConnection]>[1],
+        onOpen as Parameters<(typeof admin)[typeof kGetConnection]>[1],
       );
     });
     // One request may contain a user only once.

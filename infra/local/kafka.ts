@@ -53,22 +53,22 @@ export const brokerName = (id: number): string => (id === 1 ? 'kafka' : `kafka-$
 
 function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
   const toListener = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
-  const forClients = secured ? [toListener(SECURED_LISTENER, secured)] : [];
+  const encrypted = secured ? [toListener(SECURED_LISTENER, secured)] : [];
   const protocols = {
     PLAINTEXT: 'PLAINTEXT',
     CONTROLLER: 'PLAINTEXT',
     ...(front ? { FRONT: secured ? 'SASL_SSL' : 'PLAINTEXT' } : {}),
     ...(secured ? { [SECURED_LISTENER]: 'SASL_SSL' } : {}),
   };
-  const ownController = id === 1 ? [toListener('CONTROLLER', controller)] : [];
+  const controllers = id === 1 ? [toListener('CONTROLLER', controller)] : [];
   const frontListener = (port = 0) => (front ? [toListener('FRONT', port)] : []);
   const pairs = Object.entries(protocols).map(([name, protocol]) => `${name}:${protocol}`);
   return {
-    listeners: [toListener('PLAINTEXT', kafka), ...ownController, ...frontListener(front?.port), ...forClients].join(),
+    listeners: [toListener('PLAINTEXT', kafka), ...controllers, ...frontListener(front?.port), ...encrypted].join(),
     'advertised.listeners': [
       toListener('PLAINTEXT', kafka),
       ...frontListener(front?.advertisedPort),
-      ...forClients,
+      ...encrypted,
     ].join(),
     'listener.security.protocol.map': pairs.join(),
   };
@@ -167,23 +167,23 @@ const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars'
 async function provideFormattedFolder(paths: StackPaths, java: Java, classPath: string): Promise<string> {
   const formatted = join(paths.provisions, 'kafka', 'formatted');
   if (existsSync(join(formatted, 'meta.properties'))) return formatted;
-  const draft = `${formatted}.${process.pid}.new`;
-  rmSync(draft, { recursive: true, force: true });
-  mkdirSync(draft, { recursive: true });
-  const settings = `${draft}.properties`;
-  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, draft, SINGLE_BROKER));
+  const temporary = `${formatted}.${process.pid}.new`;
+  rmSync(temporary, { recursive: true, force: true });
+  mkdirSync(temporary, { recursive: true });
+  const settings = `${temporary}.properties`;
+  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, temporary, SINGLE_BROKER));
   const args = ['-XX:TieredStopAtLevel=1', log4jFlag, '-cp', classPath, 'kafka.tools.StorageTool', 'format'];
   await runCommand(java.program, [...args, '-t', CLUSTER_ID, '-c', settings], {
-    folder: draft,
+    folder: temporary,
     logFile: logFileOf(paths, 'kafka'),
   });
   rmSync(settings);
   try {
-    renameSync(draft, formatted);
+    renameSync(temporary, formatted);
   } catch (error) {
     // Another stack of this checkout has just created the folder.
     if (!existsSync(join(formatted, 'meta.properties'))) throw error;
-    rmSync(draft, { recursive: true, force: true });
+    rmSync(temporary, { recursive: true, force: true });
   }
   return formatted;
 }
@@ -242,7 +242,7 @@ export async function kafkaSpec(
   const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
   // Brokers that exit together would overwrite each other's archive.
-  const archive = classArchiveOf(paths, { name: 'kafka', java, classPath, writes: member.clusterSize === 1 });
+  const archive = classArchiveOf(paths, { name: 'kafka', java, classPath, canWrite: member.clusterSize === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
     name,

@@ -125,7 +125,7 @@ test.each([
   expect(pids.length).toBeLessThan(3);
 });
 
-function toDrainingProgram({ state }: StackPaths) {
+function createDrainingProgram({ state }: StackPaths) {
   const [started, drained] = [join(state, 'started'), join(state, 'drained')];
   const script = `
     const fs = require('node:fs');
@@ -137,7 +137,7 @@ function toDrainingProgram({ state }: StackPaths) {
 
 test('the keeper kills a process only if it does not stop within its deadline', async () => {
   const paths = testStackPaths();
-  const { script, started, drained } = toDrainingProgram(paths);
+  const { script, started, drained } = createDrainingProgram(paths);
   let cleanEnds = 0;
   const onCleanEnd = () => void cleanEnds++;
   const draining = keep(script, { isReady: async () => existsSync(started), onCleanEnd });
@@ -158,8 +158,8 @@ test('the keeper kills a process only if it does not stop within its deadline', 
 });
 
 test('an immediate stop kills a process unless the process has a clean-exit handler', async () => {
-  const killed = toDrainingProgram(testStackPaths());
-  const ended = toDrainingProgram(testStackPaths());
+  const killed = createDrainingProgram(testStackPaths());
+  const ended = createDrainingProgram(testStackPaths());
   let cleanEnds = 0;
   const keepers = [
     keep(killed.script, { isReady: async () => existsSync(killed.started) }),
@@ -193,7 +193,7 @@ test('the keeper renames an oversized log when it starts the process', async () 
   expect(existsSync(`${logFile}.1`)).toBe(true);
 });
 
-test('the keeper reports a process that is not ready once, with the reason, and reports its recovery', async () => {
+test('the keeper reports an unready process once, with the reason, and then reports its recovery', async () => {
   let reason: string | null = null;
   const isReady = async () => {
     if (reason !== null) throw new Error(reason);
@@ -201,7 +201,7 @@ test('the keeper reports a process that is not ready once, with the reason, and 
   };
   const { keeper, pids, deaths, recoveries, silences, conditions } = keep(FOREVER, {
     isReady,
-    watch: { silenceMaxMs: 50, calmPollMs: 10 },
+    watch: { silenceMaxMs: 50, steadyPollMs: 10 },
   });
   await keeper.whenReady();
   reason = 'not ready: broker';

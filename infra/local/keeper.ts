@@ -19,7 +19,7 @@ export interface ProcessSpec {
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
   /** Overrides for tests. The defaults are one minute. */
-  readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
+  readonly watch?: { readonly silenceMaxMs?: number; readonly steadyPollMs?: number };
   /** Use 'end-of-input' for a process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
   /** Time after which the process is killed with SIGKILL. */
@@ -76,13 +76,13 @@ export interface Keeper {
 /** Long enough for the system to release the sockets and locks of the dead process. */
 const FIRST_RESTART_MS = 150;
 const RESTART_MAX_MS = 5_000;
-/** After being ready for this time, a process is restarted with the initial delay again. */
+/** A process that has been ready for this time is restarted with the initial delay. */
 const HEALTHY_MS = 5_000;
 /** @param deaths number of consecutive exits, from 1 */
 export const restartDelayMs = (deaths: number): number =>
   Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
 
-class KeptProcess implements Keeper {
+class SupervisedProcess implements Keeper {
   readonly name: string;
   private readonly spec: ProcessSpec;
   private readonly events: KeeperEvents;
@@ -178,7 +178,7 @@ class KeptProcess implements Keeper {
     this.setFault('ended', `${cause}: ${lastMessageOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
       // A process that was never ready fails the start, because a restart would not help.
-      this.firstReady.reject(new Error(`${this.name} exited before it was ready (${cause})${quoted(lastLines)}`));
+      this.firstReady.reject(new Error(`${this.name} exited before it was ready (${cause})${formatLines(lastLines)}`));
       return;
     }
     const restartInMs = restartDelayMs(this.deaths);
@@ -229,7 +229,7 @@ class KeptProcess implements Keeper {
 
   private notReady(reason: string): NotReadyError {
     const message = `${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s`;
-    return new NotReadyError(message + quoted(tailOf(this.spec.logFile)), reason);
+    return new NotReadyError(message + formatLines(tailOf(this.spec.logFile)), reason);
   }
 
   async stop({ immediately = false }: { readonly immediately?: boolean } = {}): Promise<void> {
@@ -242,7 +242,7 @@ class KeptProcess implements Keeper {
     if (immediately && this.spec.onCleanEnd === undefined) child.kill('SIGKILL');
     else if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
-    // A paused process handles SIGTERM only after it was resumed.
+    // A paused process handles SIGTERM only after it has been resumed.
     child.kill('SIGCONT');
     let isClean = true;
     const kill = setTimeout(() => {
@@ -255,12 +255,12 @@ class KeptProcess implements Keeper {
   }
 }
 
-const quoted = (lines: string): string =>
+const formatLines = (lines: string): string =>
   lines === '' ? '; its log is empty' : `; last log lines:\n${lines.replace(/^/gm, '    ')}`;
 
 /** Starts a process and restarts it when it exits. @param timerSlackMs how late timers may fire; default: unchanged */
 export const keepRunning = (spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper =>
-  new KeptProcess(spec, events, timerSlackMs);
+  new SupervisedProcess(spec, events, timerSlackMs);
 
 /** The timer slack of the main thread (`man 5 proc_pid_timerslack_ns`). */
 const SLACK_FILE = '/proc/self/timerslack_ns';

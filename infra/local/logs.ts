@@ -40,13 +40,13 @@ export function lastErrorOf(path: string, sinceAt: string): { at: string; what: 
 }
 
 /** Matches lines below an error in Java and Node: stack frames, omitted frames, and the Node version. */
-const BELOW_FAULT = /^\s*(at \S.*|\.\.\. \d+ .*|Node\.js v\S+)?$/;
+const BELOW_ERROR = /^\s*(at \S.*|\.\.\. \d+ .*|Node\.js v\S+)?$/;
 const NO_SPACE = /No space left on device|ENOSPC/i;
 
 /** @returns the last line after byte `from` outside a stack trace, or a full disk, which causes later errors */
 export function lastMessageOf(path: string, from = 0): string {
   const lines = readTail(path, { from, bytesMax: ERROR_BYTES }).split('\n');
-  const messages = lines.filter((each) => !BELOW_FAULT.test(each)).slice(-TAIL_LINES);
+  const messages = lines.filter((each) => !BELOW_ERROR.test(each)).slice(-TAIL_LINES);
   if (messages.some((each) => NO_SPACE.test(each)))
     return 'the disk is full (no space left on device). Free disk space; `npm run doctor` names the disk';
   const last = messages.at(-1);

@@ -26,7 +26,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 
 for (const name of OPERATOR_COMMANDS) COMMANDS[name] = async () => (await import('./commands/run.ts')).operate(name);
 for (const name of ['bench', 'fuzz', 'faults', 'attacks'] as const)
-  COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
+  COMMANDS[name] = async () => (await import('./commands/run.ts')).runTestTool(name);
 
 // The compile cache, which child processes inherit, saves a third of the start time.
 process.env.NODE_COMPILE_CACHE ??= join(stackPathsOf().provisions, 'compile-cache');

@@ -26,9 +26,9 @@ test('a stack keeps its ports across restarts if the ports are free', async () =
   const paths = testStackPaths();
   const first = await claim(paths);
   first.guard.close();
-  const { ports, moves } = await claim(paths);
+  const { ports, changes } = await claim(paths);
   expect(ports).toEqual(first.ports);
-  expect([first.moves, moves]).toEqual([[], []]);
+  expect([first.changes, changes]).toEqual([[], []]);
 });
 
 test('a port that is in use at a restart is replaced, and all other ports are kept', async () => {
@@ -37,7 +37,7 @@ test('a port that is in use at a restart is replaced, and all other ports are ke
   first.guard.close();
   await occupy(first.ports.redis ?? 0);
   const second = await claim(paths);
-  expect(second.moves).toEqual([`port ${first.ports.redis} is in use; redis now uses ${second.ports.redis}`]);
+  expect(second.changes).toEqual([`port ${first.ports.redis} is in use; redis now uses ${second.ports.redis}`]);
   expect(second.ports).toMatchObject({
     kafka: first.ports.kafka,
     'event-writer-admin': first.ports['event-writer-admin'],
@@ -45,20 +45,20 @@ test('a port that is in use at a restart is replaced, and all other ports are ke
   expect(Object.values(first.ports)).not.toContain(second.ports.redis);
 });
 
-test('a stack whose block of ports is in use moves to another block and reports the change', async () => {
+test('a stack whose block of ports is in use switches to another block and reports the change', async () => {
   const paths = testStackPaths();
   const [one, two] = [await claim(paths), await claim(paths)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
   const block = Math.min(...Object.values(one.ports)) - 1;
-  expect(two.moves).toEqual([expect.stringContaining(`another stack uses the ports from ${block};`)]);
+  expect(two.changes).toEqual([expect.stringContaining(`another stack uses the ports from ${block};`)]);
 });
 
 test('an unreadable ports file is renamed and reported', async () => {
   const paths = testStackPaths();
   writeFileSync(join(paths.state, 'ports.json'), '{ half');
-  const { ports, moves } = await claim(paths);
+  const { ports, changes } = await claim(paths);
   expect(Object.keys(ports)).toEqual(NAMES);
-  expect(moves).toEqual(['ports.json was unreadable and was renamed to ports.json.unreadable']);
+  expect(changes).toEqual(['ports.json was unreadable and was renamed to ports.json.unreadable']);
 });
 
 test('a port from the environment is used, and refused with the name of its variable if it is in use or invalid', async () => {

@@ -25,7 +25,7 @@ export interface PortGuard {
 export interface ClaimedPorts {
   ports: Record<string, number>;
   /** Messages about ports that have changed since the last start. */
-  moves: readonly string[];
+  changes: readonly string[];
   /** Reserves this stack's block of ports. */
   guard: PortGuard;
 }
@@ -120,14 +120,14 @@ export async function claimPorts(
   { paths, environment }: { paths: StackPaths; environment: Record<string, string | undefined> },
 ): Promise<ClaimedPorts> {
   const path = join(paths.state, 'ports.json');
-  const moves: string[] = [];
-  const last = readOptionalFile(path, (line) => moves.push(line)) as StoredPorts | null;
+  const changes: string[] = [];
+  const last = readOptionalFile(path, (line) => changes.push(line)) as StoredPorts | null;
   const { first, guard } = await claimBlock(paths, last);
-  const kept = last?.block === first ? last.ports : {};
+  const stored = last?.block === first ? last.ports : {};
   const ports: Record<string, number> = {};
-  const chosen: Record<string, number> = {};
+  const assigned: Record<string, number> = {};
   if (last !== null && last.block !== first)
-    moves.push(`another stack uses the ports from ${last.block}; this stack now uses ports from ${first}`);
+    changes.push(`another stack uses the ports from ${last.block}; this stack now uses ports from ${first}`);
   const isUsable = async (port: number) => !Object.values(ports).includes(port) && (await isPortFree(port));
   try {
     for (const name of names) {
@@ -136,21 +136,21 @@ export async function claimPorts(
         throw new Error(
           `port ${configured} (${portVariableOf(name)}) is in use. Choose another port, or stop the program that uses it`,
         );
-      const previous = kept[name];
+      const previous = stored[name];
       if (configured !== null) ports[name] = configured;
-      else if (previous !== undefined && (await isUsable(previous))) ports[name] = chosen[name] = previous;
+      else if (previous !== undefined && (await isUsable(previous))) ports[name] = assigned[name] = previous;
       else {
         let port = first + 1;
-        while ((Object.values(kept).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
+        while ((Object.values(stored).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
         if (port === first + BLOCK_PORTS) throw new Error(`no free port for ${name} from ${first} to ${port - 1}`);
-        ports[name] = chosen[name] = port;
-        if (previous !== undefined) moves.push(`port ${previous} is in use; ${name} now uses ${port}`);
+        ports[name] = assigned[name] = port;
+        if (previous !== undefined) changes.push(`port ${previous} is in use; ${name} now uses ${port}`);
       }
     }
   } catch (error) {
     guard.close();
     throw error;
   }
-  writePrivateFile(path, `${JSON.stringify({ block: first, ports: { ...kept, ...chosen } }, null, 2)}\n`);
-  return { ports, moves, guard };
+  writePrivateFile(path, `${JSON.stringify({ block: first, ports: { ...stored, ...assigned } }, null, 2)}\n`);
+  return { ports, changes, guard };
 }

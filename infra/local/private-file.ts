@@ -5,9 +5,9 @@ import { basename, dirname } from 'node:path';
 /** Replaces a file atomically with mode 0600, and creates its folder with mode 0700. */
 export function writePrivateFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.${process.pid}.new`;
-  writeFileSync(draft, text, { mode: 0o600 });
-  renameSync(draft, path);
+  const temporaryPath = `${path}.${process.pid}.new`;
+  writeFileSync(temporaryPath, text, { mode: 0o600 });
+  renameSync(temporaryPath, path);
 }
 
 /** @returns the JSON value of a file, or null if the file is missing @throws Error with `fix` if it is unreadable */

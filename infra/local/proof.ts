@@ -1,4 +1,4 @@
-// Sends the test event of a start.
+// Sends the test event when a stack starts.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendStatement } from '@playline/stores';
@@ -31,7 +31,7 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
     throw new Error(`the gateway responded to the test event with ${response.status}: ${body.slice(0, 500)}`);
 }
 
-/** Counts the message in events_exact, the view that analysts use. */
+/** Counts the message's rows in events_exact, the view that analysts use. */
 async function countRows(file: StackFile, messageId: string): Promise<number> {
   const response = await sendStatement(file.clickhouse, {
     body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',

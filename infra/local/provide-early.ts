@@ -1,4 +1,4 @@
-// Downloads the stores while npm installs the packages, which saves 25 s. Uses only built-in modules for that reason.
+// Downloads the stores while npm installs the packages, which saves 25 s. Therefore it uses only built-in modules.
 import { stackPathsOf } from './paths.ts';
 import { provideStores } from './provide.ts';
 

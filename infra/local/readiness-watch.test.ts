@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { patchKafkaTimer } from '../kafka/timer.ts';
 import { toReason } from './readiness-watch.ts';
 
-test('toReason reports a broker that never responds with the elapsed time, without the name of a Kafka request', async () => {
+test('toReason reports how long it waited for an unresponsive broker, without naming a Kafka request', async () => {
   const server = createServer(() => {});
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   onTestFinished(() => void server.close());
@@ -18,7 +18,7 @@ test('toReason reports a broker that never responds with the elapsed time, witho
   expect(toReason(failure)).toBe('it does not respond within 1 s');
 });
 
-test('toReason reports the message of an error and its cause only once', () => {
+test('toReason does not repeat a cause that the error message contains', () => {
   const cause = new Error('no leader');
   expect(toReason(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
   expect(toReason(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe('fetch failed (ECONNREFUSED)');

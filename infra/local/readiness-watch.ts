@@ -16,10 +16,10 @@ export interface WatchedReadiness {
 
 const READY_POLL_MS = 50;
 /** After this time without readiness, a process is checked less often. */
-const EAGER_MAX_MS = 30_000;
-const PATIENT_POLL_MS = 1_000;
+const FAST_POLL_MAX_MS = 30_000;
+const SLOW_POLL_MS = 1_000;
 /** Interval for ready processes. A Kafka check writes a record, and a service check sends requests to its stores. */
-const CALM_POLL_MS = 60_000;
+const STEADY_POLL_MS = 60_000;
 /** Longer than the timeout of any probe. */
 const RESPONSE_MAX_MS = 15_000;
 /** Longer than any interruption of a healthy process, such as an election or rebalance. */
@@ -64,7 +64,7 @@ export function toReason(error: unknown): string {
 /** Checks a process until it exits. Never stops the process, which may be slow, paused, or waiting for a store. */
 export async function watchReadiness(
   watched: WatchedReadiness,
-  { silenceMaxMs = SILENCE_MAX_MS, calmPollMs = CALM_POLL_MS } = {},
+  { silenceMaxMs = SILENCE_MAX_MS, steadyPollMs = STEADY_POLL_MS } = {},
 ): Promise<void> {
   /** Start time of the first failed check. */
   let failingSince = performance.now();
@@ -87,7 +87,7 @@ export async function watchReadiness(
         watched.onSilence(reason);
       }
     }
-    const eagerMs = failingMs > EAGER_MAX_MS ? PATIENT_POLL_MS : READY_POLL_MS;
-    await delay(isReady ? calmPollMs : eagerMs, undefined, { ref: false });
+    const unreadyPollMs = failingMs > FAST_POLL_MAX_MS ? SLOW_POLL_MS : READY_POLL_MS;
+    await delay(isReady ? steadyPollMs : unreadyPollMs, undefined, { ref: false });
   }
 }

@@ -21,15 +21,15 @@ export function redisAddress(
 }
 
 /** Short timeouts, because a paused Redis accepts connections but does not respond. */
-const SHORT = { connectMaxMs: 1_000, commandTimeoutMs: 2_000 };
+const SHORT_TIMEOUTS = { connectMaxMs: 1_000, commandTimeoutMs: 2_000 };
 
 /** @throws Error if Redis refuses the login or is loading its data */
 const respondsToPing = async (url: string, ca: string | null): Promise<boolean> =>
-  queryRedisOnce({ url, ca, ...SHORT }, async (client) => (await client.ping()) === 'PONG');
+  queryRedisOnce({ url, ca, ...SHORT_TIMEOUTS }, async (client) => (await client.ping()) === 'PONG');
 
 /** @returns why Redis refuses writes, or null if it accepts them @throws Error if Redis does not respond */
 export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {
-  return queryRedisOnce({ url, ca, ...SHORT }, async (client) => {
+  return queryRedisOnce({ url, ca, ...SHORT_TIMEOUTS }, async (client) => {
     await client.ping();
     try {
       await assertTakesWrites(client);
@@ -81,7 +81,7 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
   ];
 }
 
-/** Returns the distribution's redis-server on loopback, with the settings in infra/redis. */
+/** Describes the distribution's redis-server on loopback, with the settings in infra/redis. */
 export function redisSpec(
   paths: StackPaths,
   options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },

@@ -16,7 +16,7 @@ export function registryAddress(port: number, scheme: 'http' | 'https' = 'http')
 
 export const REGISTRY_PROBE = `${CONFLUENT_PATH}/subjects`;
 
-/** Returns the schema registry on loopback. It stores schema ids in a file, because stored records contain the ids. */
+/** Describes the schema registry on loopback. It stores schema ids in a file, because records contain the ids. */
 export function registrySpec(paths: StackPaths, { java, port }: { java: Java; port: number }): ProcessSpec {
   const program = jarFolderOf(paths).registry;
   const runner = readdirSync(program).find((file) => file.endsWith('-runner.jar'));

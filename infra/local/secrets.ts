@@ -14,7 +14,7 @@ export interface Secrets {
   analystPassword: string;
   /** Passwords by account. `npm run analysts` assigns accounts; a start changes the passwords of dropped accounts. */
   analystPasswords: Readonly<Record<string, string>>;
-  /** Password of the account with whose rights views run. Only ClickHouse itself logs in with it. */
+  /** Password of the account whose rights views use. Only ClickHouse itself logs in with it. */
   viewsPassword: string;
   /** Kafka and registry passwords, used only in a stack with TLS. */
   kafkaPassword: string;
@@ -29,10 +29,10 @@ export interface Secrets {
   portalSecret: string;
 }
 
-const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => prefix + (index + 1));
+const toNames = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => prefix + (index + 1));
 
 /** Analyst accounts in users.xml, without and with raw ids. */
-export const ANALYST_POOL: readonly string[] = [...numbered('analyst_', 8), ...numbered('analyst_raw_', 4)];
+export const ANALYST_POOL: readonly string[] = [...toNames('analyst_', 8), ...toNames('analyst_raw_', 4)];
 
 /** Secrets contain only letters and digits, because they are used in URLs and configuration files. */
 const secret = () => randomBytes(32).toString('hex');
@@ -57,7 +57,7 @@ export function loadSecrets(paths: StackPaths): Secrets {
     registryPassword: stored?.registryPassword ?? secret(),
     identityPepper: stored?.identityPepper ?? secret(),
     cursorSecret: stored?.cursorSecret ?? secret(),
-    signerKeys: stored?.signerKeys ?? makeSignerKeys(),
+    signerKeys: stored?.signerKeys ?? createSignerKeys(),
     portalSecret: stored?.portalSecret ?? secret(),
   };
   if (JSON.stringify(stored) !== JSON.stringify(secrets))
@@ -74,7 +74,7 @@ export function signerPublicKeyOf({ signerKeys }: Pick<Secrets, 'signerKeys'>): 
 }
 
 /** Returns a value of SIGNER_KEYS with one new key pair. */
-export function makeSignerKeys(): string {
+export function createSignerKeys(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return toSetting([privateKey.export({ format: 'jwk' })]);
 }

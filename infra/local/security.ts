@@ -54,7 +54,7 @@ export function securitySettings({
   };
 }
 
-/** Returns a `fetch` that trusts the stack's certificate authority and sends the login, if given. */
+/** Returns a `fetch` that trusts the stack's certificate authority and sends the login, if any. */
 export function createStackFetch(caFile: string, login?: Account): StoreFetch {
   const user = login === undefined ? undefined : { user: login.username, password: login.password };
   return createStoreFetch({ tls: { ca: readFileSync(caFile, 'utf8') }, login: user });

@@ -18,7 +18,7 @@ export interface ServiceEntry {
   readonly needsIdentities?: boolean;
   readonly needsChain?: boolean;
   /** True if the service receives the keys that decrypt sealed keys. */
-  readonly signs?: boolean;
+  readonly canSign?: boolean;
   /** Topics of the consumer group, which has the name of the service. */
   readonly reads?: readonly Topic[];
   /** Topics of the second consumer group, `<name>-audit`. */
@@ -31,7 +31,7 @@ export interface ServiceEntry {
 
 // Node options with their measured effects; see infra/decisions/0019-costs-at-rest-and-at-start.md.
 
-/** Objects of a request are short-lived. Smaller semi-spaces than the default of 16 MiB save 50 to 100 MiB. */
+/** Most objects live only for one request. Smaller semi-spaces than the default of 16 MiB save 50 to 100 MiB. */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
 /** Used for the portal, where latency matters less: peak 242 -> 190 MiB, p99 of the slowest page 124 -> 272 ms. */
@@ -41,9 +41,8 @@ const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--o
 const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
 
 /**
- * By default, V8 soon allocates objects of requests that wait for brokers in the old generation, where each object
- * retains its complete request until a full collection. Effect: 1.15 to 1.38 times the events per CPU-second, 333 ->
- * 268 MiB.
+ * By default, V8 soon allocates objects of pending requests in the old generation, where each object retains its
+ * complete request until a full collection. Effect: 1.15 to 1.38 times the events per CPU-second, 333 -> 268 MiB.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
@@ -96,7 +95,7 @@ export const SERVICES = [
   {
     name: 'minter',
     needsChain: true,
-    signs: true,
+    canSign: true,
     nodeOptions: [SMALL_YOUNG_GENERATION],
     reads: [TOPICS.mintRequests],
   },
@@ -215,7 +214,7 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
       WRITER_GROUP: 'event-writer',
       ...publicUrlsOf(ports),
       ...env,
-      ...(service.signs === true ? signing : {}),
+      ...(service.canSign === true ? signing : {}),
       ...login,
       ...publicPort,
       ADMIN_HOST: '127.0.0.1',

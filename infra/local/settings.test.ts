@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { configMistakes, ignoredSettingsSentence, start } from './commands/start.ts';
+import { findInvalidSettings, ignoredSettingsSentence, start } from './commands/start.ts';
 import { up } from './commands/up.ts';
 import { storeEnvironment } from './store-environment.ts';
 import { testStackPaths } from './test/paths.ts';
@@ -23,21 +23,21 @@ test('ignoredSettingsSentence lists the variables that the stack sets itself, wi
   expect(await ignoredSettingsSentence(paths, { LOG_LEVEL: 'warn', REDIS_URL: '' })).toBeNull();
 });
 
-test('configMistakes returns one line per invalid setting of any service, without the value', async () => {
+test('findInvalidSettings returns one line per invalid setting of any service, without the value', async () => {
   const environment = { BLOCK_ROWS_MAX: 'lots', LOG_LEVEL: 'shout', PLAYLINE_KAFKA_PORT: 'eleven' };
-  const mistakes = await configMistakes(testStackPaths(), environment);
-  expect(mistakes).toEqual([
+  const errors = await findInvalidSettings(testStackPaths(), environment);
+  expect(errors).toEqual([
     expect.stringMatching(/^PLAYLINE_KAFKA_PORT must be a port/),
     expect.stringMatching(/^LOG_LEVEL: /),
     expect.stringMatching(/^BLOCK_ROWS_MAX: /),
   ]);
-  expect(mistakes.join()).not.toMatch(/lots|shout|eleven/);
+  expect(errors.join()).not.toMatch(/lots|shout|eleven/);
 });
 
-test('configMistakes accepts valid settings and does not check ignored settings', async () => {
+test('findInvalidSettings accepts valid settings and does not check ignored settings', async () => {
   const ignored = { KAFKA_BROKERS: 'rubbish', HTTP_PORT: 'x', KAFKA_TLS: 'perhaps' };
   const environment = { BLOCK_ROWS_MAX: '5000', LOG_LEVEL: 'warn', ...ignored };
-  expect(await configMistakes(testStackPaths(), environment)).toEqual([]);
+  expect(await findInvalidSettings(testStackPaths(), environment)).toEqual([]);
 });
 
 test('stores receive only general environment variables and no service settings', () => {
@@ -55,7 +55,7 @@ test('stores receive only general environment variables and no service settings'
 test.each([
   ['up', up],
   ['start', start],
-])('npm run %s with an invalid setting returns 2, prints the mistake, and starts nothing', async (_, command) => {
+])('npm run %s with an invalid setting returns 2, prints the error, and starts nothing', async (_, command) => {
   vi.stubEnv('BLOCK_ROWS_MAX', 'lots');
   vi.stubEnv('CLICKHOUSE_PASSWORD', 'wrong');
   const [out, err] = (['log', 'error'] as const).map((level) => vi.spyOn(console, level).mockImplementation(() => {}));

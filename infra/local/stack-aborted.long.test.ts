@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startStack } from './stack.ts';
 
@@ -24,7 +24,7 @@ test.each(ABORT_LINES)(
     };
     const start = startStack({ directory, services: ['gateway'], signal: controller.signal, report });
     await expect(start).rejects.toThrow(/was stopped|is being stopped|failed/);
-    await turn();
+    await nextTurn();
     expect(unhandled).toEqual([]);
   },
 );

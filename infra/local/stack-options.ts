@@ -17,7 +17,7 @@ export interface StackOptions {
   /** Called once for each process that has not been ready for a minute. */
   onSilence?: (silence: Silence) => void;
   /** True to keep the stack running if a service does not become ready. */
-  staysUp?: boolean;
+  isLenient?: boolean;
   /** Port that a second Kafka listener advertises on loopback, for a test proxy. */
   kafkaFrontPort?: number;
   /** True for stores with TLS and logins. Default: false. */
@@ -33,7 +33,7 @@ export interface StackOptions {
   /** Called when ClickHouse is ready, while other stores are starting. */
   fillClickHouse?: (clickhouse: StackFile['clickhouse']) => Promise<void>;
   /** True to kill stores at the end, because their data is deleted. Stores that write a class archive are stopped. */
-  isThrownAway?: boolean;
+  isDisposable?: boolean;
   /** Aborts a start in progress. */
   signal?: AbortSignal;
 }
@@ -43,7 +43,7 @@ export interface Stack {
   /** Current addresses, keys and process ids. */
   readonly file: StackFile;
   /** Addresses without TLS, available in every stack. */
-  readonly inside: StackAddresses;
+  readonly plaintext: StackAddresses;
   /** Port of Kafka's second listener, or null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
   /** A sentence with advice for each component that is not running. */

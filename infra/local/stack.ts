@@ -11,9 +11,9 @@ import {
   demoKeysPath,
   deployClickHouse,
   deployKafka,
+  initIdentityGraph,
   loadDemoKeys,
   openChainPart,
-  openIdentities,
   readDemoKeys,
 } from './deployment.ts';
 import type { Java } from './java.ts';
@@ -59,7 +59,7 @@ class RunningStack implements Stack {
   missing: readonly string[] = [];
   private stopping: Promise<void> | null = null;
   private isWritten = false;
-  private keysWatch: ReturnType<typeof openFileWatch> | null = null;
+  private keysWatcher: ReturnType<typeof watchFile> | null = null;
 
   constructor(paths: StackPaths, options: StackOptions, claimed: { ports: Record<string, number>; guard: PortGuard }) {
     this.paths = paths;
@@ -71,10 +71,10 @@ class RunningStack implements Stack {
     this.security = options.security === true ? createSecurity(paths, this.secrets) : null;
     this.children = openChildrenFile(paths);
     const settings = sharedSettingsOf({ ...process.env, ...options.settings });
-    this.file = { ...this.outside(), settings, signerPublicKey: signerPublicKeyOf(this.secrets), processes: {} };
+    this.file = { ...this.addresses(), settings, signerPublicKey: signerPublicKeyOf(this.secrets), processes: {} };
   }
 
-  get inside(): StackAddresses {
+  get plaintext(): StackAddresses {
     const { operatorPassword: password, redisPassword } = this.secrets;
     const url = `http://127.0.0.1:${this.port('clickhouse')}`;
     return {
@@ -85,12 +85,12 @@ class RunningStack implements Stack {
     };
   }
 
-  /** Returns the addresses for clients, which equal `inside` in a stack without TLS. */
-  private outside(): StackAddresses {
-    if (this.security === null) return this.inside;
+  /** Returns the addresses for clients, which equal `plaintext` in a stack without TLS. */
+  private addresses(): StackAddresses {
+    if (this.security === null) return this.plaintext;
     const { caFile, kafka, redis, registry } = this.security;
     return {
-      clickhouse: { ...this.inside.clickhouse, url: `https://127.0.0.1:${this.port('clickhouse-secured')}` },
+      clickhouse: { ...this.plaintext.clickhouse, url: `https://127.0.0.1:${this.port('clickhouse-secured')}` },
       redis: redisAddress(this.port('redis-secured'), redis, 'rediss'),
       kafka: [`127.0.0.1:${this.port('kafka-secured')}`],
       registry: registryAddress(this.port('registry-secured'), 'https'),
@@ -137,7 +137,7 @@ class RunningStack implements Stack {
     try {
       write();
     } catch (error) {
-      this.report(`cannot write the state of the processes: ${error instanceof Error ? error.message : error}`);
+      this.report(`cannot write process states: ${error instanceof Error ? error.message : error}`);
     }
   }
 
@@ -208,7 +208,7 @@ class RunningStack implements Stack {
       try {
         await this.whenReady(this.keep(this.services, { ...spec, readyDeadlineMs }));
       } catch (error) {
-        if (this.options.staysUp !== true || !(error instanceof NotReadyError)) throw error;
+        if (this.options.isLenient !== true || !(error instanceof NotReadyError)) throw error;
         if (!isWaiting) this.missing = [...this.missing, `${service.name} is not ready: ${error.reason}.`];
       }
     });
@@ -225,7 +225,7 @@ class RunningStack implements Stack {
     const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(paths, env));
     const tables = stores.clickhouse.then(() => deployClickHouse(paths, asOperator));
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
-      openIdentities(paths, { env: asOperator, redis: { url: this.inside.redis } }),
+      initIdentityGraph(paths, { env: asOperator, redis: { url: this.plaintext.redis } }),
     );
     // All promises are awaited together, so that every rejection is handled.
     const [identityState] = await Promise.all([
@@ -241,10 +241,10 @@ class RunningStack implements Stack {
   private async linkChain(): Promise<void> {
     if (this.chain === null) return;
     try {
-      const linked = await this.chain.link({ env: this.serviceEnv(), redisUrl: this.inside.redis });
+      const linked = await this.chain.link({ env: this.serviceEnv(), redisUrl: this.plaintext.redis });
       this.file = { ...this.file, chain: linked };
     } catch (error) {
-      if (this.options.staysUp !== true) throw error;
+      if (this.options.isLenient !== true) throw error;
       this.missing = [...this.missing, `The demo project is not linked to the chain: ${(error as Error).message}`];
     }
   }
@@ -260,11 +260,11 @@ class RunningStack implements Stack {
       stores.clickhouse.then(() => this.options.fillClickHouse?.(this.file.clickhouse)),
       ...Object.values(stores),
     ]);
-    await (this.options.staysUp === true ? this.chain?.contracts.catch(() => {}) : this.chain?.contracts);
+    await (this.options.isLenient === true ? this.chain?.contracts.catch(() => {}) : this.chain?.contracts);
     if (services.length > 0) await Promise.all([this.startServices(services, isRedisEmpty), this.linkChain()]);
     this.isWritten = true;
     this.writeFile();
-    if (this.file.keys !== undefined) this.keysWatch = openFileWatch(demoKeysPath(this.paths), () => this.writeFile());
+    if (this.file.keys !== undefined) this.keysWatcher = watchFile(demoKeysPath(this.paths), () => this.writeFile());
   }
 
   stop(): Promise<void> {
@@ -277,9 +277,9 @@ class RunningStack implements Stack {
     await Promise.all(this.services.map((keeper) => keeper.stop()));
     if (this.stores.length > 0) this.report('stopping the stores');
     await this.chain?.close();
-    await Promise.all(this.stores.map((keeper) => keeper.stop({ immediately: this.options.isThrownAway === true })));
+    await Promise.all(this.stores.map((keeper) => keeper.stop({ immediately: this.options.isDisposable === true })));
     this.isWritten = false;
-    this.keysWatch?.close();
+    this.keysWatcher?.close();
     removeStackFile(this.paths);
     removeConditions(this.paths);
     this.children.close();
@@ -301,7 +301,7 @@ export async function startStack(requested: StackOptions = {}): Promise<Stack> {
   // Configured ports are for the stack of `npm start`. Test stacks find free ports.
   const environment = options.directory === undefined ? process.env : {};
   const claimed = await claimPorts(portNamesFor(options, services), { paths, environment });
-  for (const move of claimed.moves) options.report?.(move);
+  for (const change of claimed.changes) options.report?.(change);
   const stack = new RunningStack(paths, options, claimed);
   stack.missing = missing;
   const abort = () => void stack.stop();
@@ -317,7 +317,7 @@ export async function startStack(requested: StackOptions = {}): Promise<Stack> {
   return stack;
 }
 
-/** Returns the brokers of a stack. The first broker is the controller and has the listeners for external clients. */
+/** Describes the brokers of a stack. The first broker is the controller and has the listeners for external clients. */
 function brokerSpecs(
   paths: StackPaths,
   stack: { java: Java; options: StackOptions; security: StackSecurity | null; port: (name: string) => number },
@@ -337,14 +337,14 @@ function brokerSpecs(
   });
 }
 
-/** Disables the chain if anvil cannot run. @throws Error if `staysUp` is not set */
+/** Disables the chain if anvil cannot run. @throws Error if `isLenient` is not set */
 function withUsableChain(options: StackOptions): { options: StackOptions; missing: readonly string[] } {
   const problem = options.chain === true ? findAnvilProblem(options.chainProgram) : null;
   if (problem === null) return { options, missing: [] };
-  if (options.staysUp !== true) throw new Error(`${problem.what}. ${problem.fix}`);
+  if (options.isLenient !== true) throw new Error(`${problem.what}. ${problem.fix}`);
   const names = (SERVICES as readonly ServiceEntry[]).filter(({ needsChain }) => needsChain === true);
   const without = names.map(({ name }) => name).join(' and ');
-  const sentence = `The chain is left out, and with it ${without}: ${problem.what}. ${problem.fix}.`;
+  const sentence = `The stack runs without the chain, ${without}: ${problem.what}. ${problem.fix}.`;
   options.report?.(sentence);
   return { options: { ...options, chain: false }, missing: [sentence] };
 }
@@ -353,7 +353,7 @@ function withUsableChain(options: StackOptions): { options: StackOptions; missin
 const POLL_MS = 2_000;
 
 /** Calls `onChange` when a file has changed since the last check. Folder notifications only trigger checks. */
-export function openFileWatch(path: string, onChange: () => void): { close(): void } {
+export function watchFile(path: string, onChange: () => void): { close(): void } {
   let lastVersion = '';
   const check = () => {
     const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
@@ -362,15 +362,15 @@ export function openFileWatch(path: string, onChange: () => void): { close(): vo
     lastVersion = version;
     onChange();
   };
-  const notified = watchFolder(dirname(path), check);
+  const folderWatcher = watchFolder(dirname(path), check);
   const timer = setInterval(check, POLL_MS).unref();
   // Deferred, because the caller does not have the handle yet.
-  const first = setImmediate(check).unref();
+  const firstCheck = setImmediate(check).unref();
   return {
     close: () => {
       clearInterval(timer);
-      clearImmediate(first);
-      notified?.close();
+      clearImmediate(firstCheck);
+      folderWatcher?.close();
     },
   };
 }

@@ -21,7 +21,7 @@ test('status and doctor list the orphans of a dead supervisor with a fix, and re
   const paths = testStackPaths();
   writeChildrenFile(paths, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
   const sentence =
-    'the supervisor is dead; gateway, kafka are still running; `npm run up` stops them and starts the stack';
+    'the supervisor is dead, but processes are still running: gateway, kafka; `npm run up` restarts the stack';
   expect(await run(() => status(paths, []))).toEqual({ code: 1, out: sentence });
   const found = await run(() => doctor(paths));
   expect(found.out).toContain(sentence);

@@ -15,7 +15,7 @@ import { findWriteRefusal } from './redis.ts';
 import { silenceRemedy } from './report.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
-import { supervisedSinceAt } from './supervisor.ts';
+import { supervisorStartedAt } from './supervisor.ts';
 
 /** Longer than a request timeout, because a probe may send several requests. */
 const PROBE_MAX_MS = 10_000;
@@ -35,7 +35,7 @@ export interface ProcessStatus {
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
 
-async function probeWithin(name: string, file: StackFile): Promise<Found> {
+async function probeWithin(name: string, file: StackFile): Promise<ProbeResult> {
   try {
     return await waitAtMost(PROBE_MAX_MS, probe(name, file), () => {
       throw new Error(`it has not responded for ${PROBE_MAX_MS / 1000} s`);
@@ -45,29 +45,29 @@ async function probeWithin(name: string, file: StackFile): Promise<Found> {
   }
 }
 
-function stateOf({ pid, state }: Condition, { fault, degraded }: Found): ProcessStatus['state'] {
+function stateOf({ pid, state }: Condition, { fault, degraded }: ProbeResult): ProcessStatus['state'] {
   if (pid === null) return 'down';
   if (fault !== null) return state === 'starting' ? 'starting' : 'does not serve';
   return degraded === null ? 'serves' : 'degraded';
 }
 
-function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Found): string | null {
-  if (pid === null) return `exited (${reason ?? 'unknown reason'}); restarted ${restarts} times`;
+function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: ProbeResult): string | null {
+  if (pid === null) return `exited (${reason ?? 'unknown reason'}); restarts: ${restarts}`;
   return fault ?? degraded;
 }
 
 /**
  * Probes every process of this checkout's stack.
- * @param options.readsLag false to omit `lag`, which saves a dozen requests
+ * @param options.includeLag false to omit `lag`, which saves a dozen requests
  * @returns null if no supervisor is running
  */
-export async function readStatus(paths: StackPaths, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
+export async function readStatus(paths: StackPaths, { includeLag = true } = {}): Promise<ProcessStatus[] | null> {
   const conditions = readConditions(paths);
   if (conditions === null) return null;
   const file = readStackFile(paths);
-  const startedAt = supervisedSinceAt(paths);
+  const startedAt = supervisorStartedAt(paths);
   const empty = new Map<string, number>();
-  const reading = file === null || !readsLag ? Promise.resolve(empty) : readLag(file).catch(() => empty);
+  const reading = file === null || !includeLag ? Promise.resolve(empty) : readLag(file).catch(() => empty);
   const lags = await waitAtMost(PROBE_MAX_MS, reading, () => empty);
   const probed = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
@@ -107,17 +107,17 @@ export interface Verdict {
 
 /** @param orphans names of running processes of a dead supervisor; used only if `statuses` is null */
 export function toVerdict(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
-  const unwell = (sentence: string, hint = ''): Verdict => ({ isWell: false, sentence, hint });
+  const unhealthy = (sentence: string, hint = ''): Verdict => ({ isWell: false, sentence, hint });
   if (statuses === null && orphans.length > 0)
-    return unwell(
-      `the supervisor is dead; ${orphans.join(', ')} are still running; \`npm run up\` stops them and starts the stack`,
+    return unhealthy(
+      `the supervisor is dead, but processes are still running: ${orphans.join(', ')}; \`npm run up\` restarts the stack`,
     );
-  if (statuses === null) return unwell('the stack is not running; start it with `npm run up`');
-  if (statuses.length === 0) return unwell('the stack is starting');
+  if (statuses === null) return unhealthy('the stack is not running; start it with `npm run up`');
+  if (statuses.length === 0) return unhealthy('the stack is starting');
   const impaired = statuses.filter(({ state }) => state !== 'serves');
   if (impaired.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint: '' };
   const names = impaired.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
-  return unwell(`${impaired.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
+  return unhealthy(`${impaired.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
 }
 
 const STATE_LABELS: Record<ProcessStatus['state'], string> = {
@@ -162,14 +162,14 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
 /** Longer than a slow response, but short enough for an operator who is waiting. */
 const RESPONSE_MAX_MS = 5_000;
 
-interface Found {
+interface ProbeResult {
   /** Why the process is not ready; null if it is ready. */
   readonly fault: string | null;
   /** Why a ready process is degraded; null if it is fully functional. */
   readonly degraded: string | null;
 }
 
-const SERVES: Found = { fault: null, degraded: null };
+const HEALTHY: ProbeResult = { fault: null, degraded: null };
 
 async function probeRegistry(url: string): Promise<void> {
   const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MAX_MS) });
@@ -185,7 +185,7 @@ async function probeClickHouse({ clickhouse }: StackFile, ca: string | null): Pr
 }
 
 /** Sends a request with a login, because an open port does not prove that a store works. */
-async function probeStore(name: string, file: StackFile): Promise<Found> {
+async function probeStore(name: string, file: StackFile): Promise<ProbeResult> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
   if (name === 'redis') return { fault: null, degraded: await findWriteRefusal(file.redis, ca) };
@@ -193,18 +193,18 @@ async function probeStore(name: string, file: StackFile): Promise<Found> {
   else if (name === 'registry') await probeRegistry(`${file.registry}/subjects`);
   else if (name === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
   else if (name === 'kafka') await acceptsRecords(file.kafka[0] ?? '');
-  return SERVES;
+  return HEALTHY;
 }
 
 /** @throws Error with the reason if the process is not ready */
-async function probe(name: string, file: StackFile): Promise<Found> {
+async function probe(name: string, file: StackFile): Promise<ProbeResult> {
   const admin = file.admin?.[name];
   return admin === undefined ? probeStore(name, file) : { fault: null, degraded: await readDegraded(admin) };
 }
 
 /**
  * Counts uncommitted records by service. The lag is read from Kafka, because it matters most when a service does not
- * respond. For a partition without a commit, all records count.
+ * respond. For a partition without a commit, all records are counted.
  */
 async function readLag(file: StackFile): Promise<Map<string, number>> {
   patchKafkaTimer();

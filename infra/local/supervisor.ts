@@ -28,42 +28,42 @@ export function findSupervisor(paths: StackPaths): ProcessRecord | null {
 }
 
 /** @returns the start time of the supervisor (ISO 8601), or '' if there is none */
-export const supervisedSinceAt = (paths: StackPaths): string =>
+export const supervisorStartedAt = (paths: StackPaths): string =>
   statSync(pathOf(paths), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 
 /** Removes the file of a dead supervisor. Restores the file if a new supervisor has written it in the meantime. */
-function removeStaleRecord(paths: StackPaths, draft: string): void {
+function removeStaleRecord(paths: StackPaths, temporaryPath: string): void {
   try {
-    renameSync(pathOf(paths), draft);
-    const [pid, mark = ''] = readFileSync(draft, 'utf8').split('\n');
-    if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(draft, pathOf(paths));
+    renameSync(pathOf(paths), temporaryPath);
+    const [pid, mark = ''] = readFileSync(temporaryPath, 'utf8').split('\n');
+    if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(temporaryPath, pathOf(paths));
   } catch (error) {
     // ENOENT: the file does not exist. EEXIST: another supervisor has just written the file.
     if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporaryPath, { force: true });
   }
 }
 
 /** Makes this process the supervisor, or returns the existing supervisor. Linking a complete file is atomic. */
 export function claimSupervision(paths: StackPaths): ProcessRecord | null {
   mkdirSync(paths.state, { recursive: true, mode: 0o700 });
-  const draft = `${pathOf(paths)}.${process.pid}.new`;
-  writeFileSync(draft, `${process.pid}\n${markOf(process.pid)}\n`, { mode: 0o600 });
+  const temporaryPath = `${pathOf(paths)}.${process.pid}.new`;
+  writeFileSync(temporaryPath, `${process.pid}\n${markOf(process.pid)}\n`, { mode: 0o600 });
   try {
     for (;;) {
       const other = findSupervisor(paths);
       if (other !== null) return other;
-      removeStaleRecord(paths, `${draft}.old`);
+      removeStaleRecord(paths, `${temporaryPath}.old`);
       try {
-        linkSync(draft, pathOf(paths));
+        linkSync(temporaryPath, pathOf(paths));
         return null;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
       }
     }
   } finally {
-    rmSync(draft, { force: true });
+    rmSync(temporaryPath, { force: true });
   }
 }
 

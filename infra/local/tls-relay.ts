@@ -15,8 +15,8 @@ const expected = login === null ? null : Buffer.from(`${login.username}:${login.
 
 function isAllowed({ headers }: IncomingMessage): boolean {
   if (expected === null) return true;
-  const given = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''));
-  return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
+  const actual = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''));
+  return actual.length === expected.length && timingSafeEqual(actual, Buffer.from(expected));
 }
 
 /** Forwards a request and streams the response. If the connection breaks on one side, the other side is closed. */

@@ -42,7 +42,7 @@ export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<
   };
 }
 
-/** Returns a relay process that is ready once the store responds through the relay. */
+/** Describes a relay process that is ready once the store responds through the relay. */
 function tlsRelaySpec(
   paths: StackPaths,
   name: string,

@@ -79,8 +79,8 @@ function findProblem({ target, typeOnly }: Import, { path, from, tree }: Importe
   const kind = name in MAY_IMPORT ? name : 'subjects';
   if (!allowed.includes(kind) && !allowed.includes(`${kind}/*`))
     return `${from.zone} may import ${allowed.join(', ') || 'nothing'} from this repository; declare a port and inject the implementation`;
-  const free = from.test || (name === 'stores' && typeOnly);
-  if (adapter !== undefined && !allowed.includes(`${kind}/*`) && !free)
+  const isExempt = from.test || (name === 'stores' && typeOnly);
+  if (adapter !== undefined && !allowed.includes(`${kind}/*`) && !isExempt)
     return 'only main.ts of a service may import adapters; take the port as a parameter';
   if (name === 'runtime' && ['stream', 'http'].includes(from.zone) && !typeOnly && !from.test)
     return 'stream and http may import only types from the runtime; take the value as a parameter';
@@ -106,7 +106,7 @@ export function checkComposition(files: readonly SourceFile[]): string[] {
     );
 }
 
-/** Finds constructors that a main.ts file imports from an adapter (`@playline/x/y`) and uses other than by a call. */
+/** Finds constructors that a main.ts file imports from an adapter (`@playline/x/y`) and does not call directly. */
 function findPassedOn({ nodes, text }: SourceFile): string[] {
   const parts = nodes
     .filter(

@@ -26,7 +26,7 @@ export async function openStores(withTls = false): Promise<BenchStores & { close
     await stack.stop();
     rmSync(directory, { recursive: true, force: true });
   };
-  const { kafka, redis, clickhouse, registry } = stack.inside;
+  const { kafka, redis, clickhouse, registry } = stack.plaintext;
   return { kafka, redis, clickhouse, registry, ...securedOf(stack.file), close };
 }
 

@@ -14,7 +14,7 @@ export interface BackWalk {
 export async function walkBack({
   random,
   client,
-  served,
+  pageChecks,
   starts,
   watermarks,
   findings,
@@ -26,17 +26,17 @@ export async function walkBack({
   let { cursor } = start;
   for (;;) {
     const page = await client.read(query, cursor);
-    await served.note(query.chain, page);
+    await pageChecks.note(query.chain, page);
     // Simulates a reader that crashes before it stores the cursor, and reads the same page again.
     if (random.chance(0.06)) continue;
     const last = page.rows.at(-1);
     const bound = rows.at(-1)?.us ?? upTo;
     if (last !== undefined && last.us >= bound)
-      findings.add('backwards', `${query.chain.name} ${last.us} follows ${bound}`);
+      findings.add('backward reads', `${query.chain.name} ${last.us} follows ${bound}`);
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
     if (isLast(page, page.previous, cursor)) {
-      served.walksBack++;
-      const watermark = await watermarks.greatest(query.chain.partition);
+      pageChecks.backwardWalks++;
+      const watermark = await watermarks.readGreatest(query.chain.partition);
       return { query, upTo, rows, watermark, cursor: page.next };
     }
     cursor = page.previous;

@@ -5,8 +5,8 @@ import { addReached, type Reached, toSeconds, toText } from '../faults/world/rep
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
+import type { PageChecks } from './page-checks.ts';
 import type { RunningProcesses } from './processes.ts';
-import type { Served } from './served.ts';
 
 /** A writer without an activity partition never reaches a kill point, so the wait is limited. */
 const REACH_MAX_MS = 3_000;
@@ -15,25 +15,25 @@ const WALKS_WITHOUT_WATERMARKS = 3;
 export interface Victims {
   readonly rig: FeedRig;
   readonly processes: RunningProcesses;
-  readonly served: Served;
+  readonly pageChecks: PageChecks;
   readonly random: Random;
   readonly drawPoint: () => KillPoint;
 }
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
-/** Kills a writer within a block. Its last request arrives before its successor starts, or after all other work. */
+/** Kills a writer during a block. Its last request arrives before its successor starts, or after all other work. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
   const isReached = await isReachedWithinLimit(trap.reached, point, random);
   await victim.kill();
-  processes.dismiss(victim);
-  const arrivesLate = random.chance(0.5);
-  if (!arrivesLate) trap.release();
-  await processes.join();
-  await rig.caughtUp();
+  processes.remove(victim);
+  const isRequestLate = random.chance(0.5);
+  if (!isRequestLate) trap.release();
+  await processes.addWriter();
+  await rig.untilCaughtUp();
   trap.release();
   await closeSettled(victim);
   return { [`killed ${point}`]: Number(isReached) };
@@ -46,11 +46,11 @@ const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const isReached = await isReachedWithinLimit(trap.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
-  await rig.caughtUp();
+  await rig.untilCaughtUp();
   trap.release();
   victim.signal('SIGCONT');
   await until('the writer is ready again', () => victim.isReady(), WAIT_MAX_MS);
-  await rig.caughtUp();
+  await rig.untilCaughtUp();
   return { [`frozen ${point}`]: Number(isReached) };
 };
 
@@ -66,56 +66,56 @@ async function closeSettled(writer: GatedProcess): Promise<void> {
 
 const stopWriter: Fault = async ({ rig, processes, random }) => {
   const victim = random.pick(processes.writers);
-  await processes.join();
-  processes.dismiss(victim);
+  await processes.addWriter();
+  processes.remove(victim);
   await victim.stop();
   await closeSettled(victim);
-  await rig.caughtUp();
+  await rig.untilCaughtUp();
   return { 'stopped gracefully': 1 };
 };
 
 const loseWatermarks: Fault = async ({ rig }) => {
   await rig.watermarks.lose();
-  await rig.caughtUp();
+  await rig.untilCaughtUp();
   return { 'watermarks lost': 1 };
 };
 
 const killApi: Fault = async ({ processes, random }) => {
   const victim = random.pick(processes.apis);
-  processes.dismiss(victim);
+  processes.remove(victim);
   await victim.process.kill();
-  await processes.serve();
+  await processes.addApi();
   await victim.process.close();
   return { 'API killed': 1 };
 };
 
-const restartAll: Fault = async ({ rig, processes, served }) => {
+const restartAll: Fault = async ({ rig, processes, pageChecks }) => {
   const [writers, apis] = [processes.writers, processes.apis];
-  for (const writer of writers) processes.dismiss(writer);
+  for (const writer of writers) processes.remove(writer);
   await Promise.all(writers.map((writer) => writer.kill()));
   await rig.watermarks.lose();
-  for (const api of apis) processes.dismiss(api);
+  for (const api of apis) processes.remove(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
-  const freshApis = await Promise.all([processes.listen(), processes.listen()]);
-  const enough = served.walksBack + WALKS_WITHOUT_WATERMARKS;
-  await until('readers have walked back', () => served.walksBack >= enough, WAIT_MAX_MS);
-  await Promise.all([processes.join(), processes.join()]);
-  const areReady = async () => (await Promise.all(freshApis.map(({ process }) => process.isReady()))).every(Boolean);
+  const newApis = await Promise.all([processes.addUnreadyApi(), processes.addUnreadyApi()]);
+  const walksMin = pageChecks.backwardWalks + WALKS_WITHOUT_WATERMARKS;
+  await until('readers have walked back', () => pageChecks.backwardWalks >= walksMin, WAIT_MAX_MS);
+  await Promise.all([processes.addWriter(), processes.addWriter()]);
+  const areReady = async () => (await Promise.all(newApis.map(({ process }) => process.isReady()))).every(Boolean);
   await until('the APIs have watermarks again', areReady, WAIT_MAX_MS);
   await Promise.all([...writers.map(closeSettled), ...apis.map(({ process }) => process.close())]);
-  await rig.caughtUp();
+  await rig.untilCaughtUp();
   return { 'all restarted without watermarks': 1 };
 };
 
 const stopClickHouse: Fault = async ({ rig, processes }) => {
   const all = [...processes.writers, ...processes.apis.map(({ process }) => process)];
-  const areAll = async (ready: boolean) =>
-    (await Promise.all(all.map((each) => each.isReady()))).every((is) => is === ready);
+  const areAllReady = async (expected: boolean) =>
+    (await Promise.all(all.map((each) => each.isReady()))).every((isReady) => isReady === expected);
   for (const { clickhouse } of all) clickhouse.down = true;
-  await until('no process is ready', () => areAll(false), WAIT_MAX_MS);
+  await until('no process is ready', () => areAllReady(false), WAIT_MAX_MS);
   for (const { clickhouse } of all) clickhouse.down = false;
-  await until('all processes are ready', () => areAll(true), WAIT_MAX_MS);
-  await rig.caughtUp();
+  await until('all processes are ready', () => areAllReady(true), WAIT_MAX_MS);
+  await rig.untilCaughtUp();
   return { 'ClickHouse unavailable': 1 };
 };
 
@@ -123,7 +123,7 @@ const FAULTS: readonly Fault[] = [
   ...[killWriter, freezeWriter, stopWriter],
   ...[loseWatermarks, killApi, restartAll, stopClickHouse],
 ];
-export const ALL_KINDS: number = FAULTS.length;
+export const FAULT_KINDS: number = FAULTS.length;
 
 /** Injects faults one after another, and waits for the writers to catch up after each. @param onLine logs each fault */
 export async function injectFaults(
@@ -134,7 +134,7 @@ export async function injectFaults(
   const drawPoint = createDeck(victims.random, KILL_POINTS);
   let reached: Reached = {};
   // Some faults wait for backward readers, which need a cursor that another reader has stored.
-  await until('a reader has walked back', () => victims.served.walksBack > 0, WAIT_MAX_MS);
+  await until('a reader has walked back', () => victims.pageChecks.backwardWalks > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
     const result = await draw()({ ...victims, drawPoint });

@@ -17,8 +17,8 @@ export interface FeedChain extends ShownChain {
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /** The number of pages with a stale watermark: as last fetched, and fetched now. */
-  readonly stalePages: { readonly known: number; fetch(): Promise<number> };
+  /** The number of pages with a stale watermark: as last fetched, and as fetched now. */
+  readonly stalePages: { readonly lastCount: number; fetch(): Promise<number> };
 }
 
 export interface StoredVersion {
@@ -41,9 +41,9 @@ export interface FeedRig {
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
   versions(): Promise<StoredVersion[]>;
-  waiting(): Promise<number>;
+  lag(): Promise<number>;
   /** Waits until the writers have committed all records that are on the log at the time of the call. */
-  caughtUp(): Promise<void>;
+  untilCaughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -83,8 +83,8 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
     startWriter: processes.startWriter,
     startApi: processes.startApi,
     versions: async () => toVersions(await testStores.query(VERSIONS)),
-    waiting: () => log.lag(activities, group),
-    async caughtUp() {
+    lag: () => log.lag(activities, group),
+    async untilCaughtUp() {
       const ends = await log.reader.bounds(activities);
       await until(
         'the writers have caught up',
@@ -165,12 +165,12 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
         CURSOR_KEYS: cursorKeys,
       });
       const stalePages = {
-        known: 0,
+        lastCount: 0,
         async fetch() {
           const [, count = '0'] =
             /^playline_chain_api_stale_horizon_pages_total.* (\d+)$/m.exec(await process.metrics()) ?? [];
-          stalePages.known = Number(count);
-          return stalePages.known;
+          stalePages.lastCount = Number(count);
+          return stalePages.lastCount;
         },
       };
       return { url: `http://127.0.0.1:${port}`, process, stalePages };

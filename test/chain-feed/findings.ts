@@ -5,8 +5,8 @@ export const GUARANTEES = [
   'in order',
   'below the watermark',
   'stable watermarks',
-  'backwards',
-  'true content',
+  'backward reads',
+  'correct content',
   'one row per record',
   'responses',
 ] as const;

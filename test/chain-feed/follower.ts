@@ -1,7 +1,7 @@
 import type { Random } from '@playline/testkit/random';
 import type { Findings } from './findings.ts';
+import type { PageChecks } from './page-checks.ts';
 import { type FeedQuery, isLast, type PageClient, type ServedPage } from './page-client.ts';
-import type { Served } from './served.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
@@ -25,7 +25,7 @@ export interface Walk {
 export interface ReaderParts {
   readonly random: Random;
   readonly client: PageClient;
-  readonly served: Served;
+  readonly pageChecks: PageChecks;
   readonly watermarks: WatermarkWatch;
   readonly findings: Findings;
   readonly starts: Starts;
@@ -56,13 +56,13 @@ export class Follower {
 
   /** Reads one page. @returns whether it was the last page */
   async step(): Promise<boolean> {
-    const { random, client, served, watermarks } = this.#parts;
+    const { random, client, pageChecks, watermarks } = this.#parts;
     const { query, rows, arrivals } = this.#walk;
     const [losses, watermark] = [watermarks.losses, await watermarks.read(query.chain.partition)];
     const page = await client.read(query, this.#cursor);
-    await served.note(query.chain, page);
+    await pageChecks.note(query.chain, page);
     if (random.chance(CRASH_FRACTION)) return this.#crash();
-    this.#take(page);
+    this.#append(page);
     const isEnd = isLast(page, page.next, this.#cursor);
     if (isEnd && (await page.isFresh()) && watermark !== null && watermarks.losses === losses)
       arrivals.push({ watermark, count: rows.length });
@@ -72,7 +72,7 @@ export class Follower {
     return isEnd;
   }
 
-  #take(page: ServedPage): void {
+  #append(page: ServedPage): void {
     const { query, rows } = this.#walk;
     const before = rows.at(-1);
     const first = page.rows[0];
@@ -92,7 +92,7 @@ export class Follower {
     return false;
   }
 
-  begin(): void {
+  restart(): void {
     this.startAt(this.#parts.draw(), null);
   }
 

@@ -20,9 +20,9 @@ export interface ServedPage {
   isFresh(): Promise<boolean>;
 }
 
-/** An empty page with a new cursor is not the end. @param requested the requested cursor, or null for the beginning */
-export const isLast = ({ rows }: ServedPage, onward: string, requested: string | null): boolean =>
-  rows.length === 0 && onward === requested;
+/** An empty page with a new cursor is not the last page. @param requested the cursor, or null for the beginning */
+export const isLast = ({ rows }: ServedPage, nextCursor: string, requested: string | null): boolean =>
+  rows.length === 0 && nextCursor === requested;
 
 export interface FeedQuery {
   readonly chain: FeedChain;
@@ -46,12 +46,12 @@ export interface PageClientOptions {
 }
 
 export function createPageClient({ random, apis, findings }: PageClientOptions): PageClient {
-  let missed = '';
+  let lastFailure = '';
   const readOnce = async (query: FeedQuery, cursor: string | null): Promise<ServedPage | null> => {
     const [first, ...others] = apis();
     if (first === undefined) return null;
     const api = random.pick([first, ...others]);
-    const staleBefore = api.stalePages.known;
+    const staleBefore = api.stalePages.lastCount;
     const url = new URL(`${api.url}/v1/chains/${query.chain.name}/activity-history`);
     for (const [name, value] of parametersOf(query.filters, random)) url.searchParams.set(name, value);
     const largest = random.chance(LARGE_FRACTION) ? LARGE_MAX : PAGE_MAX;
@@ -60,14 +60,14 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     const response = await fetchPage(url);
     // The API was killed, is starting or cannot reach a store. The next attempt may use another API.
     if (response === null || response.status === 500) {
-      missed = `${url.pathname}${url.search}: ${response?.text ?? 'no response'}`;
+      lastFailure = `${url.pathname}${url.search}: ${response?.text ?? 'no response'}`;
       return null;
     }
     if (response.status !== 200) {
       findings.add('responses', `${response.status} to ${url.search}: ${response.text}`);
       return null;
     }
-    const { result, page } = JSON.parse(response.text) as { result: Wire[]; page: Record<string, unknown> };
+    const { result, page } = JSON.parse(response.text) as { result: ActivityJson[]; page: Record<string, unknown> };
     const { previous_cursor: previous, next_cursor: next } = page;
     if (typeof previous !== 'string' || typeof next !== 'string' || previous === '' || next === '')
       throw new Error(`page without cursors: ${JSON.stringify(page)}`);
@@ -80,18 +80,18 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
       for (;;) {
         const page = await readOnce(query, cursor);
         if (page !== null) return page;
-        if (performance.now() > endMs) throw new Error(`no API responds; last failure: ${missed}`);
+        if (performance.now() > endMs) throw new Error(`no API responds; last failure: ${lastFailure}`);
         await delay(RETRY_MS);
       }
     },
   };
 }
 
-type Wire = Readonly<Record<string, unknown>> & { id: string; updated_at: string };
-const toRow = (wire: Wire): ServedRow => ({
-  id: wire.id,
-  us: parseTimestampMicros(wire.updated_at),
-  text: JSON.stringify(wire),
+type ActivityJson = Readonly<Record<string, unknown>> & { id: string; updated_at: string };
+const toRow = (json: ActivityJson): ServedRow => ({
+  id: json.id,
+  us: parseTimestampMicros(json.updated_at),
+  text: JSON.stringify(json),
 });
 
 async function fetchPage(url: URL): Promise<{ status: number; text: string } | null> {

@@ -14,11 +14,11 @@ const LONG_MS = { min: 300, max: 1_000 };
 export interface RunningProcesses {
   readonly writers: readonly GatedProcess[];
   readonly apis: readonly Api[];
-  join(): Promise<GatedProcess>;
-  serve(): Promise<Api>;
+  addWriter(): Promise<GatedProcess>;
+  addApi(): Promise<Api>;
   /** Starts an API without waiting for readiness, because no API is ready before the first watermark. */
-  listen(): Promise<Api>;
-  dismiss(member: GatedProcess | Api): void;
+  addUnreadyApi(): Promise<Api>;
+  remove(member: GatedProcess | Api): void;
 }
 
 interface OpenProcesses extends RunningProcesses {
@@ -38,26 +38,26 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
     get apis() {
       return apis;
     },
-    async join() {
+    async addWriter() {
       const writer = await rig.startWriter(random.integer(BLOCK_ROWS.min, BLOCK_ROWS.max));
       writer.clickhouse.watch = { arrived: pause, answered: () => pause().then(() => false) };
       await whenReady('a writer is ready', writer);
       writers = [...writers, writer];
       return writer;
     },
-    async serve() {
+    async addApi() {
       const api = await rig.startApi();
       await whenReady('an API is ready', api.process);
       apis = [...apis, api];
       return api;
     },
-    async listen() {
+    async addUnreadyApi() {
       const api = await rig.startApi();
       await until('an API responds', async () => (await fetch(api.url)).status === 404, WAIT_MAX_MS);
       apis = [...apis, api];
       return api;
     },
-    dismiss(member) {
+    remove(member) {
       writers = writers.filter((each) => each !== member);
       apis = apis.filter((each) => each !== member);
     },
@@ -65,6 +65,6 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
       await Promise.all([...writers, ...apis.map(({ process }) => process)].map((process) => process.close()));
     },
   };
-  await Promise.all([processes.join(), processes.join(), processes.serve(), processes.serve()]);
+  await Promise.all([processes.addWriter(), processes.addWriter(), processes.addApi(), processes.addApi()]);
   return processes;
 }

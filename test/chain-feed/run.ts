@@ -9,16 +9,16 @@ import { injectFaults } from './faults.ts';
 import { type FeedRig, openFeedRig } from './feed-rig.ts';
 import { Findings } from './findings.ts';
 import { Follower, type ReaderParts, type Walk } from './follower.ts';
+import { PageChecks } from './page-checks.ts';
 import { createPageClient, drawQuery } from './page-client.ts';
 import { openProcesses } from './processes.ts';
-import { Served } from './served.ts';
 import { Starts } from './starts.ts';
 import { openTraffic, type Traffic } from './traffic.ts';
 import { addTimes, checkJournal, readLog } from './truth.ts';
 
 const FOLLOWERS = 3;
-const NEWCOMERS = 3;
-/** The number of backward readers. Every other one turns around at the beginning. */
+const LATE_FOLLOWERS = 3;
+/** The number of backward readers. Every other reader turns around at the beginning. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
@@ -62,11 +62,11 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const findings = new Findings();
   const processes = await openProcesses(rig, createRandom(seed + 0.5e9));
   const traffic = openTraffic(rig, seed);
-  const served = new Served(rig.watermarks, findings);
+  const pageChecks = new PageChecks(rig.watermarks, findings);
   const state = { isOver: false };
   const parts = (readerRandom: Random): ReaderParts => ({
     random: readerRandom,
-    served,
+    pageChecks,
     watermarks: rig.watermarks,
     findings,
     starts,
@@ -79,14 +79,14 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
     startReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
   const reached = await Promise.race([
-    injectFaults({ rig, processes, served, random }, { count: faults, onLine }),
+    injectFaults({ rig, processes, pageChecks, random }, { count: faults, onLine }),
     failureOf(reading),
   ]);
   await traffic.stop();
-  await rig.caughtUp();
+  await rig.untilCaughtUp();
   state.isOver = true;
   await reading;
-  const counts = await check(rig, { findings, traffic, served, seen });
+  const counts = await check(rig, { findings, traffic, pageChecks, seen });
   await processes.close();
   return { findings, reached, counts };
 }
@@ -111,7 +111,7 @@ function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
     seen.followers.push(follower);
     while (!state.isOver) {
       const isEnd = await follower.step();
-      if (isEnd && isNewcomer) follower.begin();
+      if (isEnd && isNewcomer) follower.restart();
       if (isEnd) await pause(readerParts.random);
     }
     await follower.finish();
@@ -123,7 +123,7 @@ function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
       const backWalk = await walkBack(readerParts);
       if (backWalk === null) await pause(readerParts.random);
       else seen.backWalks.push(backWalk);
-      if (backWalk !== null && index % 2 === 0) seen.walks.push(await walkForth(readerParts, backWalk));
+      if (backWalk !== null && index % 2 === 0) seen.walks.push(await walkForward(readerParts, backWalk));
     }
   };
   const poll = async () => {
@@ -132,12 +132,12 @@ function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
       await delay(AUDIT_PAUSE_MS);
     }
   };
-  const followers = Array.from({ length: FOLLOWERS + NEWCOMERS }, (_, index) => follow(index, index >= FOLLOWERS));
-  const walkers = Array.from({ length: WALKERS }, (_, index) => walk(FOLLOWERS + NEWCOMERS + index));
+  const followers = Array.from({ length: FOLLOWERS + LATE_FOLLOWERS }, (_, index) => follow(index, index >= FOLLOWERS));
+  const walkers = Array.from({ length: WALKERS }, (_, index) => walk(FOLLOWERS + LATE_FOLLOWERS + index));
   return [...followers, ...walkers, poll()];
 }
 
-async function walkForth(parts: ReaderParts, { query, cursor }: BackWalk): Promise<Walk> {
+async function walkForward(parts: ReaderParts, { query, cursor }: BackWalk): Promise<Walk> {
   const follower = new Follower(parts, query);
   follower.startAt(query, cursor);
   await follower.finish();
@@ -147,16 +147,16 @@ async function walkForth(parts: ReaderParts, { query, cursor }: BackWalk): Promi
 interface Outcome {
   readonly findings: Findings;
   readonly traffic: Traffic;
-  readonly served: Served;
+  readonly pageChecks: PageChecks;
   readonly seen: Recorded;
 }
 
-async function check(rig: FeedRig, { findings, traffic, served, seen }: Outcome): Promise<FeedRun['counts']> {
+async function check(rig: FeedRig, { findings, traffic, pageChecks, seen }: Outcome): Promise<FeedRun['counts']> {
   const { journal } = traffic;
   const truth = await readLog(rig);
   checkJournal(truth, journal);
   const versions = await addTimes(rig, truth, findings);
-  checkServed(served.versions, versions, findings);
+  checkServed(pageChecks.versions, versions, findings);
   const walks = [...seen.followers.flatMap((follower) => follower.walks), ...seen.walks];
   for (const walk of walks) checkArrivals(walk, versions, findings);
   for (const { walks: walksOfFollower } of seen.followers) checkComplete(walksOfFollower.at(-1)!, versions, findings);
@@ -168,10 +168,10 @@ async function check(rig: FeedRig, { findings, traffic, served, seen }: Outcome)
     rejected: truth.refused.size,
     committed: journal.transactions.committed,
     aborted: journal.transactions.aborted,
-    pages: served.pages,
+    pages: pageChecks.pages,
     crashes: seen.followers.reduce((sum, { crashes }) => sum + crashes, 0),
     arrivals: walks.reduce((sum, { arrivals }) => sum + arrivals.length, 0),
-    'walks back': seen.backWalks.length,
+    'backward walks': seen.backWalks.length,
     audits: seen.audits.length,
   };
 }

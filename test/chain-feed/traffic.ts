@@ -14,9 +14,9 @@ const INDEXED_STEP_US = 1_000_003;
 const BURST_MAX = 25;
 const PAUSE_MAX_MS = 600;
 /** Maximum consumer lag, so that a run does not end with minutes of backlog. */
-const WAITING_MAX = 150;
+const LAG_MAX = 150;
 const POLL_MS = 200;
-const OPEN_MAX_MS = 1_200;
+const TRANSACTION_MAX_MS = 1_200;
 
 /** The constant members of each activity, by which readers filter. */
 export const typeOf = (number: number): (typeof TYPES)[number] => TYPES[number % TYPES.length]!;
@@ -28,7 +28,7 @@ export interface Journal {
   readonly acknowledged: Set<number>;
   readonly aborted: Set<number>;
   /** Versions that must be rejected, unless they are the first version of their activity. */
-  readonly wrong: Set<number>;
+  readonly invalid: Set<number>;
   readonly transactions: { committed: number; aborted: number };
 }
 
@@ -44,7 +44,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   const journal: Journal = {
     acknowledged: new Set(),
     aborted: new Set(),
-    wrong: new Set(),
+    invalid: new Set(),
     transactions: { committed: 0, aborted: 0 },
   };
   const records = new RecordFactory(rig, journal);
@@ -59,7 +59,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
   });
   const poll = async () => {
     while (!isOver) {
-      isFull = (await rig.waiting()) > WAITING_MAX;
+      isFull = (await rig.lag()) > LAG_MAX;
       await delay(POLL_MS);
     }
   };
@@ -99,16 +99,16 @@ class RecordFactory {
     if (isNew) knownNumbers.push(number);
     const version = ++this.#versions;
     const written = { chain: chain.name, version, type: typeOf(number), contract: contractOf(number) };
-    const isWrong = !isNew && random.chance(0.06);
-    if (isWrong) this.journal.wrong.add(version);
+    const isInvalid = !isNew && random.chance(0.06);
+    if (isInvalid) this.journal.invalid.add(version);
     return {
       version,
-      outgoing: isWrong ? this.#toWrong(random, number, written) : this.#rig.toOutgoing(recordOf(number, written)),
+      outgoing: isInvalid ? this.#toInvalid(random, number, written) : this.#rig.toOutgoing(recordOf(number, written)),
     };
   }
 
   /** Creates a record that must be rejected: it changes a constant member, or is in another chain's partition. */
-  #toWrong(random: Random, number: number, written: WrittenVersion): Outgoing {
+  #toInvalid(random: Random, number: number, written: WrittenVersion): Outgoing {
     const kind = random.integer(0, 3);
     const record = recordOf(number, written);
     if (kind === 0) return this.#rig.toOutgoing(recordOf(number, { ...written, type: typeOf(number + 1) }));
@@ -178,7 +178,7 @@ class Source {
 
   /** Publishes a burst in a transaction that stays open for a while, and may be aborted by opening a new publisher. */
   async #publishAtomically(burst: readonly { version: number; outgoing: Outgoing }[]): Promise<void> {
-    const [openMs, isCommitted] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
+    const [openMs, isCommitted] = [this.#random.integer(0, TRANSACTION_MAX_MS), this.#random.chance(0.6)];
     this.#beforeCommit = async () => {
       await delay(openMs);
       if (!isCommitted) throw new Aborted();

@@ -6,7 +6,7 @@ import type { Findings } from './findings.ts';
 import type { Journal } from './traffic.ts';
 
 /** A log record that must be stored as a version of its activity. */
-export interface TrueVersion {
+export interface ExpectedVersion {
   readonly chain: string;
   readonly id: string;
   readonly type: string;
@@ -18,13 +18,13 @@ export interface TrueVersion {
   readonly shown: Readonly<Record<string, unknown>>;
 }
 
-export interface TimedVersion extends TrueVersion {
+export interface TimedVersion extends ExpectedVersion {
   readonly us: number;
 }
 
 /** The expected outcome of every record, derived only from the committed records in log order. */
-export interface LogTruth {
-  readonly accepted: readonly TrueVersion[];
+export interface ExpectedOutcomes {
+  readonly accepted: readonly ExpectedVersion[];
   /** `partition offset` of each record that must be a dead letter. */
   readonly refused: ReadonlySet<string>;
   readonly numbers: ReadonlySet<number>;
@@ -33,12 +33,12 @@ export interface LogTruth {
 const hex = (bytes: Buffer) => `0x${bytes.toString('hex')}`;
 const uuid = (bytes: Buffer) => bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 
-export async function readLog({ log, activities, chains }: FeedRig): Promise<LogTruth> {
+export async function readLog({ log, activities, chains }: FeedRig): Promise<ExpectedOutcomes> {
   const decode = activityCodec.decoderOf(activityCodec.schema);
-  const accepted: TrueVersion[] = [];
+  const accepted: ExpectedVersion[] = [];
   const refused = new Set<string>();
   const numbers = new Set<number>();
-  const first = new Map<string, TrueVersion>();
+  const first = new Map<string, ExpectedVersion>();
   const byName = new Map(chains.map((chain) => [chain.name, chain]));
   for (const record of await log.read(activities)) {
     if (record.value === null) continue;
@@ -56,7 +56,7 @@ export async function readLog({ log, activities, chains }: FeedRig): Promise<Log
   return { accepted, refused, numbers };
 }
 
-function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, chain: FeedChain): TrueVersion {
+function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, chain: FeedChain): ExpectedVersion {
   const { blockchainMetadata: metadata } = record;
   const shown = {
     id: uuid(record.id),
@@ -77,7 +77,7 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
 }
 
 /** Checks the log itself, without which the other checks would prove nothing. */
-export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
+export function checkJournal({ numbers }: ExpectedOutcomes, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const committedAborts = [...journal.aborted].filter((number) => numbers.has(number));
   if (lost.length + committedAborts.length > 0)
@@ -87,7 +87,7 @@ export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
 /** Finds each version's row. @returns each chain's versions in ascending order */
 export async function addTimes(
   rig: FeedRig,
-  { accepted, refused }: LogTruth,
+  { accepted, refused }: ExpectedOutcomes,
   findings: Findings,
 ): Promise<Map<string, TimedVersion[]>> {
   const report = (text: string) => findings.add('one row per record', text);
@@ -120,7 +120,7 @@ export async function addTimes(
   );
 }
 
-export function isWanted(version: TrueVersion, filters: ActivityFilters): boolean {
+export function isMatch(version: ExpectedVersion, filters: ActivityFilters): boolean {
   const { type, contractAddress, fromIndexedAt, toIndexedAt } = filters;
   return (
     (type ?? version.type) === version.type &&

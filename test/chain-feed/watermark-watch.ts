@@ -5,7 +5,7 @@ export interface WatermarkWatch {
   readonly losses: number;
   read(partition: number): Promise<number | null>;
   /** Returns the greatest watermark that any process may have read. */
-  greatest(partition: number): Promise<number>;
+  readGreatest(partition: number): Promise<number>;
   lose(): Promise<void>;
   close(): Promise<void>;
 }
@@ -16,7 +16,7 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
   const watermarks = await openRedisWatermarks({ url });
   const lost = new Map<number, number>();
   let losses = 0;
-  let losing = Promise.resolve();
+  let pendingLoss = Promise.resolve();
   const remove = async () => {
     losses++;
     const [[, found] = []] = (await client.multi().hgetall(KEY).del(KEY).exec()) ?? [];
@@ -28,15 +28,15 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
       return losses;
     },
     read: watermarks.read,
-    async greatest(partition) {
+    async readGreatest(partition) {
       const now = (await watermarks.read(partition)) ?? 0;
       // Waits for a running `lose`, which records the watermarks that it removes.
-      await losing;
+      await pendingLoss;
       return Math.max(now, lost.get(partition) ?? 0);
     },
     lose: () => {
-      losing = remove();
-      return losing;
+      pendingLoss = remove();
+      return pendingLoss;
     },
     close: watermarks.close,
   };

@@ -30,10 +30,10 @@ afterAll(async () => {
   await wire.close();
 });
 
-let numbers = 1000;
+let nextToken = 1000;
 /** Stores a new token and returns it as the API does. */
 async function readNewToken(fields: Parameters<typeof tokenRow>[0]): Promise<Record<string, unknown>> {
-  const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(numbers++), ...fields });
+  const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(nextToken++), ...fields });
   await api.putTokens({ ...row, contractAddress });
   const response = await api.get(`/tokens/${contractAddress}`);
   expect(response.status).toBe(200);
@@ -58,7 +58,7 @@ it('the response for a token has exactly the fields of the contract', async () =
   });
 });
 
-it('optional fields of a token are null when they have no value', async () => {
+it('optional fields of a token are null if they have no value', async () => {
   const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
   const nulls = { root_contract_address: null, symbol: null, decimals: null, image_url: null, name: null };
   const response = await readNewToken({ ...none, rootChainId: null, bridgeUsed: null });
@@ -79,11 +79,11 @@ it('an unknown token returns 404 RESOURCE_NOT_FOUND', async () => {
   await expectChainError(await api.get(`/tokens/${addressOf(999)}`), 404, 'RESOURCE_NOT_FOUND');
 });
 
-let contracts = 1000;
+let nextContract = 1000;
 let nextMicros = 0;
 /** Stores rows for a new contract, one microsecond apart. Returns the rows and a query that selects them. */
 async function put(...rows: Parameters<typeof activityRow>[0][]) {
-  const contract = addressOf(contracts++);
+  const contract = addressOf(nextContract++);
   const created = rows.map((row) => activityRow({ contractAddress: contract, after: nextMicros++, ...row }));
   await api.put(...created);
   return { rows: created, ids: created.map(({ id }) => id), query: { contract_address: contract } };
@@ -158,7 +158,7 @@ it('the parameter contract_address is case-insensitive and combines with other f
   expect(idsOf(await api.history({ ...upperCase, activity_type: 'burn' }))).toEqual(ids.slice(1));
 });
 
-it('the parameter page_size is 1 to 200 and defaults to 100', async () => {
+it('the parameter page_size accepts 1 to 200 and defaults to 100', async () => {
   const { ids, query } = await put(...Array.from({ length: 201 }, () => ({})));
   expect(idsOf(await api.history(query))).toEqual(ids.slice(0, 100));
   expect(idsOf(await api.history({ ...query, page_size: '1' }))).toEqual(ids.slice(0, 1));
@@ -216,7 +216,7 @@ it('an unknown x-api-key returns 403 AUTHENTICATION_ERROR', async () => {
 const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };
 const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
 
-it('a rate limit key allows the calls of its plan from any addresses, and the next call returns 429', async () => {
+it('a rate limit key allows as many calls as its plan, from any address, and the next call returns 429', async () => {
   const { key } = await createRateLimitKey(api.rateLimitKeys, { ...plan, calls: 3 });
   const from = (address: string) =>
     api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });
@@ -239,7 +239,7 @@ it('a replaced, revoked or expired rate limit key returns 403 AUTHENTICATION_ERR
 });
 
 // The chain API's settings test checks the default of 1,500 calls.
-it('without a key, an address that exceeds its calls per 5 minutes gets 429 with Retry-After, and other addresses do not', async () => {
+it('without a key, an address that exceeds its calls per 5 minutes receives 429 with Retry-After, but other addresses do not', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
   expect((await from('192.0.2.77')).status).toBe(200);
   // Invalid calls also count, and need no store.

@@ -2,15 +2,15 @@ import { smallMessage } from '@playline/testkit';
 import { expect } from 'vitest';
 
 /** A message as a client sends it: any JSON, valid or not. */
-export type Sent = Record<string, unknown>;
+export type SentMessage = Record<string, unknown>;
 
 /** Creates a message with only the required fields. `extra` adds, replaces or (with undefined) removes fields. */
-export const message = (type: string, extra: Sent = {}): Sent => smallMessage(type, extra);
+export const message = (type: string, extra: SentMessage = {}): SentMessage => smallMessage(type, extra);
 
-export const track = (extra: Sent = {}): Sent => message('track', extra);
+export const track = (extra: SentMessage = {}): SentMessage => message('track', extra);
 
 /** Creates a message with the required context fields and `extra` in the context. */
-export const withContext = (extra: Sent = {}): Sent =>
+export const withContext = (extra: SentMessage = {}): SentMessage =>
   track({ context: { library: 'playline-web', libraryVersion: '1.2.3', ...extra } });
 
 export interface ClientResponse {

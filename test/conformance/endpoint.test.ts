@@ -194,7 +194,7 @@ it('an erasure of an unknown identity returns 202, and the request is on the log
   expect(request.traceId).toBe(response.headers.get('x-trace-id'));
 });
 
-it('an erasure covers the id with every identity type and without a type, and has a unique erasure id', async () => {
+it('an erasure covers the user id under every identity type and as an untyped id, and has a unique erasure id', async () => {
   const query = `?userId=user-${randomUUID()}`;
   const erasureId = expectQueued(await erase(query));
   expect(expectQueued(await erase(query))).not.toBe(erasureId);

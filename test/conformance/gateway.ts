@@ -117,6 +117,6 @@ async function createOtherKeys(context: Parameters<typeof createKey>[0], project
 /** Creates the identity epoch in Redis, which consents and erasures require, unless an epoch exists. */
 async function initIdentity(redisUrl: string): Promise<void> {
   const people = await openRedisPeople({ url: redisUrl });
-  await until('the graph has its epoch', () => people.rebuild.mintEpoch());
+  await until('the identity graph has an epoch', () => people.rebuild.mintEpoch());
   await people.close();
 }

@@ -69,7 +69,7 @@ it('a key consists of a prefix for its kind and environment, 30 base62 character
   }
 });
 
-it('a key with a wrong checksum returns 401 without a look-up, even while Redis is unavailable', async () => {
+it('a key with a wrong checksum returns 401 without a lookup, even while Redis is unavailable', async () => {
   const { publishableKey: key } = client;
   const wrongKey = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
   wire.mode = 'cut';
@@ -113,17 +113,17 @@ it('an erasure with a revoked secret key returns 401', async () => {
   expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
 });
 
-it('while Redis is unavailable, cached keys stay valid and other keys get 500 instead of 401', async () => {
+it('while Redis is unavailable, cached keys stay valid, and any other key returns 500 instead of 401', async () => {
   expectAccepted(await send(client.publishableKey));
   wire.mode = 'cut';
-  const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
+  const newKey = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
   try {
-    expectEnvelope(await send(fresh.key), 500, 'INTERNAL_SERVER_ERROR');
+    expectEnvelope(await send(newKey.key), 500, 'INTERNAL_SERVER_ERROR');
     expectAccepted(await send(client.publishableKey));
   } finally {
     wire.mode = 'open';
   }
-  await until('the new key is accepted', async () => (await send(fresh.key)).status === 200);
+  await until('the new key is accepted', async () => (await send(newKey.key)).status === 200);
 });
 
 it(

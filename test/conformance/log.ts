@@ -7,23 +7,23 @@ const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
 /** Reads the message records with these message ids from the log, with their record keys. */
 export async function messagesOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.messages.name });
-  const wanted = new Set(messageIds.map(toHex));
+  const ids = new Set(messageIds.map(toHex));
   return records
     .map(({ key, value }) => ({
       key,
       bytes: value as Buffer,
       record: messageRecordCodec.decode(bodyOf(value as Buffer)),
     }))
-    .filter(({ record }) => wanted.has(record.messageId.toString('hex')));
+    .filter(({ record }) => ids.has(record.messageId.toString('hex')));
 }
 
 /** Reads the link facts with these message ids from the log. */
 export async function linksOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.identityLinks.name });
-  const wanted = new Set(messageIds.map(toHex));
+  const ids = new Set(messageIds.map(toHex));
   return records
     .map(({ value }) => identityLinkCodec.decode(bodyOf(value as Buffer)))
-    .filter(({ messageId }) => wanted.has(messageId.toString('hex')));
+    .filter(({ messageId }) => ids.has(messageId.toString('hex')));
 }
 
 /** Reads the consent changes with this source from the log, in log order. */
@@ -37,14 +37,14 @@ export async function consentsOnLog(topicPrefix: string, source: string) {
 
 const toHex = (messageId: unknown) => String(messageId).replaceAll('-', '').toLowerCase();
 
-/** Waits until `isWanted` returns true for a record of `topic`, and returns the record. */
+/** Waits until `isMatch` returns true for a record of `topic`, and returns the record. */
 export async function findRecord<T>(
   topic: string,
   decode: (value: Buffer) => T,
-  isWanted: (record: T) => boolean,
+  isMatch: (record: T) => boolean,
 ): Promise<T> {
   return await until(`${topic} has the record`, async () => {
     const records = await readTopic({ brokers: testStores().kafka, topic });
-    return records.flatMap(({ value }) => (value === null ? [] : [decode(value)])).find(isWanted);
+    return records.flatMap(({ value }) => (value === null ? [] : [decode(value)])).find(isMatch);
   });
 }

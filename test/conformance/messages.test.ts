@@ -9,7 +9,7 @@ import {
   expectEnvelope,
   expectRejected,
   message,
-  type Sent,
+  type SentMessage,
   track,
   withContext,
 } from './client.ts';
@@ -29,12 +29,12 @@ afterAll(() => client.close());
 
 const createTracks = (count: number) => Array.from({ length: count }, () => track());
 const trackAt = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
-const createSized = (bytes: number) => {
+const createMessageOfSize = (bytes: number) => {
   const empty = track({ properties: { text: '' } });
   return { ...empty, properties: { text: 'x'.repeat(bytes - JSON.stringify(empty).length) } };
 };
 
-const ACCEPTED: [string, () => Sent[]][] = [
+const ACCEPTED: [string, () => SentMessage[]][] = [
   [
     'messages with only the fields that their type requires',
     () => ['track', 'page', 'screen', 'identify', 'alias'].map((type) => message(type)),
@@ -69,7 +69,7 @@ const ACCEPTED: [string, () => Sent[]][] = [
     ],
   ],
   ['timestamps just inside the time window', () => [trackAt(-30 * DAY_MS + MARGIN_MS), trackAt(DAY_MS - MARGIN_MS)]],
-  ['a message of exactly 32 KiB', () => [createSized(32 * 1024)]],
+  ['a message of exactly 32 KiB', () => [createMessageOfSize(32 * 1024)]],
   ['a batch of 100 messages', () => createTracks(100)],
 ];
 
@@ -100,7 +100,7 @@ const REJECTED: [string, () => unknown][] = [
   ['INVALID_FORMAT eventTimestamp', () => track({ eventTimestamp: '2026-02-30T00:00:00Z' })],
   ['INVALID_VALUE eventTimestamp', () => trackAt(-30 * DAY_MS - MARGIN_MS)],
   ['INVALID_VALUE eventTimestamp', () => trackAt(DAY_MS + MARGIN_MS)],
-  ['INVALID_VALUE message', () => createSized(32 * 1024 + 1)],
+  ['INVALID_VALUE message', () => createMessageOfSize(32 * 1024 + 1)],
   ['INVALID_FORMAT message', () => []],
 ];
 
@@ -115,7 +115,7 @@ it('the gateway accepts a lone surrogate in a name, but not in an id', async () 
   expectRejected(await post('anonymousId'), 'INVALID_FORMAT anonymousId');
 });
 
-it('the gateway uses the last of duplicate keys in an object', async () => {
+it('the gateway uses the last of several duplicate keys in an object', async () => {
   const valid = JSON.stringify(track());
   expectAccepted(await client.post(`{"messages":[${valid.replace('{', '{"type":"nothing",')}]}`));
   const response = await client.post(`{"messages":[${valid.replace(/}$/, ',"type":"nothing"}')}]}`);
@@ -153,7 +153,7 @@ it('a batch of only invalid messages returns 400 with a MessagesResponse', async
   expect(Object.keys(response.body).sort()).toEqual(['accepted', 'rejected', 'rejections', 'success']);
 });
 
-it('all messages with a duplicate id are rejected in one entry, with the id as first written', async () => {
+it('all messages with the same id are rejected in one entry, which contains the id of the first message', async () => {
   const messageId = randomUUID();
   const duplicates = [messageId.toUpperCase(), messageId].map((id) => track({ messageId: id }));
   const response = await client.send(track(), ...duplicates, track({ messageId, surface: 'phone' }));
@@ -169,7 +169,7 @@ it('a messageId from an earlier batch is accepted again', async () => {
   expectAccepted(await client.send(sent, message('page')), 2);
 });
 
-it('a rejection contains the messageId unchanged, with special characters or the maximum length', async () => {
+it('a rejection contains the messageId unchanged, even with special characters or the maximum length', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: '' })] }).length;
   for (const messageId of ['é😀\u0000\n"\\</script>\u2028\u00a0', 'x'.repeat(space)]) {
     const response = await client.send(track({ messageId }));
@@ -178,7 +178,7 @@ it('a rejection contains the messageId unchanged, with special characters or the
   }
 });
 
-it('a rejection contains a messageId that is not a string as JSON, in at most twice the size of the batch', async () => {
+it('a rejection contains a messageId that is not a string as JSON, and is at most twice as large as the batch', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: [''] })] }).length;
   // Each quotation mark is escaped.
   const messageId = Array.from({ length: Math.floor(space / 3) + 1 }, () => '');
@@ -188,7 +188,7 @@ it('a rejection contains a messageId that is not a string as JSON, in at most tw
   expect(Number(response.headers.get('content-length'))).toBeLessThan(2 * BATCH_BYTES + 1024);
 });
 
-async function store(...sent: Sent[]) {
+async function store(...sent: SentMessage[]) {
   expectAccepted(await client.send(...sent), sent.length);
   const records = await messagesOnLog(
     client.topicPrefix,
@@ -236,7 +236,7 @@ it.each([undefined, null, '', '  '])(
   },
 );
 
-it('the valid id owns a message with a blank id and a valid id', async () => {
+it('a message with a blank id and a valid id is owned by the valid id', async () => {
   const [blank] = await store(track({ anonymousId: 'visitor', userId: ' ' }));
   const [absent] = await store(track({ anonymousId: 'visitor' }));
   expect(blank?.key).not.toBeNull();
@@ -263,7 +263,7 @@ it('in an alias without fromType, fromId is anonymous if it equals the message�
 });
 
 /** Sends a track message with JSON that `JSON.stringify` does not produce, such as escapes and long numbers. */
-async function storeAs(fields: Record<string, unknown>, texts: Record<string, string>) {
+async function storeRaw(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });
   for (const [from, text] of Object.entries(texts)) body = body.replace(from, text);
@@ -274,14 +274,14 @@ async function storeAs(fields: Record<string, unknown>, texts: Record<string, st
 
 it('a lone surrogate in a name or a free-form object is stored as U+FFFD', async () => {
   const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
-  const stored = await storeAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
+  const stored = await storeRaw(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
   expect(stored).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
   expect(stored?.traits).toBe('{"a":"\\ud83c\\udf00"}');
 });
 
 it('integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits', async () => {
   const fields = { properties: { a: 'BIG' }, traits: { a: 'HUGE' } };
-  const stored = await storeAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
+  const stored = await storeRaw(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
   expect(stored).toMatchObject({
     properties: '{"a":"20000000000000000000"}',
     traits: '{"a":["-1e400",18446744073709551615]}',

@@ -37,10 +37,10 @@ export const SIGNER = `0x${'51'.repeat(20)}`;
 
 /** Processes of a chain API and an activity writer with separate topics, tables and Redis, but without a minter. */
 export interface MintingSystem {
-  /** Links a new collection to the environment of the secret key, which also has a signable key. */
+  /** Links a new collection to the environment of the secret key. The environment also has a signable key. */
   link(override?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
   readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
-  /** Sends a request to a path below `/v1/chains/demo-chain/collections` with the secret key. `headers` replace the key. */
+  /** Sends a request below `/v1/chains/demo-chain/collections` with the secret key, unless `headers` contain a key. */
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
   /** Reads the mint requests on the log. */
   requests(): Promise<MintRequestRecord[]>;

@@ -71,7 +71,7 @@ it('an accepted mint request is readable immediately, appears in the list, and r
   expect((await readList(mints)).result).toEqual([succeeded]);
 });
 
-it('a failed mint request has the reason, and its reference id can be reused for a new attempt', async () => {
+it('a failed mint request shows the reason, and its reference id can be reused for a new attempt', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = assetOf();
   await system.call(mints, { body: { assets: [asset] } });
@@ -115,7 +115,7 @@ it('a mint request returns 400 without a key, and 401 with a malformed, unknown 
     for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
 });
 
-it('a mint request returns 400 with all validation errors, or 400 for an unreadable or too large body', async () => {
+it('a mint request returns 400 with all validation errors, and also 400 for an unreadable or oversized body', async () => {
   const mints = `/${await system.link()}${path}`;
   const invalid = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
   expect(invalid.status).toBe(400);
@@ -224,7 +224,7 @@ it('a collection metadata refresh returns 200 with the metadata, and later metad
   );
 });
 
-it('a token or stack metadata refresh returns 202 with four strings, which are also headers', async () => {
+it('a token or stack metadata refresh returns 202 with four strings that are also sent as headers', async () => {
   const contract = await system.link();
   const lists = [
     ['/metadata/refresh-metadata', { metadata: [{ metadata_id: METADATA_ID, ...TOKEN }] }],
@@ -283,11 +283,11 @@ it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metad
       headers: { 'x-service-api-key': system.keys.publishable },
     });
     expect(await readError(unauthorised)).toMatchObject({ status: 401, code: 'UNAUTHORISED_REQUEST' });
-    const foreign = await system.call(`/${contract}${path}`, {
+    const otherProject = await system.call(`/${contract}${path}`, {
       body,
       headers: { 'x-service-api-key': system.keys.other },
     });
-    expect(await readError(foreign)).toMatchObject({ status: 403, code: 'AUTHENTICATION_ERROR' });
+    expect(await readError(otherProject)).toMatchObject({ status: 403, code: 'AUTHENTICATION_ERROR' });
     await expectChainError(await system.call(`/0x${'99'.repeat(20)}${path}`, { body }), 404, 'RESOURCE_NOT_FOUND');
     await expectChainError(await system.call(`/${contract}${path}`, { body }), 400, 'VALIDATION_ERROR');
   },

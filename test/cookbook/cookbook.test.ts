@@ -41,7 +41,7 @@ const toSearch = (params: RecipeParams) =>
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
 
-describe('the cookbook with traffic of a simulated game', () => {
+describe('the cookbook with simulated game traffic', () => {
   let database: OwnDatabase;
   beforeAll(async () => {
     database = await openOwnDatabase();
@@ -57,7 +57,7 @@ describe('the cookbook with traffic of a simulated game', () => {
     expect(exports.map(formatOf)).toEqual(['Parquet', 'CSVWithNames']);
   });
 
-  it('is tested with copies, reused ids, test events, links, and sessions of two people', async () => {
+  it('is tested with copies, reused ids, test events, links, and sessions shared by two people', async () => {
     const where = `WHERE environment_id = '${ENVIRONMENT}'`;
     const counts = `SELECT count() AS copies, uniqExact(message_id) AS ids, countIf(test) AS tests FROM events ${where}`;
     const [{ ids, tests, ...stored } = {}] = await rowsOf(counts);

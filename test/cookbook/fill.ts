@@ -14,7 +14,7 @@ import type { OwnDatabase } from './own-database.ts';
 import { addPropertyColumns } from './property-columns.ts';
 import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
 
-/** Contains some of the same messages, which recipes must not count. */
+/** Contains copies of some messages, which recipes must not count. */
 const OTHER_ENVIRONMENT = 'staging';
 const OTHER_ROWS = 500;
 
@@ -32,7 +32,7 @@ export async function fill(database: OwnDatabase, world: World): Promise<void> {
     return store.insert({ table, rows: out.toBytes(), token: table, signal });
   };
   await insert('events', (out) => addEventRows(out, world));
-  // Loads the dictionary before the links are stored, so that it does not contain them.
+  // Loaded before the links are stored, so that the dictionary does not contain the links.
   await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
   await insert('identity_overrides', (out) => addLinks(out, world));
   await insert('consent_log', (out) => {

@@ -87,7 +87,7 @@ function validate(batch: Batch, receivedAt: number, traceId: string): Pick<Simul
   }));
   const window = { fromMs: receivedAt - EVENT_AGE_MAX_MS, toMs: receivedAt + EVENT_AHEAD_MAX_MS };
   const result = validateBatch(document, { window, sources });
-  if (result.kind === 'fault' || result.accepted.length !== batch.sound.length)
+  if (result.kind === 'refused' || result.accepted.length !== batch.sound.length)
     throw new Error('unexpected validation result for a simulated batch');
   return {
     copies: result.accepted.map(({ message }) => ({ message, receivedAt, traceId })),

@@ -1,4 +1,4 @@
-import { createDocuments, examplesOfError, examplesOfPartCode, operationsOfError } from '@playline/api-docs';
+import { createDocuments, examplesOfError, examplesOfItemError, operationsOfError } from '@playline/api-docs';
 import { ENVELOPE_CODES, REJECTION_CODES } from '@playline/contracts';
 import { ERROR_CODES, REJECTIONS } from '@playline/errors';
 import { expect, it } from 'vitest';
@@ -31,7 +31,7 @@ it('the page of each code explains the cause and the fix, and the index links to
 it('every code that the gateway can return has an example', () => {
   const returned = ERROR_CODES.filter((code) => operationsOfError(SOURCE, code).length > 0);
   for (const code of [...returned, 'RESOURCE_NOT_FOUND']) expect(examplesOfError(SOURCE, code), code).not.toEqual([]);
-  for (const code of REJECTION_CODES) expect(examplesOfPartCode(SOURCE, code), code).not.toEqual([]);
+  for (const code of REJECTION_CODES) expect(examplesOfItemError(SOURCE, code), code).not.toEqual([]);
 });
 
 it('the gateway serves every document, and the link in an error opens the page of its code', async () => {

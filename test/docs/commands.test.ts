@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { type Example, toCommand } from '@playline/api-docs';
 import { expect, it } from 'vitest';
-import { KEY_OF } from '../../services/gateway/src/docs/examples.ts';
+import { DOCS_KEYS } from '../../services/gateway/src/docs/examples.ts';
 import { PUBLIC_URL, SOURCE } from './gateways.ts';
 
 const [first] = SOURCE.operations.flatMap(({ examples }) => examples);
@@ -18,7 +18,7 @@ const hardToQuote: Example = {
 
 function argsOf(command: string): string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
-  const env = { PUBLISHABLE_KEY: KEY_OF.publishable, SECRET_KEY: KEY_OF.secret };
+  const env = { PUBLISHABLE_KEY: DOCS_KEYS.publishable, SECRET_KEY: DOCS_KEYS.secret };
   const { stdout, stderr, status } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
   expect([status, stderr]).toEqual([0, '']);
   return stdout.split('\0').slice(0, -1);

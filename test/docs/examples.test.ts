@@ -2,7 +2,7 @@ import { allExamples, createDocuments } from '@playline/api-docs';
 import { findFaults } from '@playline/api-docs/test';
 import { expect, it } from 'vitest';
 import { openGatewayIn, PUBLIC_URL, SOURCE, send } from './gateways.ts';
-import { shownInCollection, shownInPage, shownInText } from './shown.ts';
+import { examplesInCollection, examplesInPage, examplesInText } from './shown.ts';
 
 const examples = allExamples(SOURCE);
 
@@ -34,11 +34,11 @@ const textOf = (path: string) => documents.get(path)?.text ?? '';
 const pages = [...documents].filter(([path]) => /^\/docs(\/[^.]*)?$/.test(path));
 
 it.each([
-  ['pages', pages.flatMap(([, { text }]) => shownInPage(text)), examples],
-  ['llms.txt', shownInText(textOf('/llms.txt')), examples],
+  ['pages', pages.flatMap(([, { text }]) => examplesInPage(text)), examples],
+  ['llms.txt', examplesInText(textOf('/llms.txt')), examples],
   [
     'collection',
-    shownInCollection(JSON.parse(textOf('/collection.json'))),
+    examplesInCollection(JSON.parse(textOf('/collection.json'))),
     examples.filter(({ situation }) => situation === undefined),
   ],
 ] as const)('every reproducible example appears in the documentation format "%s"', (_, shown, expected) => {

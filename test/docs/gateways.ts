@@ -1,6 +1,6 @@
 import { EXAMPLE_TRACE_ID } from '@playline/api-docs';
 import { smallMessage } from '@playline/testkit';
-import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples.ts';
+import { DOCS_KEYS, type Situation } from '../../services/gateway/src/docs/examples.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 
@@ -31,7 +31,7 @@ export async function openGatewayIn(situation: string | undefined): Promise<Test
 
 /** Sends a documented request with real keys. @returns the response, with the trace id from the examples */
 export async function send(gateway: TestGateway, { address, method, headers, body }: ShownRequest) {
-  const keys: Record<string, string> = { [KEY_OF.publishable]: gateway.key, [KEY_OF.secret]: gateway.secretKey };
+  const keys: Record<string, string> = { [DOCS_KEYS.publishable]: gateway.key, [DOCS_KEYS.secret]: gateway.secretKey };
   const realHeaders = Object.entries(headers).map(([name, value]): [string, string] => [name, keys[value] ?? value]);
   const response = await fetch(address.replace(PUBLIC_URL, gateway.url), { method, headers: realHeaders, body });
   const text = await response.text();

@@ -10,7 +10,7 @@ export interface PageLink {
 
 const removeCodeBlocks = (text: string) => text.replace(/^```.*?^```/gms, '');
 
-/** Links to files, folders and headings in the repository. External links are ignored. */
+/** Returns the links to files, folders and headings in the repository. Ignores external links. */
 export function linksOf(page: string, tree: Tree): readonly PageLink[] {
   const text = removeCodeBlocks(tree.get(page) ?? '').replace(/`[^`\n]*`/g, '');
   const targets = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target);
@@ -23,7 +23,7 @@ export function linksOf(page: string, tree: Tree): readonly PageLink[] {
     });
 }
 
-/** Heading anchors in GitHub style: lower case, `-` for spaces, no punctuation. */
+/** Returns the heading anchors in GitHub style: lower case, `-` for spaces, no punctuation. */
 export function anchorsOf(page: string, tree: Tree): readonly string[] {
   const text = removeCodeBlocks(tree.get(page) ?? '');
   const headings = [...text.matchAll(/^#+ +(.*)$/gm)].map(([, heading = '']) => heading);
@@ -37,7 +37,7 @@ export function anchorsOf(page: string, tree: Tree): readonly string[] {
   );
 }
 
-export function faultOf({ path, anchor }: PageLink, tree: Tree): string | null {
+export function findLinkError({ path, anchor }: PageLink, tree: Tree): string | null {
   const exists = tree.has(path) || [...tree.keys()].some((file) => file.startsWith(`${path}/`));
   if (!exists) return `${path} does not exist`;
   if (anchor === '' || !path.endsWith('.md')) return null;

@@ -2,9 +2,9 @@ import { createDocuments } from '@playline/api-docs';
 import { parseMessage, parseTimestamp } from '@playline/contracts';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { expect, it } from 'vitest';
-import { parseSubject, parseWantedConsent } from '../../services/gateway/src/audience-routes.ts';
+import { parseSubject, parseConsentUpdate } from '../../services/gateway/src/audience-routes.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
-import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
+import { EDGE_LOCATIONS, EDGE_VALUES, withEdgeValue } from '../../services/gateway/src/scan/test/edge-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/test/sample-messages.ts';
 import { openGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import { openGatewayIn, PUBLIC_URL } from './gateways.ts';
@@ -122,18 +122,18 @@ const window = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINIT
 it('the message schema and the parser accept the same messages, except for two checks that a schema cannot express', () => {
   const counts = { valid: 0, invalid: 0, rejectedByParser: 0 };
   for (let kind = 0; kind < SAMPLE_KINDS; kind++)
-    for (const location of ODD_LOCATIONS)
-      for (const odd of ODD_VALUES) {
-        const message = oddMessage(sampleMessage(kind, Date.now()), location, odd);
+    for (const location of EDGE_LOCATIONS)
+      for (const value of EDGE_VALUES) {
+        const message = withEdgeValue(sampleMessage(kind, Date.now()), location, value);
         const allowed = validate(message);
         const parsed = parseMessage(message, window);
         if (allowed === parsed.ok) counts[allowed ? 'valid' : 'invalid']++;
         else {
           counts.rejectedByParser++;
-          expect({ location, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
+          expect({ location, value, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
           const messages = parsed.ok ? [] : parsed.errors.map((error) => error.message);
           // A schema cannot compare fields or find lone surrogates.
-          for (const message of messages) expect(message).toMatch(/is the same as fromId|holds a lone surrogate/);
+          for (const message of messages) expect(message).toMatch(/is the same as fromId|contains a lone surrogate/);
         }
       }
   expect(Math.min(counts.valid, counts.invalid, counts.rejectedByParser)).toBeGreaterThan(10);
@@ -150,13 +150,13 @@ const hasLoneSurrogate = (value: unknown) => typeof value === 'string' && !value
 
 it('the consent schema accepts exactly the bodies that the gateway accepts', () => {
   const validate = components('UpdateTrackingConsentRequest');
-  const good = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
-  const values = [...ODD_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
+  const valid = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
+  const values = [...EDGE_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
   const counts = { accepted: 0, rejected: 0 };
   for (const member of ['anonymousId', 'status', 'source'])
     for (const value of values.filter((one) => !hasLoneSurrogate(one))) {
-      const text = JSON.stringify({ ...good, [member]: value });
-      const accepted = isAccepted(() => parseWantedConsent(Buffer.from(text)));
+      const text = JSON.stringify({ ...valid, [member]: value });
+      const accepted = isAccepted(() => parseConsentUpdate(Buffer.from(text)));
       expect({ text, allowed: validate(JSON.parse(text)) }).toEqual({ text, allowed: accepted });
       counts[accepted ? 'accepted' : 'rejected']++;
     }
@@ -167,7 +167,7 @@ it('the erasure parameters accept exactly the ids that the gateway accepts in a 
   const parameters = operations.flatMap(({ operation }) => Object.values(operation.parameters ?? {}));
   const schemas = parameters.flatMap(({ schema, in: location }) => (String(location) === 'query' ? [schema] : []));
   expect(schemas).toHaveLength(3);
-  const texts = ODD_VALUES.filter((value) => typeof value === 'string' && value.isWellFormed());
+  const texts = EDGE_VALUES.filter((value) => typeof value === 'string' && value.isWellFormed());
   for (const schema of schemas)
     for (const text of texts) {
       const target = `/v1/audience/data?userId=${encodeURIComponent(String(text))}`;

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { readTree, type Tree } from '../house/tree.ts';
-import { faultOf, linksOf } from './markdown.ts';
+import { findLinkError, linksOf } from './markdown.ts';
 import { NEWCOMER_PATHS } from './questions.ts';
 
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
@@ -17,7 +17,7 @@ const missingLinks = (path: readonly string[], files: Tree) =>
   });
 
 it.each(pages)('%s has no broken links', (page) => {
-  const faults = linksOf(page, tree).flatMap((link) => faultOf(link, tree) ?? []);
+  const faults = linksOf(page, tree).flatMap((link) => findLinkError(link, tree) ?? []);
   expect(faults).toEqual([]);
 });
 
@@ -45,7 +45,7 @@ const small: Tree = new Map([
 ]);
 
 it('the link check reports only missing pages and missing headings', () => {
-  const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => faultOf(link, small) ?? []);
+  const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => findLinkError(link, small) ?? []);
   expect(faultsOf('README.md')).toEqual(['a/c.md does not exist', 'a/b.md has no heading #other']);
   expect(faultsOf('a/b.md')).toEqual([]);
 });

@@ -21,7 +21,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   createPath(
     'Which rules must a message follow, and how many may I send in one batch?',
     'packages/contracts/README.md',
-    /\| messages in a batch \| 100, and at least 1 \|/,
+    /\| messages in a batch \| 100 \(minimum 1\) \|/,
   ),
   createPath(
     'Where does a row of `events` get its columns?',
@@ -34,7 +34,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
     /\| Redis lost its keys /,
   ),
   createPath(
-    'Redis is empty. What do I run, and what if that refuses?',
+    'Redis is empty. What do I run, and what if the command refuses to run?',
     'infra/redis/README.md#rebuild services/operator/src/rebuild/README.md',
     /This command restores all data in Redis/,
   ),

@@ -41,7 +41,7 @@ const TLS_MEANINGS: readonly [RegExp, string][] = [
   [/_TLS_SERVER_NAME$/, 'Server name in the certificate, if different from the host'],
 ];
 
-/** The first sentence of the comment above each setting, keyed by setting name. */
+/** Returns the first sentence of the comment above each setting, keyed by setting name. */
 function readMeanings(): Map<string, string> {
   const meanings = new Map<string, string>();
   for (const [path, text] of product) {
@@ -71,7 +71,7 @@ const UNITS: readonly [RegExp, string][] = [
   [/HEX$|PEPPER$/, 'hexadecimal'],
 ];
 
-/** The default value, or `required` if the service does not start without the setting. */
+/** Returns the default value, or `required` if the service does not start without the setting. */
 function toDefault(schema: z.ZodType): string {
   const { type, defaultValue, in: input } = schema.def as { type: string; defaultValue?: unknown; in?: z.ZodType };
   if (type === 'pipe' && input !== undefined) return toDefault(input);
@@ -117,7 +117,7 @@ const METRIC_TYPES: Record<string, string> = {
   collectedGauge: 'gauge',
 };
 
-/** The node and all its descendants. */
+/** Returns the node and all its descendants. */
 const nodesBelow = (node: Node): Node[] => [
   node,
   ...Object.values(node).flatMap((field) => nodesIn(field).flatMap(nodesBelow)),

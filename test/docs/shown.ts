@@ -1,6 +1,6 @@
 import type { ShownRequest } from './gateways.ts';
 
-export interface Shown {
+export interface ShownExample {
   request: ShownRequest;
   status: number;
   body: unknown;
@@ -10,12 +10,12 @@ const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-export function shownInPage(page: string): Shown[] {
+export function examplesInPage(page: string): ShownExample[] {
   const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 
-export function shownInText(text: string): Shown[] {
+export function examplesInText(text: string): ShownExample[] {
   return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
 }
 
@@ -28,13 +28,13 @@ export interface Collection extends CollectionItem {
   variable: { key: string; value: string }[];
 }
 
-export function shownInCollection({ item = [], variable }: Collection): Shown[] {
+export function examplesInCollection({ item = [], variable }: Collection): ShownExample[] {
   const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
-  return item.flatMap((one) => shownInItem(one, baseUrl));
+  return item.flatMap((one) => examplesInItem(one, baseUrl));
 }
 
-function shownInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): Shown[] {
-  const inner = item.flatMap((one) => shownInItem(one, baseUrl));
+function examplesInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): ShownExample[] {
+  const inner = item.flatMap((one) => examplesInItem(one, baseUrl));
   if (request === undefined) return inner;
   const { method, url, header, body } = request;
   const headers = Object.fromEntries(header.map(({ key, value }) => [key, value]));
@@ -43,7 +43,7 @@ function shownInItem({ item = [], request, response = [] }: CollectionItem, base
   return [{ request: shown, status: answer?.code ?? 0, body: answer?.body ? JSON.parse(answer.body) : null }, ...inner];
 }
 
-function inPairs(blocks: readonly string[]): Shown[] {
+function inPairs(blocks: readonly string[]): ShownExample[] {
   return blocks.flatMap((command, index) => {
     if (index % 2 === 1) return [];
     const [head = '', body] = (blocks[index + 1] ?? '').split('\n\n');

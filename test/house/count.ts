@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { findImporters, findReachable, type House, readHouse } from './sources.ts';
+import { type Codebase, findImporters, findReachable, readCodebase } from './sources.ts';
 import { parseSources } from './syntax.ts';
 import { readTree } from './tree.ts';
 
@@ -11,7 +11,7 @@ const linesIn = (text: string) => text.replace(/\n$/, '').split('\n').length;
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
-/** Entry points of a POST of messages: the steps of the route, and the pipeline that writes the records. */
+/** Entry points for posting messages: the steps of the route, and the pipeline that writes the records. */
 const ENTRY_POINTS = {
   gateway: [
     'packages/http/src/app.ts',
@@ -25,25 +25,25 @@ const ENTRY_POINTS = {
   'event writer': ['services/event-writer/src/pipeline.ts'],
 };
 
-function countReachable(house: House, entryPoints: readonly string[]): number {
-  const starts = entryPoints.flatMap((path) => house.byPath.get(path) ?? []);
-  return new Set(starts.flatMap((start) => findReachable(house, start))).size;
+function countReachable(codebase: Codebase, entryPoints: readonly string[]): number {
+  const starts = entryPoints.flatMap((path) => codebase.byPath.get(path) ?? []);
+  return new Set(starts.flatMap((start) => findReachable(codebase, start))).size;
 }
 
 function main(root: string): void {
   const tree = readTree(root);
-  const house = readHouse(parseSources(tree), tree);
-  const sizes = house.files.map(({ text }) => linesIn(text));
+  const codebase = readCodebase(parseSources(tree), tree);
+  const sizes = codebase.files.map(({ text }) => linesIn(text));
   const tests = [...tree].filter(([path]) => /^test\/.*\.ts$|\.test\.ts$/.test(path));
   const sql = [...tree.keys()].filter((path) => /^infra\/clickhouse\/.*\.sql$/.test(path));
-  const single = [...findImporters(house).values()].filter(({ size }) => size === 1).length;
+  const single = [...findImporters(codebase).values()].filter(({ size }) => size === 1).length;
   const rows: Record<string, string | number> = {
-    'product files': house.files.length,
+    'product files': codebase.files.length,
     'product lines': sum(sizes),
     'median lines of a product file': median(sizes),
-    'product files with exactly one importer': `${single} (${Math.round((single / house.files.length) * 100)} %)`,
-    'files reachable from a POST, gateway': countReachable(house, ENTRY_POINTS.gateway),
-    'files reachable from a POST, event writer': countReachable(house, ENTRY_POINTS['event writer']),
+    'product files with exactly one importer': `${single} (${Math.round((single / codebase.files.length) * 100)} %)`,
+    'files reachable from a POST, gateway': countReachable(codebase, ENTRY_POINTS.gateway),
+    'files reachable from a POST, event writer': countReachable(codebase, ENTRY_POINTS['event writer']),
     'SQL files': sql.length,
     'spreads of object literals': sum(
       [...tree].map(([path, text]) => (path.endsWith('.ts') ? text.split(/\.\.\.\{ ?\w/).length - 1 : 0)),

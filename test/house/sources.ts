@@ -13,16 +13,16 @@ export interface ImportedName {
   readonly isType: boolean;
 }
 
-export interface House {
+export interface Codebase {
   readonly files: readonly SourceFile[];
   readonly byPath: ReadonlyMap<string, SourceFile>;
   /** Returns the names that a product file imports or re-exports from product files. */
   importedBy(file: SourceFile): readonly ImportedName[];
   /** Returns the file that declares a name, following re-exports. */
-  declaring(file: SourceFile, name: string): SourceFile;
+  findDeclaringFile(file: SourceFile, name: string): SourceFile;
 }
 
-export function readHouse(sources: readonly SourceFile[], tree: Tree): House {
+export function readCodebase(sources: readonly SourceFile[], tree: Tree): Codebase {
   const files = sources.filter(({ path }) => PRODUCT.test(path) && !TEST_CODE.test(path));
   const byPath = new Map(files.map((file) => [file.path, file]));
   const cache = new Map<SourceFile, readonly ImportedName[]>();
@@ -31,7 +31,7 @@ export function readHouse(sources: readonly SourceFile[], tree: Tree): House {
     cache.set(file, found);
     return found;
   };
-  return { files, byPath, importedBy, declaring: createDeclaring(importedBy) };
+  return { files, byPath, importedBy, findDeclaringFile: createFindDeclaringFile(importedBy) };
 }
 
 interface ImportContext {
@@ -74,7 +74,7 @@ function declaresName({ nodes }: SourceFile, name: string): boolean {
   );
 }
 
-function createDeclaring(importedBy: House['importedBy']): House['declaring'] {
+function createFindDeclaringFile(importedBy: Codebase['importedBy']): Codebase['findDeclaringFile'] {
   const cache = new Map<string, SourceFile | null>();
   const find = (file: SourceFile, name: string): SourceFile | null => {
     const key = `${file.path} ${name}`;
@@ -94,24 +94,24 @@ function createDeclaring(importedBy: House['importedBy']): House['declaring'] {
 }
 
 /** Returns all files that are reachable from a file by following imported names, except types. */
-export function findReachable(house: House, start: SourceFile): SourceFile[] {
+export function findReachable(codebase: Codebase, start: SourceFile): SourceFile[] {
   const reachable = new Set([start]);
   for (const file of reachable)
-    for (const { from, name, isType } of house.importedBy(file))
-      if (!isType) reachable.add(name === '*' ? from : house.declaring(from, name));
+    for (const { from, name, isType } of codebase.importedBy(file))
+      if (!isType) reachable.add(name === '*' ? from : codebase.findDeclaringFile(from, name));
   return [...reachable];
 }
 
-export function findImporters(house: House): Map<SourceFile, Set<SourceFile>> {
-  const importers = new Map(house.files.map((file) => [file, new Set<SourceFile>()]));
-  for (const file of house.files)
-    for (const { from } of house.importedBy(file)) if (from !== file) importers.get(from)?.add(file);
+export function findImporters(codebase: Codebase): Map<SourceFile, Set<SourceFile>> {
+  const importers = new Map(codebase.files.map((file) => [file, new Set<SourceFile>()]));
+  for (const file of codebase.files)
+    for (const { from } of codebase.importedBy(file)) if (from !== file) importers.get(from)?.add(file);
   return importers;
 }
 
 /** Finds product files under 40 lines with one importer and without a leading comment that explains the separation. */
 export function findSmallFiles(files: readonly SourceFile[], tree: Tree): string[] {
-  return [...findImporters(readHouse(files, tree))]
+  return [...findImporters(readCodebase(files, tree))]
     .filter(([{ text }, importers]) => importers.size === 1 && !/^\/[/*]/.test(text) && text.split('\n').length <= 40)
     .map(([{ path }]) => path);
 }

@@ -3,7 +3,7 @@ import { readTree } from './tree.ts';
 
 // Fails the lint step if a banned term occurs: `node test/house/vocabulary.ts [path prefix]`. Identifiers are split
 // into words (`askNode` is `ask` and `node`), in code, SQL, Lua and Markdown. Each entry lists the preferred terms.
-// There is no baseline: rewrite a finding, or add a pattern of ordinary use to `USUAL`.
+// There is no baseline: rewrite a finding, or add a pattern of ordinary use to `ALLOWED`.
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\b(stand|stands|standing|stood|standstills?)\b/g, 'exists, is stored, is paused, is current or applies'],
   [/\b(go|goes|went|going) on\b/g, 'continues or resumes'],
@@ -30,7 +30,7 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Ordinary uses of banned terms: English expressions, and names defined by contracts or libraries. */
-const USUAL: readonly RegExp[] = [
+const ALLOWED: readonly RegExp[] = [
   /\bdead letters?\b/g,
   /\b(in place|takes? place|took place|decimal places?|place holders?)\b/g,
   /\b(look|looks|looked|looking) (up|like)\b/g,
@@ -61,7 +61,7 @@ const toWords = (line: string) =>
     .toLowerCase();
 
 function findBannedTerms(path: string, line: string): string[] {
-  const allowed = [...USUAL, ...FIXED.flatMap(([paths, term]) => (paths.test(path) ? [term] : []))];
+  const allowed = [...ALLOWED, ...FIXED.flatMap(([paths, term]) => (paths.test(path) ? [term] : []))];
   const text = allowed.reduce((rest, usual) => rest.replace(usual, ''), toWords(line));
   return BANNED.flatMap(([banned, instead]) =>
     [...text.matchAll(banned)].map(([word]) => `"${word}": write ${instead}`),

@@ -2,7 +2,7 @@
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { CONTRACT_ABIS, openTestChain } from '@playline/testkit/chain';
 import { encodeFunctionData, type Hash } from 'viem';
-import { OPERATOR, type Ran, runProgram } from './stack.ts';
+import { type Exit, OPERATOR, runProgram } from './stack.ts';
 
 export const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
 /** The number of latest blocks that are not final: two epochs of two blocks. */
@@ -23,7 +23,7 @@ export async function openChainStores(options: { partitions?: number; node?: obj
     chain,
     prefix: stores.prefix,
     environment: { ...environment, REDIS_URL: redis.url },
-    operate: (...args: readonly string[]): Promise<Ran> => runProgram(OPERATOR, args, { env: environment }),
+    operate: (...args: readonly string[]): Promise<Exit> => runProgram(OPERATOR, args, { env: environment }),
     close: async () => {
       await chain.close();
       await Promise.all([redis.close(), stores.close()]);

@@ -1,4 +1,4 @@
-/** A game that mints on a stack with a chain, where private keys are stored, and recovery after data loss. */
+/** Tests minting on a stack with a chain, the storage of private keys, and recovery after data loss. */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { makeKeyInDumpedProcess, needlesOf, searchFiles, searchMemory, searchRed
 import { OPERATOR, query, readRecords, runProgram } from './stack.ts';
 
 const START_MS = 240_000;
-/** Time limit for a game, or for several assets that become final one after another. */
+/** Time limit for a simulated game, or for several assets to become final one after another. */
 const GAME_MS = 280_000;
 const OWNER = `0x${'12'.repeat(20)}`;
 const root = testStackFolder('chain');
@@ -51,8 +51,8 @@ afterAll(async () => {
 const chainOf = () => stack.file.chain!;
 const contract = () => chainOf().contracts.erc721;
 const openChainClient = () => createPublicClient({ transport: http(chainOf().rpc, { retryCount: 0 }), cacheTime: 0 });
-const signableKeys = () => readRecords<SignableKeyRecord>(stack.inside.redis, 'signable-keys');
-const collections = () => readRecords<CollectionRecord>(stack.inside.redis, 'collections');
+const signableKeys = () => readRecords<SignableKeyRecord>(stack.plaintext.redis, 'signable-keys');
+const collections = () => readRecords<CollectionRecord>(stack.plaintext.redis, 'collections');
 const signerKeys = (): string => JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8')).signerKeys;
 const openSigner = () => createSigner({ privateKeys: parseSignerKeys(signerKeys()) });
 
@@ -184,7 +184,7 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
   });
   afterAll(() => created?.close());
 
-  it('no file of the stack contains the private key: logs, append-only file, tables, process logs, records', () => {
+  it('no file in the stack contains the private key: logs, append-only file, tables, process logs, records', () => {
     const { ofKey, locationsOf } = searchFiles(directory, created);
     // The log and the append-only file contain the sealed key, which proves that the search works.
     expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
@@ -223,7 +223,7 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
 });
 
 describe('the chain of a stack', { timeout: START_MS }, () => {
-  it('a chain that has lost its state gets its contracts and roles again, and the loss is reported', async () => {
+  it('the stack restores contracts and roles on a chain that has lost its state, and reports the loss', async () => {
     const before = chainOf();
     await restartWithout('data/chain');
     expect(chainOf()).toEqual(before);

@@ -31,7 +31,7 @@ const published = async (): Promise<ActivityRow[]> =>
   (await valuesOf(TOPICS.activities.name))
     .filter((value) => value !== null)
     .map((value) => toActivityRow(activityCodec.decode(value.subarray(FRAME_BYTES)), POSITION));
-const shown = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
+const detailsOf = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
   rows.map(({ type, details }) => ({ type, ...(JSON.parse(details) as Record<string, unknown>) }));
 
 /** Computes the activity ids in all final blocks from new requests to the node, block by block. */
@@ -70,8 +70,8 @@ describe('the index of a chain from a real node', () => {
     const nft = demo.erc721 as Address;
     await chain.send({ to: nft, data: call('demo-erc721', 'mintBatch', [[{ to: admin, tokenIds: [7n, 8n] }]]) });
     await chain.send({ to: nft, data: call('demo-erc721', 'burn', [8n]) });
-    const many = demo.erc1155 as Address;
-    await chain.send({ to: many, data: call('demo-erc1155', 'safeMintBatch', [player, [1n, 2n], [10n, 20n], '0x']) });
+    const multi = demo.erc1155 as Address;
+    await chain.send({ to: multi, data: call('demo-erc1155', 'safeMintBatch', [player, [1n, 2n], [10n, 20n], '0x']) });
     const old = await chain.deploy('old-erc20', [stringToHex('Early', { size: 32 }), stringToHex('ERL', { size: 32 })]);
     await chain.send({ to: old, data: call('old-erc20', 'mint', [player, 3n]) });
     await chain.deploy('consecutive-erc721', [player, 3n]);
@@ -81,15 +81,15 @@ describe('the index of a chain from a real node', () => {
     expect(rows.map(({ id }) => id)).toEqual(expected);
     const erc721 = (token_id: string) => ({ contract_type: 'ERC721', contract_address: nft, token_id, amount: '1' });
     const from = admin.toLowerCase();
-    expect(shown(rows)).toEqual(
+    expect(detailsOf(rows)).toEqual(
       expect.arrayContaining([
         { type: 'transfer', from, to, amount: '7', asset: { contract_type: 'ERC20', contract_address: erc20 } },
         { type: 'mint', to: from, amount: '1', asset: erc721('7') },
         { type: 'burn', from, amount: '1', asset: erc721('8') },
       ]),
     );
-    const ofMany = shown(rows).filter(({ asset }) => (asset as { contract_address: string }).contract_address === many);
-    expect(ofMany).toHaveLength(2);
+    const multiRows = rows.filter(({ details }) => JSON.parse(details).asset.contract_address === multi);
+    expect(multiRows).toHaveLength(2);
     expect(rows.slice(-3).map(({ details }) => JSON.parse(details).asset.token_id)).toEqual(['0', '1', '2']);
     const tokens = (await valuesOf(TOPICS.tokens.name)).map((value) => tokenCodec.decode(value.subarray(FRAME_BYTES)));
     expect(tokens.map(({ name, symbol, decimals }) => [name, symbol, decimals])).toContainEqual(['Early', 'ERL', null]);
@@ -116,8 +116,8 @@ describe('the index of a chain from a real node', () => {
   });
 
   it('commands compare the index with the history and publish only missing activities', async () => {
-    const { code: ofStatus, out: status } = await chainCommand('status', '--json');
-    expect(ofStatus, status).toBe(0);
+    const { code: statusCode, out: status } = await chainCommand('status', '--json');
+    expect(statusCode, status).toBe(0);
     const { head, horizon, indexed, behind } = JSON.parse(status);
     expect([head - horizon, horizon - indexed, behind]).toEqual([DEPTH, behind, behind]);
     const before = await chainCommand('verify', '--chain', NAME);

@@ -99,7 +99,7 @@ const STORE_PORTS = ['KAFKA', 'CONTROLLER', 'REGISTRY', 'REDIS', 'CLICKHOUSE'];
 const PORTS = [...STORE_PORTS, 'GATEWAY', 'GATEWAY_ADMIN', 'EVENT_WRITER_ADMIN', 'ERASER_ADMIN'];
 let ports: Record<string, string> = {};
 
-/** Runs a command like `npm run` does. */
+/** Runs a command as `npm run` does. */
 async function run(args: readonly string[], environment: Record<string, string> = {}) {
   const env = { HOME: process.env.HOME ?? '', PLAYLINE_ROOT: root, ...environment };
   const { code, out, err } = await runProgram('infra/local/bootstrap.mjs', args, { env });
@@ -138,7 +138,7 @@ const resolveFirst = () => {
 const untilMoreLinksThan = (count: number) =>
   until('a new link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
-/** `status` checks the processes immediately. The supervisor checks each one only once a minute. */
+/** `status` checks the processes immediately. The supervisor checks each process only once a minute. */
 const untilAllReady = () =>
   until('all processes are ready again', async () => (await run(['status'])).code === 0, 60_000);
 
@@ -152,8 +152,8 @@ afterAll(async () => {
 }, NIGHT_MS);
 
 it('this test changes every setting of every service', () => {
-  const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
-  const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
+  const eventSettings = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
+  const known = [...eventSettings, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
     ({ shape }) => Object.keys(shape),
   );
   const tested = new Set([...Object.keys(SETTINGS), ...Object.keys(STACK_SETTINGS)]);
@@ -197,7 +197,7 @@ describe("an operator's night", { timeout: NIGHT_MS }, () => {
     );
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
     expect(status!.out).toMatch(/^redis +degraded .*\n +why: it refuses writes: OOM/m);
-    expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
+    expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis rejects writes \(OOM\)/m);
     for (const result of [doctor!, again!]) {
       expect(result.code).toBe(1);
       // Six if the activity writer is affected as well, because it writes to Redis only when it publishes.

@@ -5,7 +5,7 @@ import { CHECKOUT, createStackFetch, type StackFile, type StackOptions, startSta
 import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
-export interface Ran {
+export interface Exit {
   readonly code: number;
   readonly out: string;
   readonly err: string;
@@ -15,7 +15,7 @@ export function runProgram(
   main: string,
   args: readonly string[],
   { cwd = CHECKOUT, env = {} }: { cwd?: string; env?: Record<string, string> } = {},
-): Promise<Ran> {
+): Promise<Exit> {
   const options = { cwd, env: { ...bareEnvironment(), ...env }, maxBuffer: 2 ** 28 };
   return new Promise((done) => {
     execFile(process.execPath, [join(CHECKOUT, main), ...args], options, (error, out, err) =>

@@ -18,7 +18,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'services/gateway/src/routes/messages/500.test.ts',
   },
   {
-    what: 'The gateway responds with 200 when only the leader has the messages, so the loss of one broker loses them.',
+    what: 'The gateway responds with 200 when only the leader has the messages, so losing one broker loses messages.',
     file: 'packages/stream/src/kafka/producer/open-producer.ts',
     find: 'const ACKS_ALL = -1;',
     replace: 'const ACKS_ALL = 1;',
@@ -61,7 +61,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'packages/people/src/graph.integration.test.ts',
   },
   {
-    what: 'A link exactly at the cut-off of an erasure brings the erased person back.',
+    what: 'A link exactly at the cut-off of an erasure restores the erased person.',
     file: 'packages/people/src/redis/lua/components.lua',
     find: 'fact.received_at <= cutoff or fact.event_time <= cutoff',
     replace: 'fact.received_at < cutoff or fact.event_time < cutoff',
@@ -100,13 +100,13 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'services/chain-indexer/src/lane.test.ts',
   },
   {
-    what: 'A cursor is accepted with filters other than its own, so pages skip activities.',
+    what: 'A cursor is accepted with different filters, so pages skip activities.',
     file: 'packages/chain/src/cursor.ts',
     find: 'return [chain, fromIndexedAt, toIndexedAt, contractAddress, type];',
     replace: 'return [chain];',
   },
   {
-    what: 'Activities are assigned times below the published watermark, so clients that follow a feed never see them.',
+    what: 'Activities are assigned timestamps below the published watermark, so clients following a feed miss them.',
     file: 'services/activity-writer/src/steps/timed-block.ts',
     find: 'const after = Math.max(from.last, from.watermark);',
     replace: 'const after = from.last;',
@@ -120,7 +120,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'packages/mints/src/claims.integration.test.ts',
   },
   {
-    what: 'A signed transaction is sent before it is on the log, so a crash mints the asset a second time.',
+    what: 'A signed transaction is sent before it is in the log, so a crash mints the asset a second time.',
     file: 'services/minter/src/lane/mint-lane.ts',
     test: 'services/minter/src/lane/mint-lane.test.ts',
     find: 'await this.#writer.append(batch);',

@@ -28,13 +28,13 @@ const MISSING_PAGE = '/no/such/page';
 /** Number of entries on the live page: one message and one rejection. */
 const SEEDED_EVENTS = 2;
 const OPEN_DETAILS = "document.querySelectorAll('details').forEach((element) => { element.open = true; })";
-/** Runs in a page. Opens all details and runs all probes in a single call, because each call takes milliseconds. */
+/** Runs in a page. A single script opens all details and runs all probes, because each call takes milliseconds. */
 const PROBES = `(() => {
   ${OPEN_DETAILS};
   return { tooWide: ${TOO_WIDE}, tallRows: ${TALL_ROWS}, faintText: ${FAINT_TEXT} };
 })()`;
 type ProbeResult = Readonly<Record<'tooWide' | 'tallRows' | 'faintText', readonly string[]>>;
-/** Runs in a page. Returns the number of visible main headings and the types of all visible buttons. */
+/** Runs in a page. Returns the number of visible main headings and the type of each visible button. */
 const CONTROLS = `(() => {
   const findVisible = (selector) =>
     [...document.querySelectorAll(selector)].filter((each) => each.checkVisibility({ visibilityProperty: true }));
@@ -46,7 +46,7 @@ let browser: Browser;
 let portal: SeededPortal;
 let seed: Seed;
 let administrator: string;
-/** The administrator's tab, reused because opening a tab takes as long as loading a page. */
+/** A tab of the administrator. It is reused, because opening a tab takes as long as loading a page. */
 let sharedTab: Tab;
 let tabs: Tab[] = [];
 
@@ -66,14 +66,14 @@ afterEach(async () => {
   tabs = [];
 });
 
-async function openOwnTab(accountId: string | null, javaScript = true): Promise<Tab> {
+async function openSeparateTab(accountId: string | null, javaScript = true): Promise<Tab> {
   const tab = await openTab(browser, portal, accountId, javaScript);
   tabs.push(tab);
   return tab;
 }
 
 async function open(page: Page, path: string): Promise<void> {
-  await page.goto(at(path));
+  await page.goto(toUrl(path));
   if (path.endsWith('/live'))
     await page
       .locator('.live summary')
@@ -82,7 +82,7 @@ async function open(page: Page, path: string): Promise<void> {
 }
 
 async function walk(tab: Tab, path: string): Promise<FocusWalk> {
-  // Returns no events on reconnect, because new rows would appear above the rows that Tab has already reached.
+  // Prevents new rows, which would appear above the rows that Tab has already reached.
   const eventStream = '**/live/events**';
   const emptyStream = { contentType: 'text/event-stream', body: '' };
   if (path.endsWith('/live')) await tab.page.route(eventStream, (route) => route.fulfill(emptyStream));
@@ -93,10 +93,10 @@ async function walk(tab: Tab, path: string): Promise<FocusWalk> {
   }
 }
 
-const at = (page: string) => portal.origin + (page === MISSING_PAGE ? page : pathFor(page, seed));
+const toUrl = (page: string) => portal.origin + (page === MISSING_PAGE ? page : pathFor(page, seed));
 
 it.for([...PAGES, MISSING_PAGE])(
-  '%s fits four viewports, has readable contrast and no serious axe violations, and can be used with the keyboard',
+  '%s fits four viewports, has sufficient contrast and no serious axe violations, and can be used with the keyboard',
   async (path) => {
     const { page, errors } = sharedTab;
     await open(page, path);
@@ -113,7 +113,7 @@ it.for([...PAGES, MISSING_PAGE])(
     await setViewport(page, VIEWPORTS[0]!);
     const { invisible, unreached, reached } = await walk(sharedTab, path);
     const reported = errors.splice(0);
-    expect(invisible, 'elements with an invisible focus').toEqual([]);
+    expect(invisible, 'elements without a visible focus').toEqual([]);
     expect(unreached, 'elements that Tab does not reach').toEqual([]);
     expect(reached).toBeGreaterThan(path === MISSING_PAGE ? 0 : 3);
     // The browser logs the 404 response of the missing page.
@@ -122,16 +122,16 @@ it.for([...PAGES, MISSING_PAGE])(
 );
 
 it('the erasures page shows all columns at a width of 1,280 pixels', async () => {
-  const { page } = await openOwnTab(administrator);
-  await page.goto(at('/projects/:project/environments/:environment/erasures'));
+  const { page } = await openSeparateTab(administrator);
+  await page.goto(toUrl('/projects/:project/environments/:environment/erasures'));
   const clipped = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
   expect(await page.evaluate(clipped)).toEqual([false]);
   expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
 });
 
-it('the home page fits four viewports for a user without projects', async () => {
+it('the home page of a user without projects fits four viewports', async () => {
   const newcomer = await seedAccount(portal, { name: 'Newcomer' });
-  const tab = await openOwnTab(newcomer);
+  const tab = await openSeparateTab(newcomer);
   const { page, errors } = tab;
   await page.goto(`${portal.origin}/`);
   for (const viewport of VIEWPORTS) {
@@ -161,25 +161,25 @@ it('every page fits a narrow viewport even if all fields have 200 characters wit
   }
 });
 
-it('the first link on a page skips to its content', async () => {
-  const { page } = await openOwnTab(administrator);
-  await page.goto(at('/projects/:project'));
+it('the first link on a page moves the focus to the content', async () => {
+  const { page } = await openSeparateTab(administrator);
+  await page.goto(toUrl('/projects/:project'));
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   expect(await page.evaluate('document.activeElement.id')).toBe('content');
 });
 
-it('every page has one heading and no script-only button without JavaScript', async () => {
-  const { page } = await openOwnTab(administrator, false);
+it('without JavaScript, every page has one heading and no button that requires a script', async () => {
+  const { page } = await openSeparateTab(administrator, false);
   for (const path of PAGES) {
-    await page.goto(at(path));
+    await page.goto(toUrl(path));
     const { headings, buttons } = await page.evaluate<{ headings: number; buttons: string[] }>(CONTROLS);
     expect([path, headings, buttons.filter((type) => type !== 'submit')]).toEqual([path, 1, []]);
   }
 });
 
-it('a failed form shows the error and keeps the submitted values without JavaScript', async () => {
-  const { page } = await openOwnTab(administrator, false);
+it('without JavaScript, a failed form shows the error and the submitted values', async () => {
+  const { page } = await openSeparateTab(administrator, false);
   await page.goto(`${portal.origin}/`);
   await page.getByText('Create a project').first().click();
   await page.getByLabel('Name').fill('Created without a script');

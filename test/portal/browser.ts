@@ -14,7 +14,7 @@ const SCREENSHOTS = new URL('../../.playline/test/portal/', import.meta.url);
 
 let shared: Browser | null = null;
 
-/** The shared browser of this process, restarted after a crash. Each test file closes its own contexts. */
+/** Returns the browser of this process. Restarts it after a crash. Each test file must close its contexts. */
 export async function sharedBrowser(): Promise<Browser> {
   if (shared?.isConnected() !== true) shared = await openBrowser();
   return shared;
@@ -64,26 +64,26 @@ export async function openTab(
 }
 
 export async function setViewport(page: Page, { width, scheme }: Viewport): Promise<void> {
-  // Setting the size causes a new layout even if the size is unchanged.
+  // Setting the size causes a new layout even if the size does not change.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
   await page.emulateMedia({ colorScheme: scheme });
 }
 
-/** Runs in a page. Returns the first characters of each table row that is taller than the viewport. */
+/** Runs in a page. Returns the start of each table row that is taller than the viewport. */
 export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
-/** Disabled by default, because a screenshot takes as long as all other checks of a page. */
+/** Takes a screenshot. Disabled by default, because a screenshot takes as long as all checks of a page together. */
 export async function screenshot({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
   if (process.env.PLAYLINE_TEST_PICTURES === undefined) return;
   mkdirSync(SCREENSHOTS, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
   const { height } = cssContentSize;
-  // Content outside the viewport would cause a second layout per screenshot.
+  // Without this, content outside the viewport would cause a second layout for each screenshot.
   if (page.viewportSize()?.height !== height) await page.setViewportSize({ width, height });
-  // Compression accounts for most of the time.
+  // Most of the time is spent on compression.
   const { data } = await protocol.send('Page.captureScreenshot', { optimizeForSpeed: true });
   await writeFile(new URL(file, SCREENSHOTS), Buffer.from(data, 'base64'));
 }
@@ -97,18 +97,18 @@ interface Violation {
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** The axe rules that depend on colours. The dark scheme differs only in colours. */
+/** The axe rules that depend on colours. The colour schemes differ only in colours. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 const WITHOUT_COLOURS = Object.fromEntries(COLOUR_RULES.map((rule) => [rule, { enabled: false }]));
 
-/** Options for the rules whose result can depend on the viewport, or null if there are none. */
+/** Returns options that select the rules whose result can depend on the viewport; null if there are no such rules. */
 function rulesFor({ scheme, width }: Viewport): object | null {
   const isWide = width === VIEWPORTS[0]!.width;
   if (scheme === 'light') return isWide ? {} : { rules: WITHOUT_COLOURS };
   return isWide ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
 }
 
-/** Finds serious and critical axe violations. Colour rules run in wide viewports, all other rules in light ones. */
+/** Finds serious and critical axe violations. Colour rules run in wide viewports, all other rules in light mode. */
 export async function findViolations(page: Page, viewport: Viewport = VIEWPORTS[0]!): Promise<string[]> {
   const rules = rulesFor(viewport);
   if (rules === null) return [];
@@ -125,7 +125,7 @@ export async function findViolations(page: Page, viewport: Viewport = VIEWPORTS[
 
 let axe: Promise<string> | null = null;
 
-/** Uses the DevTools protocol, because the page's policy blocks other scripts and the driver sends them slowly. */
+/** Uses the DevTools protocol, which is fast and can run scripts that the content security policy would block. */
 async function injectAxe(page: Page): Promise<void> {
   axe ??= readFile(AXE, 'utf8');
   const protocol = await page.context().newCDPSession(page);
@@ -133,7 +133,7 @@ async function injectAxe(page: Page): Promise<void> {
   await protocol.detach();
 }
 
-/** Runs in a page. Starts to record each element that receives the focus, and whether the focus is visible. */
+/** Runs in a page. Records each element that receives the focus, and whether its focus is visible. */
 const TRACK_FOCUS = `(() => {
   document.activeElement?.blur();
   globalThis.walk = { reached: new Map(), hasWrapped: false };
@@ -164,7 +164,7 @@ const READ_FOCUS_WALK = `({
 export interface FocusWalk {
   readonly reached: number;
   readonly hasWrapped: boolean;
-  /** Elements on which the focus is not visible. */
+  /** Elements whose focus is not visible. */
   readonly invisible: readonly string[];
   readonly unreached: readonly string[];
 }
@@ -177,7 +177,7 @@ const TAB_KEY = { type: 'rawKeyDown', key: 'Tab', code: 'Tab', windowsVirtualKey
 export async function walkFocus({ page, protocol }: Tab): Promise<FocusWalk> {
   await page.evaluate(TRACK_FOCUS);
   for (let presses = PRESSES_PER_BATCH; ; presses += PRESSES_PER_BATCH) {
-    // Batches take a third of the time of single key presses.
+    // Sending key presses in batches takes a third of the time.
     await Promise.all(
       Array.from({ length: PRESSES_PER_BATCH }, () => protocol.send('Input.dispatchKeyEvent', TAB_KEY)),
     );

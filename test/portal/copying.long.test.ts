@@ -19,7 +19,7 @@ afterAll(async () => {
   await portal?.close();
 });
 
-/** Runs in a page. Returns the copied string and the displayed string for each field of the open row. */
+/** Runs in a page. Returns the string to copy and the displayed string for each field of the expanded row. */
 const READ_COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] dd')].flatMap((dd) => {
   const button = dd.querySelector('button.copy');
   return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];

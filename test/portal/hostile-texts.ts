@@ -1,7 +1,7 @@
-/** Wider than any screen and without line breaks. */
+/** A string without line breaks that is wider than any screen. */
 const LONG = 'w'.repeat(2_000);
 
-/** Strings that become markup, script or a URL if they are not escaped. */
+/** Strings that could be interpreted as markup, a script or a URL if they were not escaped. */
 export const HOSTILE: Readonly<Record<string, string>> = {
   'a script element': '<script>parent.pwned=1</script>',
   'a closing script tag': '</script><script>pwned()</script>',

@@ -18,12 +18,12 @@ interface PageResponse extends Response {
 
 type World = Awaited<ReturnType<typeof openSeededWorld>>;
 
-/** Opens a portal with the string in every field of a project. The client is an owner and an administrator. */
+/** Opens a portal in which every field of a project contains the string. The client is owner and administrator. */
 async function openSeededWorld(toText: ToText) {
   const portal = await openSeededPortal();
   portals.push(portal);
   const seed = await seedProject(portal, { id: 'demo', toText });
-  await portal.parts.accounts.changedBy(AUTHOR).change((accounts) => {
+  await portal.parts.accounts.storeFor(AUTHOR).change((accounts) => {
     const owner = accounts.find(({ id }) => id === seed.members.owner);
     return owner === undefined ? null : { ...owner, isAdministrator: true };
   });
@@ -51,7 +51,7 @@ interface FormResponse extends PageResponse {
   readonly label: string;
 }
 
-/** Submits every form of every page with the string in every field, except fields that select a value. */
+/** Submits every form on every page. Every field contains the string, except fields that select a value. */
 async function submitForms(text: string): Promise<{ responses: FormResponse[]; elements: string[] }> {
   const portal = await openSeededPortal();
   portals.push(portal);
@@ -61,7 +61,7 @@ async function submitForms(text: string): Promise<{ responses: FormResponse[]; e
   for (const { path: page, actions = {} } of listPages(portal)) {
     for (const action of Object.keys(actions)) {
       const { fields = () => ({}), references = () => ({}) } = getActionUse(page, action);
-      // A short password is rejected, and the form shows all other fields again.
+      // The short password is rejected, so that the form shows all other fields again.
       const values = Object.entries({ ...fields(seed), ...references(seed) }).map(([name, value]) =>
         SELECTING_FIELDS.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
       );
@@ -74,28 +74,28 @@ async function submitForms(text: string): Promise<{ responses: FormResponse[]; e
   return { responses, elements: responses.flatMap(({ shape }) => shape.elements) };
 }
 
-/** Fields that select an object or one of a few values. Forms reject all other values. */
+/** Fields that select an object or one of a few values. Forms reject unknown values. */
 const SELECTING_FIELDS = new Set(['kind', 'role', 'code']);
 
-const HARMLESS = 'a harmless text';
+const HARMLESS = 'a harmless string';
 const fields: string[] = [];
 const recordField: ToText = (field) => {
   fields.push(field);
   return HARMLESS;
 };
 const baselines = await visitAll(await openSeededWorld(recordField));
-/** The part of a string that is always visible. Forms trim some strings, and the page truncates browser names. */
+/** Returns the part of a string that is always visible. Forms trim some strings, and pages truncate browser names. */
 const toVisiblePart = (text: string) => normalize(text).trim().slice(0, 100);
 const baselineForms = await submitForms(HARMLESS);
 const count = (text: string, part: string) => (part === '' ? text.length : text.split(part).length - 1);
-/** Also counts the JSON form of the string, because the audit shows details as JSON. */
+/** Also counts the JSON representation of the string, because the audit page shows details as JSON. */
 const countVisible = (page: string, text: string) => {
   const [plain, json] = [text, JSON.stringify(text).slice(1, -1)].map(toVisiblePart) as [string, string];
   return count(page, plain) + (json.startsWith(plain) ? 0 : count(page, json));
 };
 
 describe(`${Object.keys(HOSTILE).length} hostile strings in ${new Set(fields).size} fields on ${baselines.length} pages`, () => {
-  it('the pages show the fields', () => {
+  it('the pages show the seeded fields', () => {
     const pages = baselines.filter(({ shape }) => shape.text.includes(HARMLESS)).map(({ page }) => page);
     expect(pages).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
   });
@@ -114,8 +114,8 @@ describe(`${Object.keys(HOSTILE).length} hostile strings in ${new Set(fields).si
         continue;
       }
       expect(shape.elements, page).toEqual(baseline.shape.elements);
-      const times = count(baseline.shape.text, HARMLESS);
-      expect(countVisible(shape.text, text), `${page} shows the string`).toBeGreaterThanOrEqual(times);
+      const expectedCount = count(baseline.shape.text, HARMLESS);
+      expect(countVisible(shape.text, text), `${page} shows the string`).toBeGreaterThanOrEqual(expectedCount);
       expect(shape.addresses.map(toTarget), page).toEqual(baseline.shape.addresses.map(toTarget));
     }
   });
@@ -134,7 +134,7 @@ function parseBody({ headers, text }: Response): unknown[] {
 }
 
 it.each(Object.entries(HOSTILE))(
-  '%s appears as text in every form response and causes no redirect to another site',
+  '%s appears as text in the response to every form and never causes a redirect to another site',
   async (_, text) => {
     const allowed = new Set([...baselines.flatMap(({ shape }) => shape.elements), ...baselineForms.elements]);
     for (const { shape, headers, label } of (await submitForms(text)).responses) {

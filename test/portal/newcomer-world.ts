@@ -12,8 +12,8 @@ const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', '
 
 export type NewcomerWorld = Awaited<ReturnType<typeof openNewcomerWorld>>;
 
-// Starts all services with empty stores, as after a first start. Uses the stores of the test run, because starting a
-// separate stack takes half a minute.
+// Starts all services with empty stores, as on the first start of a deployment. Uses the stores of the test run,
+// because starting a separate stack takes half a minute.
 export async function openNewcomerWorld() {
   const cleanups: (() => Promise<void>)[] = [];
   const close = async () => {
@@ -45,7 +45,7 @@ function createSettings(prefix: string, stores: Readonly<Record<string, string>>
 }
 
 function createOperate(settings: Readonly<Record<string, string>>, cleanups: (() => Promise<void>)[]) {
-  // Commands use the stack in their working directory, so they run in an empty directory.
+  // Operator commands use the stack in the working directory, so they are run in an empty directory.
   const cwd = mkdtempSync(join(tmpdir(), 'playline-newcomer-'));
   cleanups.push(async () => rmSync(cwd, { recursive: true, force: true }));
   const env = { ...bareEnvironment(), ...settings };
@@ -67,7 +67,7 @@ async function startServices(settings: Readonly<Record<string, string>>, cleanup
     start('gateway', { HTTP_PORT: String(first) }),
     start('gateway', { HTTP_PORT: String(second) }),
     ...['identity-linker', 'event-writer'].map((service) => start(service)),
-    // Only one erasure is requested, so a short batch window is enough.
+    // Only one erasure is requested, so the eraser need not wait for further requests.
     start('eraser', { BATCH_WINDOW_MS: '100' }),
     start('portal', { ...secret, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
   ]);

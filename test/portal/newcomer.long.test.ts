@@ -12,7 +12,7 @@ const PASSWORD = 'correct horse battery';
 const LIVE_MAX_MS = 2_000;
 const REVOCATION_MAX_MS = 1_000;
 const TIMEOUT_MS = 30_000;
-/** Statuses of an erasure request that names no person, with a valid key and with an invalid key. */
+/** Response statuses for an erasure request without a person, with a valid key and with an invalid key. */
 const [VALID_KEY_STATUS, INVALID_KEY_STATUS] = [400, 401];
 
 let world: NewcomerWorld;
@@ -37,7 +37,7 @@ const clickButton = (name: string | RegExp) => page.getByRole('button', { name }
 const readHeading = () => page.getByRole('heading', { level: 1 }).textContent();
 const readBlock = async (index: number) => (await page.locator('.sample code').nth(index).textContent()) ?? '';
 
-/** Creates the link with `npm run accounts -- link`. */
+/** Creates a link with `npm run accounts -- link`. */
 async function createFirstLink(): Promise<string> {
   return JSON.parse(await world.operate('accounts', 'link', '--json', '--origin', world.portal)).link;
 }
@@ -71,7 +71,7 @@ async function createKey(kind: 'publishable' | 'secret'): Promise<string> {
   return readKey();
 }
 
-/** Checks a key with an erasure request that names no person and therefore starts no erasure. */
+/** Checks a key with an erasure request that specifies no person and therefore starts no erasure. */
 async function checkKey(url: string, secret: string): Promise<number> {
   const headers = { 'x-service-api-key': secret };
   return (await fetch(`${url}/v1/audience/data`, { method: 'DELETE', headers })).status;
@@ -93,7 +93,7 @@ async function erasePlayer(id: string): Promise<string> {
 async function downloadReceipt(erasureId: string): Promise<Record<string, unknown>> {
   await page.getByRole('link', { name: 'Erasures', exact: true }).first().click();
   const link = page.getByRole('row', { name: erasureId }).getByRole('link', { name: 'Download' });
-  // Polls ClickHouse first, because reloading the page would slow down the erasure.
+  // Polls ClickHouse first, because reloading the page repeatedly would slow down the erasure.
   const stored = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${erasureId}'`;
   await until('the person is erased', async () => Number(await world.query(stored)) > 0);
   await until('the receipt is on the page', async () => {
@@ -145,7 +145,7 @@ it('a new administrator can create a project, send a first event, and replace a 
   expect(errors).toEqual([]);
 });
 
-it('the administrator can then erase the player and download the receipt', async () => {
+it('the new administrator can then erase the player and download the receipt', async () => {
   const erasureId = await erasePlayer('player-1');
   const receipt = await downloadReceipt(erasureId);
   expect(receipt).toMatchObject({ erasureId, closureCount: 1, visiblyErasedAt: expect.any(String) });

@@ -7,14 +7,14 @@ export type Shape = ReturnType<typeof readShape>;
 
 const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'poster', 'data', 'ping', 'background']);
 
-/** Parses a page as a browser does, and returns its elements, text and attribute values. */
+/** Parses a page as a browser does. Returns its elements, text and attribute values. */
 export function readShape(page: string) {
-  /** Tag and attribute names. Sorted, because sessions with the same timestamp have no defined order. */
+  /** Tag and attribute names of each element. Sorted, because sessions with the same timestamp have no fixed order. */
   const elements: string[] = [];
   const texts: string[] = [];
-  /** Values of attributes that link to or load a resource. */
+  /** Values of attributes that refer to a resource. */
   const addresses: string[] = [];
-  /** Values of all other attributes, which users can hear, submit or copy. */
+  /** Values of all other attributes, which users may hear, submit or copy. */
   const values: string[] = [];
   const links: string[] = [];
   forEachNode(parse(page), (node) => {
@@ -37,6 +37,6 @@ function forEachNode(node: Node, visit: (node: Node) => void): void {
   if ('content' in node) forEachNode((node as Element & { content: Node }).content, visit);
 }
 
-/** Normalises text as an HTML parser does: line breaks become \n, and invalid characters are removed. */
+/** Normalises a string as an HTML parser does: converts line breaks to \n and removes invalid characters. */
 export const normalize = (text: string): string =>
   text.replace(/\r\n?/g, '\n').toWellFormed().replaceAll('\u0000', '').replaceAll('\ufffd', '');

@@ -7,7 +7,7 @@ import {
 } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
-import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
+import { createPages, type PageParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Response } from '../../services/portal/src/test/test-browser.ts';
 import type { Seed } from './seed.ts';
@@ -15,20 +15,20 @@ import { STORED_ID, TRACE_ID } from './seeded-portal.ts';
 
 export type { Response };
 
-/** How to request a portal page and how to fill in each of its forms. */
+/** Defines how to request a portal page and how to fill in each form on it. */
 export interface PageUse {
   /** Path parameters other than `:project` and `:environment`. */
   readonly params?: (seed: Seed) => Readonly<Record<string, string>>;
   readonly query?: (seed: Seed) => Readonly<Record<string, string>>;
   readonly actions?: Readonly<Record<string, ActionUse>>;
-  /** True if scripts request this path, so it is not a page for users. */
+  /** True if the path is requested by scripts and returns data instead of a page. */
   readonly isData?: boolean;
 }
 
 export interface ActionUse {
-  /** Fields that do not reference an object. */
+  /** Fields that do not contain an id. */
   readonly fields?: (seed: Seed) => Readonly<Record<string, string>>;
-  /** Fields that reference an object of a project or an account by its id. */
+  /** Fields that contain the id of an account or of an object that belongs to a project. */
   readonly references?: (seed: Seed) => Readonly<Record<string, string>>;
 }
 
@@ -46,7 +46,7 @@ const linkUse = (getCode: (seed: Seed) => string): Pick<PageUse, 'query' | 'acti
   query: (seed) => ({ code: getCode(seed) }),
   actions: { accept: { fields: (seed) => ({ code: getCode(seed), ...invitee }) } },
 });
-/** A signed-in user can accept an invitation with an existing account. */
+/** Signed-in users can accept an invitation with their existing account. */
 const invitationUse: PageUse = {
   query: ({ invitationCode }) => ({ code: invitationCode }),
   actions: {
@@ -59,7 +59,7 @@ const passkeyUse = (getCode: (seed: Seed) => string): PageUse => ({
   query: (seed) => ({ code: getCode(seed), login: 'newcomer', name: 'Newcomer' }),
 });
 
-/** All pages by path. The tests fail if a page is missing. */
+/** All pages, keyed by path. The tests fail if a page is missing. */
 export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/': { actions: { create: { fields: () => ({ name: 'Another game' }) } } },
   '/projects/:project': {
@@ -181,7 +181,7 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   },
 };
 
-/** Routes that are not pages and return the same response to every user. */
+/** Routes that are not pages and that return the same response to every user. */
 export const EXEMPT_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
 
 const SECRET = Buffer.alloc(32, 1);
@@ -192,7 +192,7 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
   const frame = {
     origin: new URL(origin),
     sessions: parts.sessions,
-    oneTime: parts.oneTime,
+    oneTimeTokens: parts.oneTimeTokens,
     onFault: () => {},
     cookie: createSessionCookie(origin, SECRET),
     providerCookie: createProviderCookie(origin, SECRET, 600),
@@ -201,14 +201,14 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
     accounts: parts.accounts.all,
     projects: parts.projects.all,
     addressOf: () => '127.0.0.1',
-    admitStranger: () => {},
-    admitMember: () => {},
-    forms: createBytesInFlight(MEMORY_BYTES),
+    admitAnonymous: () => {},
+    admitAccount: () => {},
+    formBytes: createBytesInFlight(MEMORY_BYTES),
     browserCookie: createBrowserCookie(origin, SECRET),
-    shares: parts.shares,
+    limiters: parts.limiters,
   };
-  const signIn = {} as PagesParts['signIn'];
-  const openId = {} as PagesParts['openId'];
+  const signIn = {} as PageParts['signIn'];
+  const openId = {} as PageParts['openId'];
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
 }
 
@@ -236,7 +236,7 @@ export function pathFor(path: string, seed: Seed, environment = seed.environment
 const LIVE = '/projects/:project/environments/:environment/live';
 const REJECTIONS = '/projects/:project/environments/:environment/rejections';
 
-/** The path of the Live page with a list of stored messages. */
+/** Returns the path of the Live page with a list of stored messages. */
 export function storedMessagesPath(seed: Seed): string {
   return `${pathFor(LIVE, seed).split('?')[0]}?since=2026-01-01T00:00`;
 }
@@ -255,7 +255,7 @@ export interface Client {
   send(path: string, form: string, values: Readonly<Record<string, string>>): Promise<Response>;
 }
 
-/** Opens a client that is signed in to an account. @param accountId null for a client without a session */
+/** Opens a client that is signed in to an account. @param accountId null for a client that is not signed in */
 export async function openClient(portal: TestPortal, accountId: string | null): Promise<Client> {
   const browser = portal.browser();
   let sessionId = '';
@@ -270,7 +270,7 @@ export async function openClient(portal: TestPortal, accountId: string | null): 
     get: browser.get,
     send: (path, form, values) => {
       const token = createFormTokens(SECRET).issue({ sessionId, path: decodePath(path), action: form });
-      // Each form uses a random client address to avoid the rate limit per address.
+      // Each form is sent from a random client address to avoid the limit per address.
       const headers = { 'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` };
       return browser.post(path, new URLSearchParams({ form, token, ...values }), headers);
     },

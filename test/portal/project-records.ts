@@ -1,7 +1,7 @@
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Seed } from './seed.ts';
 
-/** Serialises all records of a project from every portal store, for comparison. */
+/** Serialises all records of a project from all portal stores, so that tests can compare them. */
 export async function readRecords({ parts }: TestPortal, { id, members }: Seed): Promise<string> {
   const stores = Object.entries(parts).filter(([, part]) => isRecordStore(part));
   const records: unknown[] = [];
@@ -20,7 +20,7 @@ function isRecordStore(part: unknown): boolean {
 
 const CHARACTERS_MIN = 8;
 
-/** Strings in a project's records, including ids and hashes, that do not occur in the other project's records. */
+/** Returns the strings, including ids and hashes, that occur in the records of `project` but not of `otherProject`. */
 export async function readDistinctTexts(portal: TestPortal, project: Seed, otherProject: Seed): Promise<string[]> {
   const otherRecords = await readRecords(portal, otherProject);
   const texts = (await readRecords(portal, project)).matchAll(/"((?:[^"\\]|\\.)*)"/g);

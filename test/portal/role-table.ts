@@ -1,5 +1,5 @@
-/** User types, from least to most privileged. A stranger is signed in but has no role in the project. */
-export const USER_TYPES = ['visitor', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
+/** User types, from least to most privileged. A nonmember is signed in but has no role in the project. */
+export const USER_TYPES = ['visitor', 'nonmember', 'analyst', 'developer', 'owner', 'administrator'] as const;
 export type UserType = (typeof USER_TYPES)[number];
 
 const READERS = 'sign-in 404 200 200 200 200';
@@ -8,8 +8,8 @@ const SIGNED_IN = 'sign-in 200 200 200 200 200';
 const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const PUBLIC = '200 200 200 200 200 200';
 
-// Expected statuses by page and form, one per user type. `sign-in` means a redirect to the sign-in page, and `fresh`
-// means that the form requires a sign-in within the last ten minutes.
+// The expected statuses for each page and form, one per user type. `sign-in` means a redirect to the sign-in page.
+// `fresh` means that the form requires a sign-in within the last ten minutes.
 export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'GET /': SIGNED_IN,
   'POST / create': 'sign-in 404 404 404 404 303',
@@ -59,7 +59,7 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'POST /instance/rate-limit-keys refresh': `${ADMINISTRATORS} fresh`,
   'POST /instance/rate-limit-keys revoke': 'sign-in 404 404 404 404 303 fresh',
   'GET /sign-in': PUBLIC,
-  // 401: wrong password.
+  // 401: the password is wrong.
   'POST /sign-in password': '401 401 401 401 401 401',
   'POST /sign-in passkey': '401 401 401 401 401 401',
   'POST /sign-in openid': '303 303 303 303 303 303',

@@ -21,7 +21,7 @@ await FIRST_PORTAL.close();
 
 async function seedUser(portal: SeededPortal, { members }: Seed, userType: UserType): Promise<string | null> {
   if (userType === 'visitor') return null;
-  if (userType === 'stranger') return seedAccount(portal, {});
+  if (userType === 'nonmember') return seedAccount(portal, {});
   if (userType === 'administrator') return seedAccount(portal, { isAdministrator: true });
   return members[userType];
 }
@@ -51,11 +51,11 @@ const toStatus = ({ status, headers }: Response) =>
 /** The link for the first administrator is invalid once an administrator exists. */
 const FIRST_LINK = '/first-sign-in';
 
-/** Page views and rejected forms change nothing, so they share a portal. */
+/** Page views and rejected forms change nothing, so they can share a portal. */
 const isReadOnly = ({ page, action }: RowAction, expected: string | undefined) =>
   action === null || (page !== FIRST_LINK && (expected === '404' || expected === 'sign-in'));
 
-/** Forms that a page shows although the table expects a 404 for them. */
+/** Finds forms that a page shows although the table expects a 404 for them. */
 const findForbiddenForms = (page: string, { text }: Response, column: number) =>
   [...text.matchAll(/ name="form" value="([\w-]+)"/g)].flatMap(([, action = '']) => {
     const row = `POST ${page} ${action}`;
@@ -88,22 +88,22 @@ describe(`access to ${ACTIONS.length} pages and forms by ${USER_TYPES.length} us
       for (const link of links)
         if (link.startsWith('/') && (await shared.client.get(link)).status === 404) errors.push(`broken link: ${link}`);
       await shared.portal.close();
-      expect(links.size).toBeGreaterThan(userType === 'visitor' || userType === 'stranger' ? 2 : 5);
+      expect(links.size).toBeGreaterThan(userType === 'visitor' || userType === 'nonmember' ? 2 : 5);
       expect(errors).toEqual([]);
     },
   );
 });
 
 const openStale = () => {
-  const { sessions, oneTimeTexts: oneTime } = createMemorySessions();
+  const { sessions, oneTimeTexts: oneTimeTokens } = createMemorySessions();
   const find: typeof sessions.find = async (text) => {
     const session = await sessions.find(text);
     return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };
   };
-  return open('administrator', { sessions: { ...sessions, find }, oneTime });
+  return open('administrator', { sessions: { ...sessions, find }, oneTimeTokens });
 };
 
-it('only forms marked as fresh require a recent sign-in', async () => {
+it('the forms with `fresh` in the role table, and no other forms, require a recent sign-in', async () => {
   const shared = await openStale();
   const isFresh = ({ row }: RowAction) => EXPECTED_STATUSES[row]?.endsWith(' fresh') === true;
   const fresh: string[] = [];

@@ -19,7 +19,7 @@ import { type SeededPortal, seedActivities, seedDecisions, seedRows } from './se
 /** A project with a different string in every field that users or clients can set. */
 export type Seed = Awaited<ReturnType<typeof seedProject>>;
 
-/** Returns the string for the field with this name. */
+/** Returns the string for a field. */
 export type ToText = (field: string) => string;
 
 export interface SeedOptions {
@@ -30,14 +30,14 @@ export interface SeedOptions {
 
 export const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-/** Values that occur nowhere else, so that tests can recognise them. */
+/** Values that occur nowhere else, so that tests can find them. */
 const CAP = { perSecond: 73_331, burst: 733_317 };
 const LIMIT = { perSecond: 71_113, burst: 711_131 };
 
-/** Creates a project with every type of object that can belong to a project, and fills every field. */
+/** Creates a project with every type of object that can belong to a project, and sets every field. */
 export async function seedProject(portal: SeededPortal, { id, toText, environment = 'lab' }: SeedOptions) {
   const { projects } = portal.parts;
-  const store = projects.changedBy(AUTHOR);
+  const store = projects.storeFor(AUTHOR);
   await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
   await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
   const environmentId = `${id}-${environment}`;
@@ -57,16 +57,16 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
       chain: 'demo-chain',
       contractAddress,
       signerAddress: address,
-      heldMs: Date.now() - 3_600_000,
+      roleProvenMs: Date.now() - 3_600_000,
       waiting: 2,
-      waitsMs: Date.now() - 60_000,
-      why: toText('collection wait reason'),
+      waitingSinceMs: Date.now() - 60_000,
+      reason: toText('collection wait reason'),
     },
   ];
   return {
     id,
     project,
-    /** Name of the environment that contains all data, as in paths. */
+    /** Name of the environment that contains all data, as used in paths. */
     environment,
     environmentId,
     ...(await seedPeople(portal, id, toText)),
@@ -75,14 +75,14 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
     address,
     disabledAddress: await seedSignableKey(portal, { ...scope, state: 'disabled' }, toText('disabled key name')),
     erasureId,
-    /** Hexadecimal person key of a message sender. */
+    /** Hexadecimal person key of the person who sent the messages. */
     personKey: seedPerson(portal, environmentId, toText),
     /** Code of the link that creates the first administrator. It does not belong to a project. */
-    firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
+    firstCode: await portal.parts.oneTimeTokens.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
   };
 }
 
-/** The same fields as `seedProject` returns, but none of the ids exists. */
+/** Returns the same fields as `seedProject`, with ids that do not exist. */
 export function createMissingSeed(id: string, environment = 'nil'): Seed {
   const environments = [{ id: `${id}-${environment}`, name: environment, kind: 'development' as const, cap: null }];
   const project = { id, name: 'no such project', environments: environments.map((each) => ({ ...each, limit: null })) };
@@ -121,7 +121,7 @@ type KeyScope = EnvironmentScope & { readonly environment: KeyEnvironment };
 
 async function seedKeys(portal: TestPortal, scope: KeyScope, toText: ToText): Promise<void> {
   const { keys, settings } = portal.parts;
-  const context = { store: keys.changedBy(AUTHOR), prefix: settings.keyPrefix };
+  const context = { store: keys.storeFor(AUTHOR), prefix: settings.keyPrefix };
   await createKey(context, { ...scope, kind: 'publishable', name: toText('old key name') });
   await refreshKey(context, { ...scope, kind: 'publishable', name: toText('publishable key name') });
   await createKey(context, { ...scope, kind: 'secret', name: toText('secret key name') });
@@ -161,7 +161,7 @@ async function seedPeople(portal: TestPortal, projectId: string, toText: ToText)
   };
 }
 
-/** Never a prefix of the id in another project, because the tests would report a leak. */
+/** The id must not be a prefix of the id in another project, or the tests would report a leak. */
 const toPasskeyId = (projectId: string) => `passkey-${projectId}-owner`;
 
 async function seedMembers(portal: TestPortal, projectId: string, toText: ToText): Promise<Record<Role, string>> {
@@ -205,7 +205,7 @@ export async function seedAccount(portal: TestPortal, fields: Partial<Content<Ac
     createdAt: Date.now(),
     ...fields,
   };
-  await portal.parts.accounts.changedBy(AUTHOR).change(() => account);
+  await portal.parts.accounts.storeFor(AUTHOR).change(() => account);
   return account.id;
 }
 
@@ -214,7 +214,7 @@ let partners = 0;
 async function seedRateLimitKey(portal: TestPortal, toText: ToText): Promise<string> {
   partners++;
   const keyId = `0b0b0c0d-0000-4000-8000-${String(partners).padStart(12, '0')}`;
-  await portal.parts.rateLimitKeys.changedBy(AUTHOR).change(() => ({
+  await portal.parts.rateLimitKeys.storeFor(AUTHOR).change(() => ({
     keyId,
     partner: toText('partner name'),
     calls: 73_311,
@@ -238,7 +238,7 @@ function createAddress(): string {
 
 async function seedCollection(portal: TestPortal, scope: EnvironmentScope, toText: ToText): Promise<string> {
   const contractAddress = createAddress();
-  await portal.parts.collections.changedBy(AUTHOR).change(() => ({
+  await portal.parts.collections.storeFor(AUTHOR).change(() => ({
     id: `demo-chain:${contractAddress}`,
     chain: 'demo-chain',
     contractAddress,
@@ -258,7 +258,7 @@ async function seedSignableKey(
   const address = createAddress();
   const sealed = 'sealed.text';
   await portal.parts.signableKeys
-    .changedBy(AUTHOR)
+    .storeFor(AUTHOR)
     .change(() => ({ address, ...scope, name, sealed, createdAt: Date.now() }));
   return address;
 }

@@ -15,7 +15,7 @@ import type { ToText } from './seed.ts';
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 type Rows = Required<MemoryRows>;
 
-/** Rows from read-only stores, by environment or project. */
+/** Rows in the read-only stores, by environment id or project id. */
 export type SeededRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
   readonly live: Record<string, LiveEvent[]>;
 };
@@ -39,7 +39,7 @@ export async function openSeededPortal(parts: Parameters<typeof openPortal>[0] =
   return { ...portal, rows };
 }
 
-/** Sends all events of an environment and then closes the stream, so that tests can read it to the end. */
+/** Sends all events of an environment and then closes the stream, so that tests can read the complete response. */
 function createFakeLive(events: SeededRows['live']): LiveHub {
   return {
     subscribe: ({ environmentId }) => {
@@ -65,8 +65,8 @@ export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToTex
     libraryVersion: toText('rejection client version'),
   };
   rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
-  const hours = Array.from({ length: 12 }, (_, at) => Math.floor(Date.now() / 3_600_000 - at) * 3_600_000);
-  rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
+  const hours = Array.from({ length: 12 }, (_, index) => Math.floor(Date.now() / 3_600_000 - index) * 3_600_000);
+  rows.steps[environmentId] = hours.map((stepMs, n) => ({ stepMs, code: client.code, errors: 1 + ((n * 7) % 11) }));
   rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
   rows.erasures[environmentId] = [toErasure(scope)];
   const failed = { status: 'failed', stage: 'settled', error: toText('mint error') };
@@ -77,7 +77,7 @@ export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToTex
   rows.live[environmentId] = toEvents(toText);
 }
 
-/** Adds a sale and a payout. Every field that a chain or contract controls contains a different string. */
+/** Adds a sale and a payout with a different string in every field that a chain or contract controls. */
 export function seedActivities({ rows }: SeededPortal, contractAddress: string, toText: ToText): void {
   const contract = { chain: 'demo-chain', contractAddress };
   const name = `demo-chain ${contractAddress}`;
@@ -153,7 +153,7 @@ interface PersonScope {
   readonly identityId: string;
 }
 
-/** Adds a linked decision, a refused decision and a consent of a person. */
+/** Adds a consent and two decisions for a person: one link and one refusal. */
 export function seedDecisions({ rows }: SeededPortal, scope: PersonScope, toText: ToText): void {
   const { environmentId, identityId } = scope;
   const decision: LinkDecision = {
@@ -257,7 +257,7 @@ function toEvents(toText: ToText): LiveEvent[] {
 /** The redirect target of every form that uses the identity provider. */
 export const PROVIDER_URL = 'https://id.example.test/authorize';
 
-/** A provider that is only redirected to. No user signs in with it. */
+/** A provider that no user can sign in with. Tests check only the redirect to it. */
 function createFakeProvider(): OpenIdProvider {
   return {
     label: 'Work',

@@ -19,7 +19,7 @@ import { createMissingSeed, type Seed, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
 const MARKER = 'zq-other-project';
-/** The id of a project that does not exist. Has the same prefix as the ids of both projects. */
+/** Id of a project that does not exist, with the same prefix as the ids of the two projects. */
 const MISSING_ID = 'demo-3';
 
 interface World {
@@ -30,7 +30,7 @@ interface World {
   signIn(role: Role): Promise<Client>;
 }
 
-/** Opens a portal with two projects, where one project id is a prefix of the other id. */
+/** Opens a portal with two projects. One project id is a prefix of the other. */
 async function openWorld([projectId, otherId]: readonly [string, string]): Promise<World> {
   const portal = await openSeededPortal();
   const seed = (id: string, prefix: string, environment: string) =>
@@ -54,8 +54,8 @@ interface Attempt {
 const sendAttempt = (client: Client, { action, path, values }: Attempt): Promise<Response> =>
   action === null ? client.get(path) : client.send(path, action, values);
 
-// Requests every page and form with references to `target`, either in the path or in the fields of a form of `project`.
-// Forms use only the first two paths, because the portal resolves the paths of pages and forms in the same way.
+// Requests every page and form with references to `target`, either in the path or in the form fields. Forms are sent to
+// only two of the paths, because the portal resolves the paths of pages and forms in the same way.
 function createAttempts({ portal, project }: World, target: Seed): Attempt[] {
   return listPages(portal).flatMap(({ path: page, actions = {} }) => [
     ...listPaths(page, project, target).flatMap((path, index): Attempt[] => [
@@ -75,10 +75,10 @@ function createAttempts({ portal, project }: World, target: Seed): Attempt[] {
   ]);
 }
 
-/** The paths of a page that reference `target` by project, by environment, or by both. */
+/** Returns paths of a page that refer to the project of `target`, to its environment, or to both. */
 function listPaths(page: string, project: Seed, target: Seed): string[] {
   if (page.includes(':environment')) {
-    // The ids of objects in the target project, under the path of `project`.
+    // Ids of objects in the target project, below the path of `project`.
     const mixed = { ...target, id: project.id, environment: project.environment };
     return [
       pathFor(page, target),
@@ -98,8 +98,8 @@ function toValues(page: string, action: string, target: Seed): Readonly<Record<s
   return { ...fields(target), ...references(target) };
 }
 
-// Serialises a response without the parts that differ in every response (tokens and times) and without the values that
-// the request sent, because a form shows these values again.
+// Serialises a response without tokens and times, which differ in every response, and without the values in the
+// request, which a form shows again.
 function toComparable({ status, text, headers }: Response, { values, path }: Attempt): string {
   // A form redirects to the path of its page, without the query.
   const paths = [path, path.split('?')[0]!];
@@ -118,7 +118,7 @@ function toComparable({ status, text, headers }: Response, { values, path }: Att
     .replace(/[0-9a-f]{32}/g, 'TRACE');
 }
 
-/** Finds strings from the other project that occur in the response but were not part of the request. */
+/** Finds strings of the other project that occur in the response but not in the request. */
 function findLeaks({ text, headers }: Response, otherTexts: readonly string[], { path, values }: Attempt): string[] {
   const sent = [path, ...Object.values(values)].join('\n');
   const shown = `${text}\n${JSON.stringify([...headers])}`;
@@ -128,7 +128,7 @@ function findLeaks({ text, headers }: Response, otherTexts: readonly string[], {
 describe.each([
   ['demo', 'demo-2'],
   ['demo-2', 'demo'],
-] as const)('members of project %s, next to project %s', (...ids) => {
+] as const)('members of project %s in a portal that also has project %s', (...ids) => {
   let world: World;
   let otherTexts: readonly string[];
   let otherRecords: string;
@@ -156,7 +156,7 @@ describe.each([
     expect(await readRecords(world.portal, world.otherProject)).toBe(otherRecords);
   });
 
-  it('members see no data from the other project on their own pages and in exports', async () => {
+  it('members see no data from the other project on the pages and in the exports of their project', async () => {
     for (const role of ROLES) {
       for (const { path: page } of listPages(world.portal)) {
         const attempt = { page, action: null, path: pathFor(page, world.project), values: {} };
@@ -188,7 +188,7 @@ describe.each([
   });
 });
 
-it('members of one project cannot read or change the other project with any sequence of requests', async () => {
+it('members of one project cannot read or change another project with any sequence of requests', async () => {
   const step = fc.record({ role: fc.constantFrom(...ROLES), isOwn: fc.boolean(), pick: fc.nat() });
   const property = fc.asyncProperty(
     fc.constantFrom(['demo', 'demo-2'] as const, ['demo-2', 'demo'] as const),
@@ -230,7 +230,7 @@ it('the page table covers every route of the portal', async () => {
   }
 });
 
-it('the pages show every seeded string to members of the project', async () => {
+it('the pages show every seeded string to an owner who is also an administrator', async () => {
   const portal = await openSeededPortal();
   const fields: string[] = [];
   const toText = (field: string) => {
@@ -238,7 +238,7 @@ it('the pages show every seeded string to members of the project', async () => {
     return `${MARKER} ${field}`;
   };
   const seed = await seedProject(portal, { id: 'demo', toText });
-  await portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change((all) => {
+  await portal.parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' }).change((all) => {
     const owner = all.find(({ id }) => id === seed.members.owner)!;
     return { ...owner, isAdministrator: true };
   });

@@ -49,8 +49,8 @@ export function createNextRelease(): Release & { remove(): void } {
   const avroText = JSON.stringify([2 * ADDED.value.length, ...Buffer.from(ADDED.value)]);
   replaceIn(
     'services/gateway/src/routes/messages/handler.ts',
-    'function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {',
-    `function toOutgoing(read: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+    'function toOutgoing(batch: BatchData, context: OutgoingContext): OutgoingRecord[] {',
+    `function toOutgoing(read: BatchData, context: OutgoingContext): OutgoingRecord[] {
       const batch = { ...read, records: read.records.map((record) => (
         { ...record, value: Buffer.concat([record.value, Buffer.from(${avroText})]) })) };`,
   );

@@ -12,7 +12,7 @@ contract DemoErc20 is ERC20, MintingRoles {
         _mint(to, value);
     }
 
-    /// Burns the caller's own tokens.
+    /// Burns tokens of the caller.
     function burn(uint256 value) external {
         _burn(_msgSender(), value);
     }

@@ -13,8 +13,8 @@ ORDER BY (account, environment_id)
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Environments that each account may read through the views, maintained by npm run analysts. Read with FINAL.';
 
--- The claim is part of the sorting key. When two commands claim the same account concurrently, each command reads both claims, or
--- one command reads only its own. Either way, a password is shown to one person at most.
+-- The claim is part of the sorting key. When two commands claim the same account concurrently, either each command reads both
+-- claims or one command reads only its own claim. In both cases, at most one person is shown a password.
 CREATE TABLE IF NOT EXISTS analyst_accounts
 (
     account LowCardinality(String) COMMENT 'ClickHouse account',

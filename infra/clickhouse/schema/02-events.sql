@@ -1,5 +1,5 @@
--- Columns have the field order of audience-message.avsc, so that the writer can copy runs of bytes. The position of the record in
--- the log follows.
+-- Columns are in the field order of audience-message.avsc, so that the writer can copy whole byte ranges. The last columns
+-- contain the record's position in the log.
 --
 -- Sorting key: copies of a message are equal in all key columns, so a merge reduces them to one row. Type and time are at the end
 -- of the key, because two messages with the same id, name, owner and day can still be different messages. The key contains the
@@ -9,17 +9,17 @@
 -- Version: the copy received first wins a merge, as in events_exact, so an event never changes after it was read.
 -- ReplacingMergeTree keeps the greatest version, so the version is the complement of the time.
 --
--- Filters: one person's rows have many names and days, so they are spread over the sorting key. The size of a bloom filter
--- depends on the number of distinct keys in its granule. from_key and to_key are mostly zero, so they have a separate filter of a
--- few bytes. user_key needs no filter: if it is set, it equals identity_key (infra/decisions/0009-rows-of-a-person.md).
+-- Filters: one person's rows have many event names and days, so they are spread over the table. The size of a bloom filter
+-- depends on the number of distinct keys in its granule. from_key and to_key are mostly zero, so they have a separate filter
+-- of a few bytes. user_key needs no filter: if it is set, it equals identity_key (infra/decisions/0009-rows-of-a-person.md).
 -- message_ids finds a message by its id, the fifth column of the key.
 --
--- Settings: granules of 2,048 rows cost a quarter as much for lookups by the complete key. Compressed blocks have 16 KiB instead
--- of 64, because a query for a few rows decompresses one block per column around each row. A merge combines about ten parts, and
--- parts below 128 MiB are stored in one file. An insert is acknowledged when its rows are on disk (for both, see
--- infra/decisions/0004-exactly-once-delivery-to-clickhouse.md). A block uses one deduplication token per partition, and its event
--- times span up to three months. The window covers the tokens of ten minutes of blocks (deployment-settings.ts of
--- @playline/runtime).
+-- Settings: granules of 2,048 rows reduce the cost of lookups by the complete key to a quarter. Compressed blocks have 16 KiB
+-- instead of 64, because a query for a few rows decompresses one block per column around each row. A merge combines about ten
+-- parts, and parts below 128 MiB are stored in one file. An insert is acknowledged when its rows are on disk. For merges and
+-- inserts, see infra/decisions/0004-exactly-once-delivery-to-clickhouse.md. A block uses one deduplication token per
+-- partition, and its event times span up to three months. The deduplication window covers ten minutes of blocks
+-- (deployment-settings.ts in @playline/runtime).
 CREATE TABLE IF NOT EXISTS events
 (
     environment_id LowCardinality(String) COMMENT 'Environment the message was sent to',
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS events
     device_id String COMMENT 'Device id from the client, not used for linking; empty when absent',
     session_id String COMMENT 'Session id from the client, not used for linking; empty when absent',
     surface LowCardinality(String) COMMENT 'Surface of the client: web, pixel, unity or unreal',
-    consent_level LowCardinality(String) COMMENT 'Consent level stated by the client; empty when absent',
+    consent_level LowCardinality(String) COMMENT 'Consent level reported by the client; empty when absent',
     test Bool COMMENT 'Flag for test messages, which the analyst views exclude',
     library LowCardinality(String) COMMENT 'context.library, the name of the client library',
     library_version LowCardinality(String) COMMENT 'Version of the client library, context.libraryVersion',

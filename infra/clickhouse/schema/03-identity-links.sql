@@ -1,5 +1,5 @@
--- Sorting key: the position of the link fact. A linker that crashes between deciding and publishing publishes the decision twice,
--- and a merge removes the duplicate. carried_keys finds the decisions about one person, because rows are in log order.
+-- Sorting key: the position of the link fact. A linker that crashes between deciding and publishing publishes a decision
+-- twice; a merge removes the duplicate. Rows are in log order, so the index carried_keys finds a person's decisions.
 CREATE TABLE IF NOT EXISTS identity_links
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identities',
@@ -27,4 +27,4 @@ CREATE TABLE IF NOT EXISTS identity_links
 ENGINE = {{engine ReplacingMergeTree}}
 ORDER BY (environment_id, link_generation, link_partition, link_offset, step)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Link decisions. Read with FINAL to count a decision that was published twice only once.';
+COMMENT 'Link decisions. Read with FINAL so that a decision published twice is counted once.';

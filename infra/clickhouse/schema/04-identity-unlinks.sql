@@ -1,6 +1,6 @@
--- Facts up to an unlink do not join the two sides again. A rebuild of Redis reads the unlinks from this table. The sorting key
--- contains the position of the unlink, so publishing a decision twice results in one row. With granules of 512 rows, a query for
--- one identity reads 512 rows instead of 8,192.
+-- Facts up to an unlink do not rejoin the two sides. A rebuild of Redis reads the unlinks from this table. The sorting key
+-- contains the position of the unlink, so publishing a decision twice results in one row. With granules of 512 rows, a query
+-- for one identity reads 512 rows instead of 8,192.
 CREATE TABLE IF NOT EXISTS identity_unlinks
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',

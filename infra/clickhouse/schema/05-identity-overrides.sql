@@ -5,7 +5,7 @@ CREATE TABLE IF NOT EXISTS identity_overrides
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
     identity_key FixedString(16) COMMENT 'Keyed hash of the identity',
-    person_key FixedString(16) COMMENT 'Person of the identity: the key of one of the person identities',
+    person_key FixedString(16) COMMENT 'Person of the identity: the key of one identity of the person',
     kind LowCardinality(String) COMMENT 'Kind of the identity: anonymous, an identity type, or untyped',
     linked_at DateTime64(3, 'UTC') COMMENT 'Time when the gateway accepted the message that first linked the identity, unchanged by later moves',
     version UInt64 COMMENT 'Position of the decision: 8 bits of topic generation, 48 bits of link offset, 8 bits of step; the row with the greatest version applies',

@@ -1,5 +1,5 @@
 -- The source of the dictionary identity_persons. The first row contains the start time of the load. It is read first, so
--- overrides missing from the other rows were stored at or after that time. Versions are one greater than stored: the first
+-- overrides missing from the other rows were stored at or after that time. The view adds one to each stored version: the first
 -- decision has version 0, and in the dictionary 0 means that the identity is missing.
 CREATE VIEW IF NOT EXISTS settled_persons
 (

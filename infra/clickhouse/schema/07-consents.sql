@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS consent_log
     environment_id LowCardinality(String) COMMENT 'Environment in which the consent was given',
     identity_key FixedString(16) COMMENT 'Keyed hash of the anonymous id',
     status LowCardinality(String) COMMENT 'Consent status: none, anonymous or full',
-    source LowCardinality(String) COMMENT 'Location in the product where the consent was given, as stated by the client',
+    source LowCardinality(String) COMMENT 'Location in the product where the consent was given, as reported by the client',
     received_at DateTime64(3, 'UTC') COMMENT 'Time when the gateway accepted the change',
     logged_at DateTime64(3, 'UTC') COMMENT 'Timestamp of the Kafka record; used only to order changes from different partitions',
     trace_id String COMMENT 'Trace id of the request, 32 hexadecimal digits',

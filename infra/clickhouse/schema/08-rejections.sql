@@ -1,9 +1,9 @@
--- Rows do not identify a person, so the gateway records only library names from its settings. Sorting key: queries count an
--- environment's errors by code and field. of_trace finds a request's errors: a developer who misses a message can take the trace
--- id from the response.
+-- Rows must not identify a person, so the gateway records only library names from its settings. Sorting key: queries count an
+-- environment's errors by code and field. of_trace finds a request's errors: to find a missing message, a developer takes the
+-- trace id from the response.
 --
--- Rows are retained for 90 days, because players update a faulty game release over several weeks. Retention is no longer than
--- that, because anyone with a public key can create rows here. Partitions are dropped weekly, so no part is rewritten to delete
+-- Rows are retained for 90 days, because players update a faulty game release over several weeks. Retention is not longer,
+-- because anyone with a publishable key can create rows here. Partitions are dropped weekly, so no part is rewritten to delete
 -- rows. A block contains rejections from up to three weeks, so the deduplication window is as large as that of events.
 CREATE TABLE IF NOT EXISTS message_rejections
 (

@@ -2,8 +2,8 @@
 -- a row in erasure_receipts is unfinished. Rows contain identity keys, never ids.
 --
 -- An erasure deletes the decisions about a person. A request received during that erasure still applies to the identities that
--- were linked at its own cut-off, so the links are stored here with their times. No request needs them after its receipt. They
--- are retained for thirty days, ten times the retention of the log.
+-- were linked at the cut-off of that request, so the links are stored here with their timestamps. No request needs its links
+-- after its receipt. Links are retained for thirty days, ten times the retention of the log.
 CREATE TABLE IF NOT EXISTS erasure_requests
 (
     erasure_id UUID COMMENT 'Erasure id returned by the gateway in the header x-erasure-id',
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS erasure_requests
 ENGINE = {{engine ReplacingMergeTree}}
 ORDER BY erasure_id
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Accepted erasures. Read with FINAL to count a request that was stored twice only once.';
+COMMENT 'Accepted erasures. Read with FINAL so that a request stored twice is counted once.';
 
 -- Rows of these identities up to the cut-off are never written again, however late they arrive. If an identity was erased twice,
 -- the row with the later cut-off remains.
@@ -43,8 +43,9 @@ ORDER BY (environment_id, identity_key)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Erased identities. If an identity has several cut-offs, the latest one applies.';
 
--- A row is written when no query returns the person's data any more, and again for each later time; the row with the most times
--- wins. Receipts contain no identity key: closure_hash shows whether a list of keys is the erased one.
+-- A row is written when no query returns the person's data any more, and another whenever physically_erased_at or
+-- log_expired_at becomes known; the latest row wins. Receipts contain no identity key: closure_hash identifies the erased
+-- keys.
 CREATE TABLE IF NOT EXISTS erasure_receipts
 (
     erasure_id UUID COMMENT 'Erasure id returned by the gateway in the header x-erasure-id',
@@ -54,15 +55,15 @@ CREATE TABLE IF NOT EXISTS erasure_receipts
     cutoff_at DateTime64(3, 'UTC') COMMENT 'Cut-off; rows with an event or receipt time up to this time were erased',
     accepted_at DateTime64(3, 'UTC') COMMENT 'Time when the gateway accepted the request',
     fenced_at DateTime64(3, 'UTC') COMMENT 'Time when all identities were fenced',
-    visibly_erased_at DateTime64(3, 'UTC') COMMENT 'Time from which no query returned a row of the person',
-    physically_erased_at Nullable(DateTime64(3, 'UTC')) COMMENT 'Time from which no row of the person was on the ClickHouse disks; NULL until then',
+    visibly_erased_at DateTime64(3, 'UTC') COMMENT 'Time since which no query has returned a row of the person',
+    physically_erased_at Nullable(DateTime64(3, 'UTC')) COMMENT 'Time since which no row of the person has been on the ClickHouse disks; NULL until then',
     log_expires_at DateTime64(3, 'UTC') COMMENT 'Latest time at which the log can still contain a record of the person',
     log_expired_at Nullable(DateTime64(3, 'UTC')) COMMENT 'Time when the first offsets of all partitions were past log_ends; NULL until then',
     deleted Map(LowCardinality(String), UInt64) COMMENT 'Number of rows and values deleted or blanked per store and table, for example clickhouse.events',
     verified Map(LowCardinality(String), UInt64) COMMENT 'Number of remaining rows per store and table; always zero',
     log_ends Map(String, UInt64) COMMENT 'End offsets of the log after the fences were written, per topic/partition',
     trace_id String COMMENT 'Trace id of the request, 32 hexadecimal digits',
-    version UInt8 MATERIALIZED 1 + isNotNull(physically_erased_at) + isNotNull(log_expired_at) COMMENT 'Merge version, greatest for the row with the most times'
+    version UInt8 MATERIALIZED 1 + isNotNull(physically_erased_at) + isNotNull(log_expired_at) COMMENT 'Merge version, highest for the row with the most timestamps set'
 )
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY erasure_id

@@ -32,8 +32,8 @@ PARTITION BY (batch_id, table_name)
 ORDER BY (how, part, part_offset)
 COMMENT 'Locations of rows that are being deleted. Empty when no erasure is running.';
 
--- Used by an eraser that takes over from a crashed one. Rows are written before anything is fenced or deleted, because afterwards
--- no other table contains the person's identities. Each batch is a partition, dropped as a whole when its holds end.
+-- Used by an eraser that takes over from a crashed eraser. Rows are written before anything is fenced or deleted, because
+-- afterwards no other table contains the person's identities. Each batch is a partition, dropped when its holds end.
 CREATE TABLE IF NOT EXISTS erasure_progress
 (
     batch_id UUID COMMENT 'Batch of erasures that are executed together',

@@ -1,14 +1,14 @@
--- The order in which readers follow a chain. The writer derives updated_at from the log, so the value increases within a
--- partition, and no row is added below a partition's watermark. chain, type, contract and indexed_at never change for an id, so
--- filtering by one of these columns returns all versions or none. Granules and compressed blocks are small, so a query for a few
--- rows decompresses little. A block contains versions from up to three months, so the deduplication window is as large as that of
--- events.
+-- Rows are in the order in which readers follow a chain. The writer derives updated_at from the log, so the value increases
+-- within a partition, and no row is added below a partition's watermark. chain, type, contract and indexed_at never change for
+-- an id, so filtering by one of these columns returns all versions or none. Granules and compressed blocks are small, so a
+-- query for a few rows decompresses little. A block contains versions from up to three months, so the deduplication window is
+-- as large as that of events.
 CREATE TABLE IF NOT EXISTS activities
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',
-    updated_at DateTime64(6, 'UTC') COMMENT 'Position of the version in the feed: timestamp of the Kafka record, adjusted to grow by at least one microsecond per record within a partition',
+    updated_at DateTime64(6, 'UTC') COMMENT 'Position of the version in the feed: timestamp of the Kafka record, adjusted to increase by at least one microsecond per record within a partition',
     id UUID COMMENT 'Activity id, shared by all versions of the activity',
-    indexed_at DateTime64(6, 'UTC') COMMENT 'Time when the activity was first indexed, as stated by the source; the same in every version',
+    indexed_at DateTime64(6, 'UTC') COMMENT 'Time when the activity was first indexed, as reported by the source; the same in every version',
     contract FixedString(20) COMMENT 'Contract address of the asset, or of all assets of a sale; the same in every version',
     type LowCardinality(String) COMMENT 'Type of the activity: mint, burn, transfer, sale, deposit or withdrawal; the same in every version',
     transaction_hash Nullable(FixedString(32)) COMMENT 'Hash of the transaction; NULL when the position on the chain is unknown',

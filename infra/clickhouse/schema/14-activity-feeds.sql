@@ -1,5 +1,5 @@
--- The chain API reads its pages from this table. Each filter (contract, type or both) is a separate feed, so a page consists of a
--- few hundred adjacent rows of one feed. An activity is in four feeds, each time with its response JSON.
+-- The chain API reads its pages from this table. Each filter (contract, type or both) is a separate feed, so a page consists
+-- of a few hundred adjacent rows of one feed. An activity is in four feeds, each with its response JSON.
 --
 -- When a later version arrives, the writer adds a second entry with the time of the earlier version. Readers combine both
 -- entries, so whether a version is returned depends only on the horizon.

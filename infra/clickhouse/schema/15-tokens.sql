@@ -4,7 +4,7 @@ CREATE TABLE IF NOT EXISTS tokens
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',
     contract FixedString(20) COMMENT 'Address of the contract',
-    updated_at DateTime64(6, 'UTC') COMMENT 'Timestamp of the Kafka record, adjusted to grow by at least one microsecond per record within a partition',
+    updated_at DateTime64(6, 'UTC') COMMENT 'Timestamp of the Kafka record, adjusted to increase by at least one microsecond per record within a partition',
     root_contract Nullable(FixedString(20)) COMMENT 'Address on the root chain; NULL if there is none',
     symbol Nullable(String) COMMENT 'Symbol of the token; NULL when unknown',
     decimals Nullable(UInt8) COMMENT 'Number of decimals; NULL when unknown',

@@ -15,7 +15,7 @@ ORDER BY (environment_id, identity_key, day, event_name, test)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Days and event names per identity, derived from events and corrected by npm run derive. Read person_days instead.';
 
--- An alias concerns its two sides and is no activity of its owner: erasing one side must not remove an activity of the owner. A
+-- An alias concerns the two ids it links and is not an activity of its owner: erasing one id must not remove an activity. A
 -- copy of a message adds no row, so a block can be written twice.
 CREATE MATERIALIZED VIEW IF NOT EXISTS identity_days_of_events TO identity_days AS
 SELECT environment_id, identity_key, toDate(event_time) AS day, event_name, test

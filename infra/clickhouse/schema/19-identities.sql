@@ -1,6 +1,6 @@
--- The table contains only aggregates that do not change when a copy of a message is added, such as minima and maxima. It is keyed
--- by identity rather than person, so an unlink changes no row. last_seen_at is the time stated by the client, which may be in the
--- future and does not depend on which copy of a message remains; persons show last_active_at.
+-- The table contains only aggregates that do not change when a copy of a message is added, such as minima and maxima. It is
+-- keyed by identity rather than person, so an unlink changes no row. last_seen_at is the time reported by the client, which
+-- may be in the future and does not depend on which copy of a message remains; persons show last_active_at.
 CREATE TABLE IF NOT EXISTS identities
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
@@ -18,8 +18,8 @@ SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory 
 COMMENT 'First and last event, first touch and latest traits per identity, derived from events and corrected by npm run derive. Read persons instead.';
 
 -- Ties are resolved first by values that all copies of a message share, then by the order of receipt, as in a merge, so a copy
--- with other values changes nothing. An identify message without traits changes no traits. last_active_at allows one minute: more
--- than server clocks differ, and less than a pause between two sessions.
+-- with different values changes nothing. An identify message without traits changes no traits. last_active_at allows one
+-- minute: more than server clocks differ, and less than a pause between two sessions.
 CREATE MATERIALIZED VIEW IF NOT EXISTS identities_of_events TO identities AS
 SELECT
     environment_id, identity_key, test,

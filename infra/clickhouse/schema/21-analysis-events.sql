@@ -1,7 +1,7 @@
 -- For analysts who may read raw ids. Ids, pages, properties and traits contain what clients sent, which may identify a person.
 -- The columns property_… are added by `npm run columns`.
 CREATE VIEW IF NOT EXISTS analysis_events_raw DEFINER = views SQL SECURITY DEFINER AS
-WITH event.identity_key = toFixedString('', 16) AS is_nobodys
+WITH event.identity_key = toFixedString('', 16) AS has_no_owner
 SELECT
     environment_id, type, event_name, event_time,
     toDateTime(event_time, 'UTC') AS event_second,
@@ -9,8 +9,8 @@ SELECT
     toDate(event_time) AS event_day,
     received_at, message_id,
     person_key,
-    if(is_nobodys, NULL, lower(hex(person_key))) AS person_id,
-    if(is_nobodys, NULL, lower(hex(identity_key))) AS identity_id,
+    if(has_no_owner, NULL, lower(hex(person_key))) AS person_id,
+    if(has_no_owner, NULL, lower(hex(identity_key))) AS identity_id,
     session_id, surface, consent_level, library, library_version, locale, timezone, screen, screen_density, browser_language,
     replaceRegexpAll(page_path, '/[^/]*[0-9@%][^/]*', '/:id') AS page_route,
     decodeURLFormComponent(extractURLParameter(page_url, 'utm_campaign')) AS campaign,
@@ -32,19 +32,19 @@ ALTER TABLE analysis_events_raw {{comments of events_identified}},
     COMMENT COLUMN campaign 'utm_campaign of context.pageUrl; empty when absent',
     COMMENT COLUMN referrer_domain 'Domain of context.pageReferrer without www; empty when absent';
 
--- Excludes ids, free text and complete URLs. The remaining columns still contain client text: a campaign or path segment can
--- identify a person if the client puts an id there. A property appears here after an operator has made it a column.
+-- Excludes ids, free text and complete URLs. The remaining columns still contain text supplied by the client: a campaign or
+-- path segment can identify a person. A property appears here after an operator has turned it into a column.
 CREATE VIEW IF NOT EXISTS analysis_events DEFINER = views SQL SECURITY DEFINER AS
 SELECT * EXCEPT (anonymous_id, user_id, identity_type, from_id, from_type, to_id, to_type, device_id, user_agent,
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id)
 FROM analysis_events_raw
-COMMENT 'Events for analysts, one row per message, without test messages and raw ids. person_id is NULL for an event without an owner, so count people with uniqExact(person_id). Filter by environment_id and event_time.';
+COMMENT 'Events for analysts, one row per message, without test messages or raw ids. person_id is NULL for an event without an owner, so count people with uniqExact(person_id). Filter by environment_id and event_time.';
 
 ALTER TABLE analysis_events {{comments of analysis_events_raw}};
 
 -- For developers who try out a client or check what a release sends. The view has the columns of analysis_events.
 CREATE VIEW IF NOT EXISTS analysis_tests DEFINER = views SQL SECURITY DEFINER AS
-WITH event.identity_key = toFixedString('', 16) AS is_nobodys
+WITH event.identity_key = toFixedString('', 16) AS has_no_owner
 SELECT
     environment_id, type, event_name, event_time,
     toDateTime(event_time, 'UTC') AS event_second,
@@ -52,8 +52,8 @@ SELECT
     toDate(event_time) AS event_day,
     received_at, message_id,
     person_key,
-    if(is_nobodys, NULL, lower(hex(person_key))) AS person_id,
-    if(is_nobodys, NULL, lower(hex(identity_key))) AS identity_id,
+    if(has_no_owner, NULL, lower(hex(person_key))) AS person_id,
+    if(has_no_owner, NULL, lower(hex(identity_key))) AS identity_id,
     session_id, surface, consent_level, library, library_version, locale, timezone, screen, screen_density, browser_language,
     replaceRegexpAll(page_path, '/[^/]*[0-9@%][^/]*', '/:id') AS page_route,
     decodeURLFormComponent(extractURLParameter(page_url, 'utm_campaign')) AS campaign,

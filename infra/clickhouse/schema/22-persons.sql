@@ -8,11 +8,11 @@ CREATE VIEW IF NOT EXISTS person_days
 )
 DEFINER = views SQL SECURITY DEFINER AS
 WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(active.identity_key),
-    (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
+    (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS dictionary_entry
 SELECT
     active.environment_id AS environment_id, active.day AS day, active.event_name AS event_name,
     multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
-        reinterpretAsUUID(active.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
+        reinterpretAsUUID(active.identity_key) = dictionary_entry.1, reinterpretAsFixedString(dictionary_entry.2),
         active.identity_key) AS person_key,
     lower(hex(person_key)) AS person_id
 FROM {{all}}.identity_days AS active
@@ -56,11 +56,11 @@ SELECT
 FROM
 (
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(identity.identity_key),
-        (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS settled
+        (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS dictionary_entry
     SELECT
         identity.environment_id AS environment_id, identity.identity_key AS identity_key,
         multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
-            reinterpretAsUUID(identity.identity_key) = settled.1, reinterpretAsFixedString(settled.2),
+            reinterpretAsUUID(identity.identity_key) = dictionary_entry.1, reinterpretAsFixedString(dictionary_entry.2),
             identity.identity_key) AS person_key,
         identity.first_seen_at AS identity_first_seen_at, identity.last_active_at AS identity_last_active_at,
         identity.first_touch AS first_touch, identity.latest_traits AS latest_traits
@@ -81,7 +81,7 @@ ALTER TABLE persons {{comments of persons_raw}};
 
 -- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to remove
 -- copies here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
--- Comparing rows with these few members before the keys takes a tenth of the time.
+-- Comparing rows with these few members first takes a tenth of the time.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (
@@ -109,4 +109,4 @@ FROM
     ORDER BY version DESC
     LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 )
-COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the events of that identity';
+COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the view returns only the events of that identity';

@@ -21,7 +21,7 @@ FROM
 )
 GROUP BY environment_id, session_id, person_key
 HAVING started_at >= {since: DateTime64(3, 'UTC')} AND started_at < {until: DateTime64(3, 'UTC')}
-COMMENT 'sessions(environment = …, since = …, until = …): sessions per person whose first event is in the time range, without an event in the day before it. A session shared by two persons counts for each of them. Event times are limited to one minute after receipt.';
+COMMENT 'sessions(environment = …, since = …, until = …): sessions per person whose first event is in the time range and that have no event on the day before. A session shared by two persons is counted for each of them. Event times are limited to one minute after receipt.';
 
 CREATE VIEW IF NOT EXISTS event_catalogue DEFINER = views SQL SECURITY DEFINER AS
 SELECT type, event_name, count() AS events, events / sum(events) OVER () AS share,
@@ -30,7 +30,7 @@ FROM {{all}}.analysis_events
 WHERE environment_id = {environment: String}
     AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
 GROUP BY type, event_name
-COMMENT 'event_catalogue(environment = …, since = …, until = …): event names in a time range with their number, fraction of all events, and first and last time';
+COMMENT 'event_catalogue(environment = …, since = …, until = …): event names in a time range with their event count, fraction of all events, and first and last event time';
 
 -- Clients choose property names, which may identify a person, so this view requires the right to read raw ids.
 CREATE VIEW IF NOT EXISTS property_catalogue DEFINER = views SQL SECURITY DEFINER AS

@@ -1,7 +1,7 @@
--- A list of messages without long columns. The query reads all days of the time range (for one event name if given), so the
--- portal starts with a short time range. The view returns copies as stored, and the portal removes duplicates within a page.
--- Empty parameters filter nothing. Times are epoch milliseconds. At `until` itself, where the previous page ended, the view
--- returns only messages whose id is less than `before`.
+-- A list of messages without long columns. The query reads all days of the time range (for one event name if specified), so
+-- the portal starts with a short time range. The view returns copies as stored, and the portal removes duplicates within a
+-- page. An empty parameter does not filter. Times are epoch milliseconds. At `until` itself, where the previous page ended,
+-- the view returns only messages whose id is less than `before`.
 CREATE VIEW IF NOT EXISTS portal_messages DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,
@@ -18,8 +18,8 @@ WHERE environment_id = {environment: String}
     AND ({identity: String} = '' OR identity_key = toFixedString(unhex({identity: String}), 16))
 COMMENT 'portal_messages(environment = …, since = …, until = …, before = …, type = …, name = …, surface = …, test = …, identity = …): messages as stored, including copies';
 
--- Messages of portal_messages that refer to one of the identities: as owner, as anonymous visitor, or as a side of an alias. The
--- bloom filters on keys select the granules, so the query reads a person's granules instead of every day in the time range.
+-- Messages of portal_messages that refer to one of the identities: as owner, as anonymous visitor, or as an id of an alias.
+-- The bloom filters on keys select the granules, so the query reads a person's granules instead of every day.
 CREATE VIEW IF NOT EXISTS portal_messages_of_people DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,

@@ -22,8 +22,8 @@ WHERE environment_id = {environment: String}
 GROUP BY step_at, code
 COMMENT 'portal_rejection_times(environment = …, since = …, until = …, step = …, code = …, field = …): number of errors by step and code, from a sample';
 
--- A developer who misses a message takes the trace id from the response. The bloom filter on trace ids finds the rows; FINAL
--- would not use that filter. The result is small enough to remove copies here.
+-- To find a missing message, a developer takes the trace id from the response. The bloom filter on trace ids finds the rows;
+-- FINAL would not use that filter. The result is small enough to remove copies here.
 CREATE VIEW IF NOT EXISTS portal_rejections_of_trace DEFINER = views SQL SECURITY DEFINER AS
 SELECT code, field, surface, library, library_version, received_at, trace_id
 FROM message_rejections
@@ -31,9 +31,9 @@ WHERE environment_id = {environment: String} AND trace_id = {trace: String} AND 
 LIMIT 1 BY code, field, received_at, kafka_partition, kafka_offset
 COMMENT 'portal_rejections_of_trace(environment = …, trace = …): errors in one request, from a sample';
 
--- Accepted and rejected messages by minute of receipt. The query reads the events of one more day on each side of the time range,
--- so messages from clients that were offline for more than a day are not counted. Copies count until a merge. Rejections are a
--- sample.
+-- Accepted and rejected messages by minute of receipt. The query reads the events of one more day on each side of the time
+-- range, so messages from clients that were offline for more than a day are not counted. Copies are counted until a merge.
+-- Rejections are a sample.
 CREATE VIEW IF NOT EXISTS portal_counts DEFINER = views SQL SECURITY DEFINER AS
 SELECT environment_id, 'accepted' AS fate, toStartOfMinute(received_at) AS minute_at, count() AS messages, max(received_at) AS last_at
 FROM {{all}}.events

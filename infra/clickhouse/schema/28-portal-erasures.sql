@@ -1,5 +1,5 @@
--- Reads all requests of the environment, because erasures are requested one by one. 0 deleted rows and values means that the
--- identity was unknown.
+-- Reads all requests of the environment: erasures are requested one by one, so there are few. 0 deleted rows and values means
+-- that the identity was unknown.
 CREATE VIEW IF NOT EXISTS portal_erasures DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     request.erasure_id AS erasure_id, request.requested_at AS requested_at, request.cutoff_at AS cutoff_at,
@@ -11,7 +11,7 @@ SELECT
 FROM (SELECT * FROM erasure_requests FINAL WHERE environment_id = {environment: String}) AS request
 LEFT ANY JOIN (SELECT *, version FROM erasure_receipts FINAL WHERE environment_id = {environment: String}) AS receipt
     ON request.erasure_id = receipt.erasure_id
-COMMENT 'portal_erasures(environment = …): erasure requests with the times of their receipts; without a receipt, times are 1970-01-01';
+COMMENT 'portal_erasures(environment = …): erasure requests with the timestamps of their receipts; without a receipt, timestamps are 1970-01-01';
 
 -- One complete receipt, as returned to the requester of the erasure.
 CREATE VIEW IF NOT EXISTS portal_erasure_receipt DEFINER = views SQL SECURITY DEFINER AS
@@ -22,8 +22,8 @@ FROM erasure_receipts FINAL
 WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})
 COMMENT 'portal_erasure_receipt(environment = …, erasure = …): receipt of an erasure; no row until the erasure is complete';
 
--- Reads all requests and receipts of the environments, but only narrow columns. A receipt completes only erasures in its own
--- environment.
+-- Reads all requests and receipts of the environments, but only narrow columns. A receipt completes only an erasure in the
+-- same environment.
 CREATE VIEW IF NOT EXISTS portal_open_erasures DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     environment_id, count() AS erasures, countIf(is_open) AS open_erasures, minIf(requested_at, is_open) AS oldest_at,
@@ -38,7 +38,7 @@ FROM
     WHERE environment_id IN ({environments: Array(String)})
 )
 GROUP BY environment_id
-COMMENT 'portal_open_erasures(environments = […]): number of erasures, number of open erasures, and the oldest open erasure; its time is 1970-01-01 if no erasure is open';
+COMMENT 'portal_open_erasures(environments = […]): number of erasures, number of open erasures, and the oldest open erasure; oldest_at is 1970-01-01 if no erasure is open';
 
 -- The live messages page uses this view to hide messages of erased identities. The view returns only keyed hashes and times. The
 -- portal reads it in pages by key, then by the time of writing.

@@ -1,14 +1,15 @@
 -- The latest version of each contract activity. The portal passes the contracts linked to an environment, each as `chain 0x…`.
 -- Other list elements match nothing, so the feed of a whole chain cannot be read. The query reads the contracts' entries whose
 -- version times are in the time range. At `until` itself, where the previous page ended, it returns only versions whose id is
--- less than `before`. Version times are epoch microseconds, indexing times epoch milliseconds. Empty parameters filter nothing.
+-- less than `before`. Version times are epoch microseconds, indexing times epoch milliseconds. An empty parameter does not
+-- filter.
 --
 -- The query finds the newest 1,001 versions by narrow columns and then reads only their JSON. If a query would exceed the row
--- limit, ClickHouse refuses it before reading, and the portal queries a shorter time range. A page therefore costs the same for a
--- contract with millions of activities as for any other.
+-- limit, ClickHouse refuses it before reading, and the portal queries a shorter time range. A page therefore costs the same
+-- for a contract with millions of activities as for any other contract.
 --
--- A search for a token reads only the granules that pass the filter on token ids, and only these count towards the limit, so one
--- query covers a year. From the superseded entries it reads only those of the versions found.
+-- A search for a token reads only the granules that pass the filter on token ids, and only these count towards the limit, so
+-- one query covers a year. Of the superseded entries, it reads only those for the versions found.
 CREATE VIEW IF NOT EXISTS portal_activities DEFINER = views SQL SECURITY DEFINER AS
 WITH requested AS (
     SELECT concat(contract, ' ', if({type: String} = '', '*', {type: String})) AS name
@@ -51,7 +52,7 @@ SETTINGS max_rows_to_read = 100000, use_skip_indexes_on_data_read = 0
 COMMENT 'portal_activities(contracts = [chain 0x…], type = …, token = …, since = …, until = …, before = …, indexed_since = …, indexed_until = …): latest versions of the newest 1,001 activities of the given contracts in a time range';
 
 -- The start time of an activities page: the time of the version after the `newer` newest versions. The portal reads this view
--- after ClickHouse has refused the complete time range. Rows are read in feed order, so the query stops after that many rows in
+-- after ClickHouse has refused the complete time range. Rows are read in feed order, so the query stops after `newer` rows in
 -- each part. Times are epoch microseconds. Superseded versions are included.
 CREATE VIEW IF NOT EXISTS portal_activity_times DEFINER = views SQL SECURITY DEFINER AS
 SELECT

@@ -12,8 +12,8 @@ WHERE environment_id = {environment: String}
 COMMENT 'portal_mints(environment = …, since = …, status = …): mint requests with their current states';
 
 -- The state of the signers of collections, derived from mint requests: when the minter last prepared or completed a signer's
--- transaction, which requires the minter role on the contract, and since when and why requests wait for the signer. Times are
--- 1970-01-01 if there is no such request.
+-- transaction, which requires the minter role on the contract, and since when and why requests have been waiting for the
+-- signer. If there is no such request, the time is 1970-01-01.
 CREATE VIEW IF NOT EXISTS portal_mint_signers DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     environment_id, chain, concat('0x', lower(hex(contract))) AS contract_address, concat('0x', lower(hex(signer))) AS signer_address,

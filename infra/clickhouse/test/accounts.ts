@@ -18,15 +18,15 @@ export interface Accounts {
 
 export function createAccounts(url: string, passwordOf: Readonly<Record<string, string>>): Accounts {
   const query: Accounts['query'] = async (account, sql, { search = '', headers = {}, signal } = {}) => {
-    const named = toHeaders({ user: account, password: passwordOf[account] ?? '' });
+    const credentials = toHeaders({ user: account, password: passwordOf[account] ?? '' });
     // The engine closes idle connections after 3 s.
-    const sent = {
+    const request = {
       method: 'POST',
-      headers: { connection: 'close', ...named, ...headers },
+      headers: { connection: 'close', ...credentials, ...headers },
       body: sql,
       ...(signal && { signal }),
     };
-    const response = await fetch(`${url}/?database=playline${search}`, sent);
+    const response = await fetch(`${url}/?database=playline${search}`, request);
     return { ok: response.ok, text: await response.text() };
   };
   const runAsOperator = async (sql: string) => {

@@ -25,8 +25,8 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   const paths = stackPathsOf(mkdtempSync(join(parent, 'analysts-')));
   const [port = 0] = await freePorts(1);
   const secrets = loadSecrets(paths);
-  const usual = clickhouseSpec(paths, { port, secrets });
-  const spec = nativePort === undefined ? usual : { ...usual, args: toNativeArgs(usual.args, nativePort) };
+  const base = clickhouseSpec(paths, { port, secrets });
+  const spec = nativePort === undefined ? base : { ...base, args: toNativeArgs(base.args, nativePort) };
   const keeper = keepRunning(spec, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
   const close = async () => {
     await keeper.stop();

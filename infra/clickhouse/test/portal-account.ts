@@ -8,7 +8,7 @@ export interface PortalAccount extends Accounts {
 }
 
 /**
- * Creates a database with rows of two environments. Only one test file per run may call it: the grants fix the name.
+ * Creates a database with rows of two environments. Only one test file per run may call this.
  * @throws Error if ClickHouse already has a database with that name, which is not changed
  */
 export async function openPortalAccount(): Promise<PortalAccount> {
@@ -20,7 +20,7 @@ export async function openPortalAccount(): Promise<PortalAccount> {
   const found = await runStatement({ ...clickhouse, database: 'default' }, 'EXISTS DATABASE playline');
   if (found === '1')
     throw new Error(
-      `${url} has a database playline. This test creates its own. Drop the database, or use other stores`,
+      `${url} already has a database playline, which this test creates. Drop the database, or use other stores`,
     );
   const close = async () =>
     void (await runStatement({ ...clickhouse, database: 'default' }, 'DROP DATABASE IF EXISTS playline SYNC'));

@@ -17,7 +17,7 @@ import { portNamesFor } from '../stack-options.ts';
 import { readStatus, toVerdict } from '../status.ts';
 import { findSupervisor } from '../supervisor.ts';
 
-const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
+const LABELS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 
 /** Prints all findings with their fixes. @returns 1 if a finding prevents the stack from starting or serving */
 export async function doctor(paths: StackPaths): Promise<number> {
@@ -26,7 +26,7 @@ export async function doctor(paths: StackPaths): Promise<number> {
   const isRunning = supervisor !== null || orphans.length > 0;
   const findings = await examine(paths, { environment: process.env, isRunning });
   for (const { level, what, fix } of findings)
-    console.log(`${SIGNS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
+    console.log(`${LABELS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
   const isMachineHealthy = !findings.some((finding) => finding.level === 'bad');
   if (orphans.length > 0) {
     console.log(toVerdict(null, orphans).sentence);
@@ -76,7 +76,7 @@ export function parseRedisVersion(text: string): [number, number] | null {
   return major === undefined ? null : [Number(major), Number(minor)];
 }
 
-function findRedis(): Finding[] {
+function checkRedis(): Finding[] {
   const program = findProgram('redis-server');
   if (program === null) return []; // reported by findMissingParts
   const version = parseRedisVersion(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '');
@@ -86,8 +86,8 @@ function findRedis(): Finding[] {
   return [{ level: 'warning', what: `${what}; only ${REDIS_MAJOR_MIN}.0 and newer are tested`, fix }];
 }
 
-function findVersions(paths: StackPaths): Finding[] {
-  const found: Finding[] = [{ level: 'good', what: `Node ${process.version}` }, ...findRedis()];
+function checkVersions(paths: StackPaths): Finding[] {
+  const found: Finding[] = [{ level: 'good', what: `Node ${process.version}` }, ...checkRedis()];
   const java = findJava();
   if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
   for (const part of findMissingParts(paths)) {
@@ -103,16 +103,16 @@ function findVersions(paths: StackPaths): Finding[] {
     const fix = 'remove node_modules and start again. ClickHouse supports Linux with glibc on x64 and arm64';
     found.push({ level: 'bad', what: (error as Error).message, fix });
   }
-  return [...found, findChain()];
+  return [...found, checkChain()];
 }
 
-function findChain(): Finding {
+function checkChain(): Finding {
   const problem = findAnvilProblem();
   if (problem === null) return { level: 'good', what: 'anvil is installed' };
   return { level: 'warning', what: `the stack starts without the chain: ${problem.what}`, fix: problem.fix };
 }
 
-async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
+async function checkPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
   const names = portNamesFor({ chain: true }, SERVICES);
   const found: Finding[] = [];
   for (const name of names) {
@@ -137,7 +137,7 @@ function listEntries(folder: string): string[] {
 }
 
 /** Checks all disks with data, because a folder of the stack may be a mount point or a symbolic link. */
-function findDisks(paths: StackPaths): Finding[] {
+function checkDisks(paths: StackPaths): Finding[] {
   const data = join(paths.state, 'data');
   const stores = listEntries(data);
   const seen = new Set<number>();
@@ -158,9 +158,9 @@ function findDisks(paths: StackPaths): Finding[] {
   return found;
 }
 
-function findSpace(paths: StackPaths): Finding[] {
+function checkResources(paths: StackPaths): Finding[] {
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
-  const found = findDisks(paths);
+  const found = checkDisks(paths);
   const fix = 'close other programs; the stack needs about 2 GB';
   if (memory !== null) found.push(checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, fix }));
   if (availableParallelism() < 2)
@@ -173,6 +173,6 @@ export async function examine(
   paths: StackPaths,
   { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },
 ): Promise<Finding[]> {
-  const ports = isRunning ? [] : await findPorts(environment);
-  return [...findVersions(paths), ...ports, ...findSpace(paths)];
+  const ports = isRunning ? [] : await checkPorts(environment);
+  return [...checkVersions(paths), ...ports, ...checkResources(paths)];
 }

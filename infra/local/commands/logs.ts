@@ -31,9 +31,9 @@ function readFrom(path: string, offset: number): { text: string; offset: number 
 }
 
 /** Prints the last log lines. In a terminal, follows the logs until Ctrl-C. */
-export async function logs(paths: StackPaths, wanted: readonly string[]): Promise<number> {
+export async function logs(paths: StackPaths, requested: readonly string[]): Promise<number> {
   const existing = logNames(paths);
-  const unknown = wanted.filter((name) => !existing.includes(name));
+  const unknown = requested.filter((name) => !existing.includes(name));
   if (unknown.length > 0) {
     console.error(`unknown log: ${unknown.join(', ')}. Available logs: ${existing.join(', ')}`);
     return 2;
@@ -42,7 +42,7 @@ export async function logs(paths: StackPaths, wanted: readonly string[]): Promis
     console.error('no logs yet; start the stack with `npm start`');
     return 1;
   }
-  const names = wanted.length > 0 ? wanted : existing;
+  const names = requested.length > 0 ? requested : existing;
   const show = (name: string, text: string) => {
     if (text === '') return;
     const prefix = names.length > 1 ? `${name.padEnd(16)} ` : '';

@@ -56,13 +56,13 @@ function runForStack(paths: StackPaths, [program = '', ...args]: readonly string
 const VERIFY_DEPENDENCIES = ['kafka', 'registry', 'clickhouse', 'event-writer'];
 
 /** Settings with which operator commands connect to another deployment. */
-const OTHER_DEPLOYMENT = ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL', 'REDIS_URL', 'CLICKHOUSE_URL'];
+const DEPLOYMENT_SETTINGS = ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL', 'REDIS_URL', 'CLICKHOUSE_URL'];
 
 /** Runs `verify`. Fails if a process it depends on is not ready, because unwritten rows cannot be verified. */
 export async function verify(paths: StackPaths, args: readonly string[]): Promise<number> {
   const code = await operate('verify')(paths, args);
-  const isElsewhere = OTHER_DEPLOYMENT.some((name) => process.env[name] !== undefined);
-  if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
+  const isOtherDeployment = DEPLOYMENT_SETTINGS.some((name) => process.env[name] !== undefined);
+  if (code !== EXIT.ok || isOtherDeployment || args.includes('--help')) return code;
   // Loaded dynamically, because these modules import the clients of all stores.
   const [{ findOrphans }, { toVerdict, readStatus }] = await Promise.all([
     import('../children.ts'),
@@ -85,7 +85,7 @@ function settingsOf(paths: StackPaths): Record<string, string> {
   return Object.fromEntries(settings.filter(([name]) => process.env[name] === undefined));
 }
 
-export function measure(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
+export function runTestTool(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
   return (paths: StackPaths, args: readonly string[]): Promise<number> =>
     runHere(paths, process.execPath, { args: [join(paths.checkout, `test/${name}/main.ts`), ...args] });
 }

@@ -12,7 +12,7 @@ import { logFileOf, type StackPaths } from '../paths.ts';
 import { configuredPort } from '../ports.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
-import { makeSignerKeys, signerPublicKeyOf } from '../secrets.ts';
+import { createSignerKeys, signerPublicKeyOf } from '../secrets.ts';
 import { environmentWithoutStores, isStoreSetting, SERVICES } from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
@@ -38,7 +38,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   const stopRequest = new AbortController();
   const signalled = new Promise<void>((done) => {
     // One Ctrl-C arrives up to three times (from the terminal, npm and the bootstrap); the first signal starts the
-    // stop.
+    // shutdown.
     for (const signal of STOP_SIGNALS)
       process.on(signal, () => {
         stopRequest.abort();
@@ -52,7 +52,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
       onDeath: (death) => report(deathReport(death)),
       onSilence: (silence) => report(silenceReport(silence)),
       signal: stopRequest.signal,
-      staysUp: true,
+      isLenient: true,
       timerSlackMs: TIMER_SLACK_MS,
       chain: !supervision.args.includes('--no-chain'),
     });
@@ -71,7 +71,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   report('stopped');
 }
 
-/** Sends the test event. Its failure does not stop a stack that is known to be incomplete. */
+/** Sends the test event. A failure does not stop a stack that is known to be incomplete. */
 async function prove(stack: Stack, report: (line: string) => void): Promise<void> {
   try {
     const latencyMs = await proveRoundTrip(stack.file);
@@ -99,7 +99,7 @@ export async function supervise(paths: StackPaths, supervision: Supervision): Pr
 }
 
 /** Returns the message for a start while the stack is running. */
-export function alreadyRunning(paths: StackPaths): string {
+export function alreadyRunningMessage(paths: StackPaths): string {
   const file = readStackFile(paths);
   const hint = 'the stack of this checkout is already running; `npm run down` stops it';
   return file === null ? `${hint} (currently starting or stopping)` : `${hint}\n${stackReport(paths, file)}`;
@@ -107,9 +107,9 @@ export function alreadyRunning(paths: StackPaths): string {
 
 /** Prints invalid settings to standard error and ignored settings to standard output. @returns true if all are valid */
 export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
-  const mistakes = await configMistakes(paths, process.env);
-  for (const mistake of mistakes) console.error(mistake);
-  if (mistakes.length > 0) return false;
+  const errors = await findInvalidSettings(paths, process.env);
+  for (const error of errors) console.error(error);
+  if (errors.length > 0) return false;
   const ignored = await ignoredSettingsSentence(paths, process.env);
   if (ignored !== null) console.log(ignored);
   return true;
@@ -117,7 +117,7 @@ export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
 
 /** @returns the first administrator's link, or null if the stack has no portal or already has an administrator */
 export const firstLinkOf = async (paths: StackPaths, file: StackFile | null): Promise<string | null> =>
-  file?.portal === undefined ? null : makeFirstLink(paths);
+  file?.portal === undefined ? null : createFirstLink(paths);
 
 /** Prints the link to this terminal but not to a log, because anyone with the link can become administrator. */
 export function reportLink(link: string | null): void {
@@ -128,7 +128,7 @@ export function reportLink(link: string | null): void {
 `);
 }
 
-/** Reports a demo mint. Called after the summary was printed, because a mint becomes final only some blocks later. */
+/** Reports a demo mint. Called after the summary is printed, because a mint becomes final only some blocks later. */
 async function reportMint(file: StackFile): Promise<void> {
   try {
     const mint = await proveMint(file);
@@ -155,12 +155,12 @@ export async function start(paths: StackPaths, args: readonly string[]): Promise
       void reportMint(file);
     },
   });
-  if (!didRun) console.log(alreadyRunning(paths));
+  if (!didRun) console.log(alreadyRunningMessage(paths));
   return didRun ? 0 : 1;
 }
 
 /** @returns null if an administrator exists or the command fails; `npm run accounts -- link` reports the reason */
-async function makeFirstLink(paths: StackPaths): Promise<string | null> {
+async function createFirstLink(paths: StackPaths): Promise<string | null> {
   const main = join(paths.checkout, 'services', 'operator', 'src', 'main.ts');
   // The command finds the stack through its working directory.
   const folder = dirname(paths.state);
@@ -186,7 +186,7 @@ interface MintRequest {
 
 /**
  * Requests one token of the demo project's ERC-721 and waits until the mint is final and in the activity history.
- * @returns durations since the response 202, or null if the stack has no chain
+ * @returns durations since the 202 response, or null if the stack has no chain
  * @throws Error if the request is refused, fails, or times out
  */
 export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now) {
@@ -254,8 +254,8 @@ const PLACEHOLDERS: Record<string, string> = {
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
   ...chainSettings({ cursorSecret: '00'.repeat(32) }, 1),
-  SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
-  ...signingSettings({ signerKeys: makeSignerKeys() }),
+  SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: createSignerKeys() }),
+  ...signingSettings({ signerKeys: createSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
   PORTAL_ORIGIN: 'http://localhost:1',
   GATEWAY_URL: 'http://127.0.0.1:1',
@@ -269,7 +269,7 @@ const PLACEHOLDERS: Record<string, string> = {
   ADMIN_PORT: '1',
 };
 
-const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(PLACEHOLDERS, name);
+const isSetByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(PLACEHOLDERS, name);
 
 /** Loads the configuration schemas by path, because infra must not import services. */
 async function schemasOf(paths: StackPaths): Promise<z.ZodObject[]> {
@@ -280,26 +280,26 @@ async function schemasOf(paths: StackPaths): Promise<z.ZodObject[]> {
 /** @returns a sentence that lists the environment variables ignored by the stack, or null */
 export async function ignoredSettingsSentence(paths: StackPaths, environment: Environment): Promise<string | null> {
   const known = new Set((await schemasOf(paths)).flatMap(({ shape }) => Object.keys(shape)));
-  const isIgnored = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
+  const isIgnored = (name: string) => known.has(name) && isSetByStack(name) && environment[name] !== '';
   const names = Object.keys(environment).filter(isIgnored);
   if (names.length === 0) return null;
   const ports = names.some((name) => name.endsWith('_PORT')) ? ' (ports: PLAYLINE_<NAME>_PORT)' : '';
   return `ignored, because the stack sets them itself: ${names.sort().join(', ')}${ports}`;
 }
 
-/** Checks ports, topic names and service settings. @returns a line per mistake, without values, which may be secret */
-export async function configMistakes(paths: StackPaths, environment: Environment): Promise<string[]> {
-  const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
+/** Checks ports, topic names and service settings. @returns a line per error, without values, which may be secret */
+export async function findInvalidSettings(paths: StackPaths, environment: Environment): Promise<string[]> {
+  const passedOn = Object.entries(environment).filter(([name]) => !isSetByStack(name));
   const checked = { ...Object.fromEntries(passedOn), ...PLACEHOLDERS };
   const checks = [
     ...portNamesFor({ chain: true }, SERVICES).map((name) => () => configuredPort(name, environment)),
     ...(await schemasOf(paths)).map((schema) => () => parseConfig(schema, checked)),
     () => assertSameTopics(paths, environment),
   ];
-  return [...new Set(checks.flatMap(mistakesOf))];
+  return [...new Set(checks.flatMap(errorsOf))];
 }
 
-function mistakesOf(check: () => unknown): string[] {
+function errorsOf(check: () => unknown): string[] {
   try {
     check();
     return [];

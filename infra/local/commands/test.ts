@@ -62,6 +62,6 @@ async function runTests(paths: StackPaths, filters: readonly string[], env: Reco
   // Vitest also fails a run for errors outside tests.
   if (code !== 0 && summary.failed === 0) summary.failed = 1;
   writePrivateFile(summaryFile, `${JSON.stringify(summary)}\n`);
-  if (failedChecks > 0) console.error('the check of format, lint, vocabulary or types failed; see above');
+  if (failedChecks > 0) console.error('checking format, lint, vocabulary or types failed; see above');
   return summary.failed === 0 ? 0 : 1;
 }

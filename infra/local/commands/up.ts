@@ -10,7 +10,7 @@ import type { Stack } from '../stack-options.ts';
 import { readStatus, toVerdict, type Verdict } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
 import { simulate } from './run.ts';
-import { alreadyRunning, firstLinkOf, hasValidSettings, reportLink, supervise } from './start.ts';
+import { alreadyRunningMessage, firstLinkOf, hasValidSettings, reportLink, supervise } from './start.ts';
 
 type Outcome = { ready: true; missing: readonly string[] } | { failed: string };
 /** Messages from the detached supervisor to the command that started it. The outcome is the last message. */
@@ -31,7 +31,7 @@ export async function superviseDetached(paths: StackPaths, args: readonly string
     const onServing = () => send({ serving: true });
     const onReady = ({ missing }: Stack) => send({ ready: true, missing });
     const didRun = await supervise(paths, { report, args, onServing, onReady });
-    if (!didRun) send({ failed: alreadyRunning(paths) });
+    if (!didRun) send({ failed: alreadyRunningMessage(paths) });
     return didRun ? 0 : 1;
   } catch (error) {
     log(String(error));
@@ -45,7 +45,7 @@ export async function superviseDetached(paths: StackPaths, args: readonly string
 /** Starts the supervisor as a separate process and returns after the test event. */
 export async function up(paths: StackPaths, args: readonly string[] = []): Promise<number> {
   if (findSupervisor(paths) !== null) {
-    console.log(alreadyRunning(paths));
+    console.log(alreadyRunningMessage(paths));
     return reportVerdict(await readVerdict(paths));
   }
   if (!(await hasValidSettings(paths))) return EXIT.usage;
@@ -98,7 +98,7 @@ function followStart(
 }
 
 const readVerdict = async (paths: StackPaths): Promise<Verdict> =>
-  toVerdict(await readStatus(paths, { readsLag: false }));
+  toVerdict(await readStatus(paths, { includeLag: false }));
 
 /** Prints a verdict. @returns the exit code */
 function reportVerdict({ isWell, sentence, hint }: Verdict): number {

@@ -11,7 +11,7 @@ export function startSleeper(): number {
   return child.pid ?? 0;
 }
 
-/** Writes the children file of a killed supervisor. The default mark is the actual mark; pid 0 has exited. */
+/** Writes the children file of a killed supervisor. The default mark is the actual mark; pid 0 means exited. */
 export function writeChildrenFile(
   paths: StackPaths,
   processes: Record<string, number | { pid: number; mark: string }>,

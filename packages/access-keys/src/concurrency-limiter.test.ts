@@ -8,7 +8,7 @@ const limits = { concurrentMax: 2, waitingMax: 3, busyMessage: 'Try again later.
 function createWork() {
   const started: number[] = [];
   const ends = new Map<number, () => void>();
-  const most = { running: 0 };
+  const peak = { running: 0 };
   const run = (number: number) => () =>
     new Promise<number>((done, fail) => {
       started.push(number);
@@ -18,9 +18,9 @@ function createWork() {
         ends.delete(number);
         end();
       });
-      most.running = Math.max(most.running, ends.size);
+      peak.running = Math.max(peak.running, ends.size);
     });
-  return { started, ends, most, run };
+  return { started, ends, peak, run };
 }
 
 /** Waits until the promises of ended jobs have settled. */
@@ -33,7 +33,7 @@ describe('the concurrency limiter', () => {
         fc.array(fc.oneof(fc.constant('call'), fc.nat({ max: 4 })), { maxLength: 60 }),
         async (steps) => {
           const runLimited = createConcurrencyLimiter(limits);
-          const { started, ends, most, run } = createWork();
+          const { started, ends, peak, run } = createWork();
           const accepted: number[] = [];
           let refused = 0;
           let next = 0;
@@ -52,7 +52,7 @@ describe('the concurrency limiter', () => {
           for (; ends.size > 0; await settled()) for (const end of [...ends.values()]) end();
           expect(started).toEqual(accepted);
           expect(refused).toBe(next - accepted.length);
-          expect(most.running).toBeLessThanOrEqual(limits.concurrentMax);
+          expect(peak.running).toBeLessThanOrEqual(limits.concurrentMax);
           const last = runLimited(run(300));
           ends.get(300)?.();
           expect(await last).toBe(300);

@@ -17,7 +17,7 @@ export function createConcurrencyLimiter({ concurrentMax, waitingMax, busyMessag
     if (running >= concurrentMax) {
       if (waiting.length >= waitingMax)
         throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: busyMessage, retryAfterS });
-      // A finished call hands its slot directly to the next waiting call, so that no later call can overtake.
+      // A finished call hands its slot directly to the next waiting call, so that later calls cannot overtake it.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running++;
     try {

@@ -47,7 +47,7 @@ describe.each([
   ['redis', openRedisWorld],
 ])('sessions in %s', (_name, openWorld) => {
   async function setUp() {
-    // Tokens also expire by the clock of Redis, so the test clock starts at the current time.
+    // Redis also expires tokens by its own clock, so the test clock starts at the current time.
     const clock = { at: Date.now() };
     const world = await openWorld(() => clock.at);
     const create = (accountId = 'ada') => world.sessions.create({ accountId, ...client });
@@ -159,7 +159,7 @@ describe.each([
     const clock = { at: Date.now() };
     return { clock, ...(await openWorld(() => clock.at)) };
   }
-  const wanted = { purpose: 'link', value: 'a value\nof two lines', lifetimeS: 900 };
+  const wanted = { purpose: 'link', value: 'a value\nwith two lines', lifetimeS: 900 };
 
   it('have 256 bits, are not consumed by reading, and are valid only for their purpose', async () => {
     const { oneTimeTexts } = await setUp();
@@ -191,7 +191,7 @@ describe.each([
     expect(await oneTimeTexts.take({ purpose: 'link', text })).toBeNull();
   });
 
-  it('that were created elsewhere can be spent once within their lifetime', async () => {
+  it('that were created elsewhere can be used once within their lifetime', async () => {
     const { oneTimeTexts, clock } = await setUp();
     const spend = (text: string, purpose = 'form') => oneTimeTexts.spend({ purpose, text, lifetimeS: 60 });
     const spent = await Promise.all(Array.from({ length: 50 }, () => spend('a')));
@@ -202,7 +202,7 @@ describe.each([
     expect(await spend('a')).toBe(true);
   });
 
-  it('count attempts in a window that starts with the first attempt, until the count is reset', async () => {
+  it('share the store with attempt counters, whose window starts with the first attempt', async () => {
     const { oneTimeTexts, clock } = await setUp();
     const count = (name = 'ada') => oneTimeTexts.countAttempt({ name, windowS: 900 });
     const counts = await Promise.all(Array.from({ length: 20 }, () => count()));
@@ -212,7 +212,7 @@ describe.each([
     expect(await count()).toBe(21);
     clock.at += 1;
     expect(await count()).toBe(1);
-    await oneTimeTexts.forgetAttempts('ada');
+    await oneTimeTexts.resetAttempts('ada');
     expect(await count()).toBe(1);
   });
 });

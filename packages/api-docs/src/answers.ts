@@ -14,18 +14,18 @@ export const RETRY_AFTER: HeaderSpec = {
   schema: { type: 'integer', minimum: 1 },
 };
 
-export type AnswerOptions = Partial<Pick<AnswerSpec, 'schema' | 'narrowed' | 'codes' | 'headers'>>;
+export type AnswerOptions = Partial<Pick<AnswerSpec, 'schema' | 'constraints' | 'codes' | 'headers'>>;
 
-/** Adds the trace id header, which every response has. */
+/** Describes a response. Adds the trace id header, which every response contains. */
 export function createAnswer(status: number, description: string, rest: AnswerOptions = {}): AnswerSpec {
-  const { schema = null, narrowed = null, codes = [], headers = [] } = rest;
-  return { status, description, schema, narrowed, codes, headers: [TRACE, ...headers] };
+  const { schema = null, constraints = null, codes = [], headers = [] } = rest;
+  return { status, description, schema, constraints, codes, headers: [TRACE, ...headers] };
 }
 
 /**
  * The headers of the IETF draft "RateLimit header fields for HTTP".
  * @param units what the limit counts, such as `calls`
- * @param cost a sentence about the cost of a request
+ * @param cost a sentence that explains how much a request costs
  */
 export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[] {
   return [
@@ -45,14 +45,14 @@ export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[
 export const withHeaders = (answers: readonly AnswerSpec[], headers: readonly HeaderSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));
 
-/** From the example in the W3C recommendation "Trace Context". */
+/** Taken from an example in the W3C recommendation "Trace Context". */
 export const EXAMPLE_TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 export const JSON_TYPE = { 'content-type': 'application/json' };
 
 export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 
-/** An error response. The default message comes from the error catalogue. */
+/** Creates an error response. The message defaults to the message in the error catalogue. */
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,

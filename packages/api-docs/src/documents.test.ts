@@ -27,7 +27,7 @@ it('the documentation has exactly one page for each error code and article in th
   ]);
 });
 
-it('every page and llms.txt link to each article, and the files of an article are served unchanged', () => {
+it('every page and llms.txt link to each article, and the files of articles are served unchanged', () => {
   for (const [path, { text }] of pages) expect(text, path).toMatch(/href="[./]*docs\/opening-hours"/);
   expect(textOf('/docs')).toContain('<dd>When the library is open.</dd>');
   expect(textOf('/llms.txt')).toContain('- [Opening hours](https://library.test/docs/opening-hours): When the library');
@@ -35,7 +35,7 @@ it('every page and llms.txt link to each article, and the files of an article ar
   expect(file).toEqual({ type: 'text/plain; charset=utf-8', text: 'Monday to Friday\n' });
 });
 
-it('an error page shows the cause and fix from the source with the status and message from the catalogue', () => {
+it('an error page shows the cause and fix from the source, and the status and message from the catalogue', () => {
   const page = textOf('/docs/errors/RESOURCE_NOT_FOUND');
   expect(page).toContain('<strong class="status">404</strong> The resource does not exist.');
   expect(page).toContain('This library has no such shelf.');
@@ -61,10 +61,10 @@ it('element ids are unique on each page', () => {
   }
 });
 
-it('the documentation mentions item-level error codes only if the source defines them', () => {
-  const withParts: DocsSource = {
+it('the documentation mentions error codes for items only if the source defines such codes', () => {
+  const withItemErrors: DocsSource = {
     ...source,
-    partCodes: {
+    itemErrors: {
       folder: 'leaves',
       entries: { TORN: { cause: 'The leaf is torn.', fix: 'Bind it.' } },
       occursIn: (code, { body }) => JSON.stringify(body).includes(code),
@@ -79,10 +79,10 @@ it('the documentation mentions item-level error codes only if the source defines
       },
     },
   };
-  const more = createDocuments(withParts);
-  expect([...more.keys()].filter((path) => !documents.has(path))).toEqual(['/docs/leaves/TORN']);
-  expect(more.get('/docs/errors')?.text).toContain('has a code, and so does a leaf.');
-  expect(more.get('/llms.txt')?.text).toContain('## Leaf codes');
+  const documentsWithItemErrors = createDocuments(withItemErrors);
+  expect([...documentsWithItemErrors.keys()].filter((path) => !documents.has(path))).toEqual(['/docs/leaves/TORN']);
+  expect(documentsWithItemErrors.get('/docs/errors')?.text).toContain('has a code, and so does a leaf.');
+  expect(documentsWithItemErrors.get('/llms.txt')?.text).toContain('## Leaf codes');
   expect([...documents.values()].map(({ text }) => text).join()).not.toMatch(/leaf|rejection/i);
 });
 
@@ -99,12 +99,12 @@ it.each([
   [2, 'Set the two keys in the collection variables. For error codes'],
   [1, 'Set the key in the collection variables. For error codes'],
   [0, 'For error codes'],
-])('the collection description requests %i keys', (count, start) => {
+])('the collection description mentions that all keys must be set (number of keys: %i)', (count, start) => {
   const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
   expect(info.description).toMatch(new RegExp(`^${start}`));
 });
 
-it('the reference lists no shell variables when no example uses one', () => {
+it('the reference does not mention shell variables if no example uses a shell variable', () => {
   const operations = source.operations.slice(0, 1);
   const page = createDocuments({ ...source, operations }).get('/docs/reference')?.text;
   expect(page).not.toContain('shell variable');
@@ -132,7 +132,7 @@ it('the reference describes unnamed objects field by field, and unions variant b
   expect(page).toContain(`<h3 id="schema-LoanDetails">LoanDetails</h3>\n<p>${variants}`);
 });
 
-it('a curl command reads the cursor from a shell variable inside a quoted URL', () => {
+it('a curl command reads the cursor from a shell variable in a quoted URL', () => {
   const [, command = ''] = /### Newer loans\n\n```sh\n(.*?)\n```/s.exec(textOf('/llms.txt')) ?? [];
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { NEXT_CURSOR: "a b'&c", LONG_TERM_KEY: 'key' };

@@ -9,7 +9,7 @@ import { toOperationLink } from './pages/navigation.ts';
 import { relativeRoot, toPage } from './pages/page.ts';
 import { createCodePages, createReferencePage } from './pages/reference.ts';
 import { toTryForm } from './pages/try-form.ts';
-import { allExamples, articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from './source.ts';
+import { allExamples, articlePath, type DocsSource, errorCodesOf, type ItemErrors, itemErrorPath } from './source.ts';
 import { describeValues, placeholdersIn } from './values.ts';
 
 /** A generated documentation file. */
@@ -69,7 +69,7 @@ function createFirstPage(source: DocsSource): string {
 ${first === undefined ? '' : toFirstRequest(first, source)}
 <h2>Next steps</h2>
 <dl class="rows">
-${operations.map((operation) => html`<div><dt>${toOperationLink(operation, TOP)}</dt><dd>${toCodeSpans(operation.description[0] ?? '')}</dd></div>\n`)}<div><dt><a href="${TOP}docs/errors">Error codes</a></dt><dd>What each code means and how to fix the error. The <code>link</code> in every error opens its page.</dd></div>
+${operations.map((operation) => html`<div><dt>${toOperationLink(operation, TOP)}</dt><dd>${toCodeSpans(operation.description[0] ?? '')}</dd></div>\n`)}<div><dt><a href="${TOP}docs/errors">Error codes</a></dt><dd>What each code means and how to fix the error. The <code>link</code> in each error response opens the page for its code.</dd></div>
 ${articles.map((article) => html`<div><dt><a href="${TOP}${articlePath(article).slice(1)}">${article.title}</a></dt><dd>${article.summary}</dd></div>\n`)}<div><dt><a href="${TOP}openapi.json">OpenAPI 3.1</a></dt><dd>Every operation and schema, for client generators.</dd></div>
 <div><dt><a href="${TOP}collection.json">Collection</a></dt><dd>Every example as a request, for Postman and Bruno.</dd></div>
 <div><dt><a href="${TOP}llms.txt">llms.txt</a></dt><dd>The complete API as plain text, for language models.</dd></div>
@@ -91,7 +91,7 @@ ${toExamplePair(example, { source, top: TOP })}
 </details>`;
 }
 
-/** Normalises a path so that `/docs/errors/validation-error.html` matches the page of `VALIDATION_ERROR`. */
+/** Normalises a path, so that `/docs/errors/validation-error.html` matches the page for `VALIDATION_ERROR`. */
 const toComparable = (path: string): string =>
   (path.split('/').findLast((part) => part !== '') ?? '')
     .replace(/\.html?$/i, '')
@@ -99,7 +99,7 @@ const toComparable = (path: string): string =>
     .toUpperCase();
 
 /**
- * The 404 page. It suggests similar pages but never repeats the requested path, which may contain a key.
+ * Creates the 404 page. It suggests similar pages, but never shows the requested path, which may contain a key.
  * @param path below `/docs`, without a query string
  * @param paths all document paths
  */
@@ -122,7 +122,7 @@ ${suggestion}
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
-/** A collection for Postman and Bruno with one folder per operation and one request per example. */
+/** Creates a collection for Postman and Bruno, with one folder per operation and one request per example. */
 function toCollection(source: DocsSource): Record<string, unknown> {
   const { title, publicUrl, operations, otherExamples } = source;
   const variable = (key: string, value: string) => ({ key, value, type: 'string' });
@@ -155,7 +155,7 @@ function describeKeys({ keys }: DocsSource): string {
   return `Set the${count}key${keys.length === 1 ? '' : 's'} in the collection variables. `;
 }
 
-/** False for examples that need a special state of the service. */
+/** False for examples that require the service to be in a special state. */
 const isReproducible = ({ situation }: Example): boolean => situation === undefined;
 
 function toItem({ title, request, answer }: Example) {
@@ -191,9 +191,9 @@ function toCollectionRequest({ method, target, headers, body }: ExampleRequest) 
 const toHeaders = (headers: Readonly<Record<string, string>>) =>
   Object.entries(headers).map(([key, value]) => ({ key, value }));
 
-/** The complete API as text for language models. See https://llmstxt.org. */
+/** Describes the complete API as text for language models. See https://llmstxt.org. */
 function toLlmsText(source: DocsSource): string {
-  const { publicUrl, title, about, notes, operations, partCodes, otherExamples, articles } = source;
+  const { publicUrl, title, about, notes, operations, itemErrors, otherExamples, articles } = source;
   const sections = [
     `# ${title}`,
     `> ${about}`,
@@ -208,7 +208,7 @@ function toLlmsText(source: DocsSource): string {
     ].join('\n'),
     ...operations.map((operation) => toSection(operation, publicUrl)),
     toErrors(source),
-    ...(partCodes === null ? [] : [toPartCodes(partCodes, publicUrl)]),
+    ...(itemErrors === null ? [] : [toItemErrorList(itemErrors, publicUrl)]),
     ['## Unknown paths', ...otherExamples.map((example) => toExample(example, publicUrl))].join('\n\n'),
   ];
   return `${sections.join('\n\n')}\n`;
@@ -245,19 +245,19 @@ function toErrors(source: DocsSource): string {
   return `## Error codes\n\n${lines.join('\n')}`;
 }
 
-function toPartCodes(partCodes: PartCodes, publicUrl: string): string {
-  const lines = Object.entries(partCodes.entries).map(
-    ([code, { cause, fix }]) => `- [${code}](${publicUrl}${partCodePath(partCodes, code)}): ${cause} ${fix}`,
+function toItemErrorList(itemErrors: ItemErrors, publicUrl: string): string {
+  const lines = Object.entries(itemErrors.entries).map(
+    ([code, { cause, fix }]) => `- [${code}](${publicUrl}${itemErrorPath(itemErrors, code)}): ${cause} ${fix}`,
   );
-  return `## ${partCodes.texts.textHeading}\n\n${lines.join('\n')}`;
+  return `## ${itemErrors.texts.textHeading}\n\n${lines.join('\n')}`;
 }
 
 const CACHE_MAX_AGE_S = 300;
 
-/** Generating all documents takes about 10 ms, too long to do per request. */
+/** Generating all documents takes about 10 ms, which is too long for every request. */
 const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 
-/** Blocks native form submission, which would put the key into the URL when scripts are not loaded. */
+/** Blocks native form submission, which would put the key into the URL if the scripts failed to load. */
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
 const SECURITY_HEADERS = [
@@ -266,10 +266,10 @@ const SECURITY_HEADERS = [
   ...['referrer-policy', 'no-referrer'],
 ];
 const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SECURITY_HEADERS];
-/** Not cached, because the page may exist after an upgrade. */
+/** The 404 page is not cached, because the requested page may exist after an upgrade. */
 const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SECURITY_HEADERS];
 
-/** Subset of `Exchange` in `@playline/http`. `headers` alternates names and values. */
+/** A subset of `Exchange` in `@playline/http`. `headers` contains names and values alternately. */
 export interface DocsExchange {
   readonly request: { readonly url?: string };
   answerText(status: number, document: Document, headers: readonly string[]): void;
@@ -279,15 +279,15 @@ export interface DocsExchange {
 export interface DocsRoute {
   readonly method: 'GET';
   readonly path: string;
-  /** Whether pages of any origin can read the document. */
+  /** Whether pages from any origin can read the document. */
   readonly cors: boolean;
   handle(exchange: DocsExchange): void;
 }
 
 /**
- * Creates a public route for each document and one for all other paths below `/docs`. Documents are regenerated every
- * hour.
- * @param createSource receives the time used in examples, in epoch milliseconds
+ * Creates a public route for each document, and one route for all other paths below `/docs`. Documents are regenerated
+ * every hour.
+ * @param createSource receives the time to use in examples, in epoch milliseconds
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,

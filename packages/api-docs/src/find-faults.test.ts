@@ -7,9 +7,9 @@ const source = createLibrarySource();
 const [getBook, listLoans, lend] = source.operations;
 if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('operations are missing');
 
-const withOperation = (changed: Partial<Operation>): DocsSource => ({
+const withOperation = (changes: Partial<Operation>): DocsSource => ({
   ...source,
-  operations: [{ ...getBook, ...changed }, listLoans, lend],
+  operations: [{ ...getBook, ...changes }, listLoans, lend],
 });
 const [hours] = source.articles;
 const [first] = getBook.examples;

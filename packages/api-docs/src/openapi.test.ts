@@ -22,7 +22,7 @@ for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
 
 const operations = Object.values(openapi.paths ?? {}).flatMap((methods) => Object.values(methods));
 
-it('each variable in a path has exactly one parameter, which is required', () => {
+it('each variable in a path has exactly one parameter, and the parameter is required', () => {
   for (const [path, methods] of Object.entries(openapi.paths ?? {}))
     for (const operation of Object.values(methods)) {
       const inPath = parametersOf(operation).filter((one) => String(one.in) === 'path');
@@ -31,7 +31,7 @@ it('each variable in a path has exactly one parameter, which is required', () =>
     }
 });
 
-it('a path parameter shows the valid values from the example requests', () => {
+it('the examples of a path parameter are the valid values in the example requests', () => {
   const book = operationOf('get', '/v1/shelves/{shelf}/books/{isbn}');
   expect(examplesOf(parameterOf(book, 'shelf'))).toMatchObject({ book: 'poetry', 'no-shelf': 'prose' });
   expect(examplesOf(parameterOf(book, 'shelf'))).not.toHaveProperty('odd-shelf');
@@ -46,15 +46,15 @@ it('a query parameter has the enum, format, bounds and default of its schema', (
   expect(parameterOf(loans, 'page_size')).toMatchObject({ in: 'query', required: false, schema: pageSize });
 });
 
-it('a numeric query parameter shows only numbers within its bounds', () => {
+it('the examples of a numeric query parameter are numbers within its bounds', () => {
   expect(examplesOf(parameterOf(loans, 'page_size'))).toEqual({ loans: 2, 'next-loans': 2 });
 });
 
-it('a cursor parameter shows no placeholder values', () => {
+it('the examples of a cursor parameter contain no placeholders', () => {
   expect(examplesOf(parameterOf(loans, 'page_cursor'))).toEqual({});
 });
 
-it('every parameter example is valid against the parameter schema', () => {
+it('every example of a parameter is valid against the schema of the parameter', () => {
   let count = 0;
   for (const parameter of operations.flatMap(parametersOf))
     for (const [name, value] of Object.entries(examplesOf(parameter))) {
@@ -64,7 +64,7 @@ it('every parameter example is valid against the parameter schema', () => {
   expect(count).toBeGreaterThan(8);
 });
 
-it('only operations with a request body document a request body', () => {
+it('the document describes a request body only for operations that accept a body', () => {
   expect(operations.map(({ operationId, requestBody }) => [operationId, requestBody !== undefined])).toEqual([
     ['getBook', false],
     ['listLoans', false],
@@ -79,7 +79,7 @@ it('the security requirements list every accepted combination of keys', () => {
   expect(Object.keys(openapi.components?.securitySchemes ?? {})).toEqual(['deskKey', 'longTermKey']);
 });
 
-it('a paginated operation links to the next and previous page through the cursors in its response', () => {
+it('a paginated operation has links that use the cursors in the response to get the next and previous page', () => {
   const links = loans.responses?.['200']?.links ?? {};
   const parametersOfLinks = Object.values(links).map(({ operationId, parameters }) => [operationId, parameters]);
   expect(parametersOfLinks).toEqual(
@@ -114,7 +114,7 @@ it('request schemas allow unknown fields, response schemas forbid them, and unio
   ).toEqual([false, false]);
 });
 
-it('every example response is valid against its schema', () => {
+it('every example response is valid against the schema of the response', () => {
   let count = 0;
   for (const operation of operations)
     for (const response of Object.values(operation.responses ?? {})) {

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '@playline/errors';
 import type { z } from 'zod';
 
-/** Describes one operation. Pages and machine-readable documents are generated from this description. */
+/** Describes an operation. Pages and machine-readable documents are generated from this description. */
 export interface Operation {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -9,15 +9,15 @@ export interface Operation {
   readonly path: string;
   readonly summary: string;
   readonly description: readonly string[];
-  /** In the order of the form fields. */
+  /** The form shows the key fields in this order. */
   readonly keys: readonly KeyUse[];
   /** Shown before the form sends a destructive request; null for other requests. */
   readonly confirmation: Confirmation | null;
   readonly parameters: readonly Parameter[];
   readonly body: BodySpec | null;
-  /** Null when the operation is not paginated. */
+  /** Null if the operation is not paginated. */
   readonly paging: Paging | null;
-  /** In ascending order of status. */
+  /** Sorted by status in ascending order. */
   readonly answers: readonly AnswerSpec[];
   /** Forms are prefilled with the first example. */
   readonly examples: readonly Example[];
@@ -42,8 +42,8 @@ export interface Parameter {
   readonly required: boolean;
   readonly description: string;
   /**
-   * Schema of the parsed value: an integer rather than a string of digits. Example values that fail validation are not
-   * shown, so put constraints into the schema and not into its `meta`.
+   * Schema of the parsed value: an integer instead of a string of digits. Example values that fail validation are not
+   * shown, so define constraints in the schema and not in its `meta`.
    */
   readonly schema: z.ZodType;
 }
@@ -51,25 +51,25 @@ export interface Parameter {
 export interface BodySpec {
   readonly description: string;
   readonly schema: z.ZodType;
-  /** Null when the same body can be sent twice. */
-  readonly fresh: FreshMembers | null;
+  /** Null if the same body can be sent twice. */
+  readonly refreshedFields: RefreshedFields | null;
 }
 
-/** Body fields that a form refreshes before each request, unless the reader has edited them. */
-export interface FreshMembers {
-  /** Names of fields with a UUID. */
+/** Body fields to which a form assigns new values before each request, unless the reader has edited them. */
+export interface RefreshedFields {
+  /** Names of fields that contain a UUID. */
   readonly ids: readonly string[];
-  /** Names of fields with the current time. */
+  /** Names of fields that contain the current time. */
   readonly times: readonly string[];
-  /** Shown to the reader. */
+  /** Hint that the form shows to the reader. */
   readonly hint: string;
 }
 
-/** Cursor pagination: each response has cursors for the next and the previous page. */
+/** Cursor pagination. Each response contains cursors for the next and the previous page. */
 export interface Paging {
   /** Name of the query parameter for the cursor. */
   readonly parameter: string;
-  /** Path to the cursor in the response body. */
+  /** Path to the cursor for the next page in the response body. */
   readonly next: readonly string[];
   readonly previous: readonly string[];
 }
@@ -79,8 +79,8 @@ export interface AnswerSpec {
   readonly description: string;
   /** Schema of a success body; null for error responses and responses without a body. */
   readonly schema: z.ZodType | null;
-  /** Additional constraints on the body for this status. */
-  readonly narrowed: JsonSchema | null;
+  /** Constraints on the body that apply only to this status. */
+  readonly constraints: JsonSchema | null;
   /** Error codes; empty for success responses. */
   readonly codes: readonly ErrorCode[];
   readonly headers: readonly HeaderSpec[];
@@ -96,12 +96,12 @@ export interface HeaderSpec {
   readonly schema: Readonly<Record<string, unknown>> & { readonly pattern?: string };
 }
 
-/** A request and its response. The tests of the service send every example. */
+/** A request and its response. The tests of the service send the requests of all examples. */
 export interface Example {
   /** Kebab case, unique among all examples. */
   readonly name: string;
   readonly title: string;
-  /** A special state of the service, which its tests set up before they send the request. */
+  /** A special state of the service. The tests of the service establish it before they send the request. */
   readonly situation?: string;
   readonly request: ExampleRequest;
   readonly answer: ExampleAnswer;
@@ -118,7 +118,7 @@ export interface ExampleRequest {
 
 export interface ExampleAnswer {
   readonly status: number;
-  /** Only the headers that the documentation shows. */
+  /** Contains only the headers that the documentation shows. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>> | null;
 }

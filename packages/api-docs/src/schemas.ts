@@ -5,23 +5,23 @@ import type { DocsSource } from './source.ts';
 
 const REF = '#/components/schemas/';
 
-/** Request schemas allow unknown fields, which the service ignores. Response schemas do not. */
+/** Request schemas allow unknown fields, which the service ignores. Response schemas do not allow unknown fields. */
 export type Direction = 'input' | 'output';
 
-/** Converts to JSON Schema. A named schema becomes a reference. */
+/** Converts a schema to JSON Schema. Named schemas become references. */
 export function toSchema(schema: z.ZodType, io: Direction = 'input'): JsonSchema {
   const { $schema: _dialect, $defs: _named, ...rest } = toOpenApiSchema(z.toJSONSchema(schema, { io })) as JsonSchema;
   return rest;
 }
 
-/** The schema of a parameter, with references resolved. */
-export function toWholeSchema(schema: z.ZodType): JsonSchema {
+/** Converts the schema of a parameter to JSON Schema and resolves references. */
+export function resolveSchema(schema: z.ZodType): JsonSchema {
   const { $schema: _dialect, $defs, $ref, ...rest } = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
   const named = $ref === undefined ? {} : ($defs as Record<string, JsonSchema>)[String($ref).replace('#/$defs/', '')];
   return { ...named, ...rest };
 }
 
-/** All named schemas, including the error envelope. */
+/** Returns all named schemas, including the error envelope. */
 export function createComponentSchemas({ operations, refineSchemas }: DocsSource): Record<string, JsonSchema> {
   const requests = operations.flatMap(({ parameters, body }) => [...parameters, ...(body === null ? [] : [body])]);
   const answers = operations.flatMap((operation) => operation.answers.flatMap(({ schema }) => schema ?? []));
@@ -35,14 +35,14 @@ export function createComponentSchemas({ operations, refineSchemas }: DocsSource
   return refineSchemas === undefined ? schemas : refineSchemas(schemas);
 }
 
-/** The named schemas that `roots` reference. */
+/** Returns the named schemas to which `roots` refer. */
 function generate(roots: readonly z.ZodType[], io: Direction): Record<string, JsonSchema> {
   const named = roots.map((root) => z.toJSONSchema(root, { io }).$defs ?? {});
   const merged = Object.fromEntries(named.flatMap((schemas) => Object.entries(schemas)));
   return toOpenApiSchema(merged) as Record<string, JsonSchema>;
 }
 
-/** Converts references to OpenAPI and drops `propertyNames`, which is redundant: property names are always strings. */
+/** Converts references to OpenAPI. Drops `propertyNames`, which is redundant because property names are strings. */
 function toOpenApiSchema(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toOpenApiSchema);
   if (typeof value !== 'object' || value === null) return value;

@@ -13,23 +13,23 @@ export interface DocsSource {
   readonly summary: string;
   /** One or two sentences. */
   readonly about: string;
-  /** What every caller must know, one line per note. */
+  /** What every caller must know. Each note is one line. */
   readonly notes: readonly string[];
   /** OpenAPI tag of all operations. Client generators group operations by tag. */
   readonly tag: { readonly name: string; readonly description: string };
   readonly keys: readonly KeySpec[];
   readonly firstPage: FirstPage;
-  /** The first page has a form for the first operation. */
+  /** The first page contains a form for the first operation. */
   readonly operations: readonly Operation[];
-  /** Adds constraints that zod cannot express to the named schemas. */
+  /** Adds constraints that zod cannot express to named schemas. */
   readonly refineSchemas?: (schemas: Readonly<Record<string, JsonSchema>>) => Record<string, JsonSchema>;
-  /** Error codes in the order of the index. Each code has a page. */
+  /** Error codes. The index lists the codes in this order, and each code has a page. */
   readonly errors: Readonly<Partial<Record<ErrorCode, CodeText>>>;
-  /** Null when requests are always accepted or rejected as a whole. */
-  readonly partCodes: PartCodes | null;
-  /** Examples that belong to no operation. */
+  /** Error codes for rejected items; null if requests are always accepted or rejected as a whole. */
+  readonly itemErrors: ItemErrors | null;
+  /** Examples that do not belong to an operation. */
   readonly otherExamples: readonly Example[];
-  /** In the order of the navigation. */
+  /** The navigation lists the articles in this order. */
   readonly articles: readonly Article[];
 }
 
@@ -41,7 +41,7 @@ export interface Article {
   readonly summary: string;
   /** Links are relative to `/docs/`. */
   readonly content: HtmlValue;
-  /** Plain text files, served below the path of the page. */
+  /** Plain text files that are served below the path of the page. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
 }
 
@@ -77,17 +77,17 @@ export interface CodeText {
   readonly fix: string;
 }
 
-/** Error codes for rejected items of an accepted request. Each code has a page. */
-export interface PartCodes {
+/** Error codes for items that are rejected although the request is accepted. Each code has a page. */
+export interface ItemErrors {
   /** The pages are at `/docs/<folder>/<CODE>`. */
   readonly folder: string;
   readonly entries: Readonly<Record<string, CodeText>>;
-  /** Whether a response rejects an item with this code. */
+  /** Returns whether a response rejects an item with this code. */
   readonly occursIn: (code: string, answer: ExampleAnswer) => boolean;
-  readonly texts: PartCodeTexts;
+  readonly texts: ItemErrorTexts;
 }
 
-export interface PartCodeTexts {
+export interface ItemErrorTexts {
   /** Heading in the navigation. */
   readonly navigation: string;
   /** Heading in the index of error codes. */
@@ -96,17 +96,17 @@ export interface PartCodeTexts {
   readonly textHeading: string;
   /** Continues the sentence "Every error response has a code". */
   readonly introSuffix: string;
-  /** Introduction in the index: what happened to the request and its other items. */
+  /** Introduction in the index: what happened to the request and to the remaining items. */
   readonly index: string;
-  /** Introduction on the page of a code. */
+  /** Introduction on the page for a code. */
   readonly lead: string;
-  /** Whether the same item can be sent again. */
+  /** Whether the item can be resent. */
   readonly resend: string;
 }
 
 export const errorCodesOf = ({ errors }: DocsSource): ErrorCode[] => Object.keys(errors) as ErrorCode[];
 
-export const partCodePath = ({ folder }: PartCodes, code: string): string => `/docs/${folder}/${code}`;
+export const itemErrorPath = ({ folder }: ItemErrors, code: string): string => `/docs/${folder}/${code}`;
 
 export const articlePath = ({ name }: Article): string => `/docs/${name}`;
 
@@ -114,8 +114,8 @@ export function examplesOfError(source: DocsSource, code: string): Example[] {
   return allExamples(source).filter(({ answer }) => answer.body?.code === code);
 }
 
-export function examplesOfPartCode(source: DocsSource, code: string): Example[] {
-  return allExamples(source).filter(({ answer }) => source.partCodes?.occursIn(code, answer) ?? false);
+export function examplesOfItemError(source: DocsSource, code: string): Example[] {
+  return allExamples(source).filter(({ answer }) => source.itemErrors?.occursIn(code, answer) ?? false);
 }
 
 export function operationsOfError({ operations }: DocsSource, code: string): Operation[] {
@@ -126,7 +126,7 @@ export function allExamples({ operations, otherExamples }: DocsSource): Example[
   return [...operations.flatMap(({ examples }) => examples), ...otherExamples];
 }
 
-/** @throws Error when the source has no key of this kind */
+/** @throws Error if the source has no key of this kind */
 export function keyOf({ keys }: DocsSource, kind: string): KeySpec {
   const key = keys.find((one) => one.kind === kind);
   if (key === undefined) throw new Error(`The documentation source has no key of kind ${kind}. Add it to keys.`);

@@ -8,7 +8,7 @@ const [, listLoans] = createLibrarySource().operations;
 if (listLoans === undefined) throw new Error('the library needs an operation that lists loans');
 
 it('valuesIn returns the parameter values from the path and query of an example', () => {
-  // URL parsers drop the path segments `.` and `..`.
+  // URL parsers remove the path segments `.` and `..`.
   const inPath = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/^\.{1,2}$/.test(text));
   fc.assert(
     fc.property(inPath, fc.string({ unit: 'grapheme' }), (shelf, kind) => {

@@ -1,29 +1,29 @@
 import type { z } from 'zod';
 import type { Example, JsonSchema, Operation } from './operation.ts';
-import { toWholeSchema } from './schemas.ts';
+import { resolveSchema } from './schemas.ts';
 import type { DocsSource } from './source.ts';
 
-/** The placeholder of a key, in the syntax of collection variables: `{{publishableKey}}`. */
+/** Returns the placeholder for a key in the syntax of collection variables, such as `{{publishableKey}}`. */
 export const placeholderOf = (kind: string): string => `{{${kind}Key}}`;
 
-/** Placeholders of the cursors from the previous response. */
+/** Placeholders for the cursors in the previous response. */
 export const CURSOR_PLACEHOLDERS = { next: '{{nextCursor}}', previous: '{{previousCursor}}' } as const;
 
 const PLACEHOLDER = /\{\{(\w+)\}\}/g;
 
 export const isPlaceholder = (text: string): boolean => /^\{\{\w+\}\}$/.test(text);
 
-/** Returns literal text and placeholder names alternately. */
+/** Returns an array that alternates between literal text and placeholder names. */
 export const splitAtPlaceholders = (text: string): string[] => text.split(PLACEHOLDER);
 
-/** `$PUBLISHABLE_KEY` for `{{publishableKey}}`. */
+/** Returns `$PUBLISHABLE_KEY` for `{{publishableKey}}`. */
 export const toShellVariable = (placeholder: string): string =>
   `$${placeholder
     .replaceAll(/[{}]/g, '')
     .replaceAll(/(?=[A-Z])/g, '_')
     .toUpperCase()}`;
 
-/** The placeholders used in examples: keys in the order of the source, then cursors. */
+/** Returns the placeholders in the examples: first for keys, in source order, then for cursors. */
 export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: readonly Example[]): string[] {
   const used = new Set(
     examples.flatMap(({ request }) =>
@@ -35,7 +35,7 @@ export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: rea
   );
 }
 
-/** Parameter values in the request target of an example, as strings. */
+/** Returns the parameter values in the request target of an example as strings. */
 export function valuesIn({ path, parameters }: Operation, { request }: Example): ReadonlyMap<string, string> {
   const { pathname, searchParams } = new URL(request.target, 'http://any');
   const segments = pathname.split('/');
@@ -50,23 +50,23 @@ export function valuesIn({ path, parameters }: Operation, { request }: Example):
   return new Map([...inPath, ...inQuery]);
 }
 
-/** Name of the path parameter in a segment; null for a literal segment. */
+/** Returns the name of the path parameter in a segment; null for a literal segment. */
 export const nameIn = (segment: string): string | null => /^\{(\w+)\}$/.exec(segment)?.[1] ?? null;
 
-/** Parses a parameter value; undefined for a placeholder or a value that fails validation. */
+/** Parses a parameter value. Returns undefined for a placeholder or a value that fails validation. */
 export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   if (isPlaceholder(text)) return undefined;
-  const { type } = toWholeSchema(schema);
+  const { type } = resolveSchema(schema);
   const value = type === 'integer' || type === 'number' ? toNumber(text) : text;
   return schema.safeParse(value).success ? value : undefined;
 }
 
-/** Returns non-numeric text unchanged, which fails validation against a number schema. */
+/** Returns text that is not numeric unchanged, so that it fails validation against a number schema. */
 const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
 /** Describes the constraints of a parameter (`integer from 1 to 200`, `one of a, b`, `date-time`) and its default. */
 export function describeValues(type: z.ZodType): string[] {
-  const schema = toWholeSchema(type);
+  const schema = resolveSchema(type);
   const { enum: values, type: jsonType, format, default: defaultValue } = schema;
   const phrases: string[] = [];
   if (Array.isArray(values)) phrases.push(`one of ${values.join(', ')}`);

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = join(folder, 'package.json');
-/** Backup of the repository's package.json. If a pack is killed, the next pack restores the backup first. */
+/** Backup of the repository's package.json. If packing is killed, the next run restores the backup first. */
 const backup = join(folder, '.package.json.kept');
 const license = join(folder, 'LICENSE');
 

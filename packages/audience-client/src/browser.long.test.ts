@@ -79,7 +79,7 @@ it('a page on another origin has the same anonymous id as earlier pages', async 
 it.each([
   ['closed', (page: { close(): Promise<void> }) => page.close()],
   ['navigated away from', (page: { goto(url: string): Promise<unknown> }) => page.goto('about:blank')],
-])('a page sends queued messages when it is %s, even if they are its first request', async (_how, leave) => {
+])('a page sends queued messages when it is %s, even if it has sent nothing before', async (_how, leave) => {
   const page = await openPage(context, site.url);
   const ids = await inPage(page, trackMany, { count: 3, bytes: 10 });
   await leave(page);

@@ -45,17 +45,17 @@ interface Client {
  */
 export function openAudienceClient(options: AudienceClientOptions): AudienceClient {
   checkOptions(options);
-  const client = openParts(options);
+  const client = createParts(options);
   // Without consent, the store is not modified until the player's choice is known.
   if (client.consent !== 'none') setConsent(client, client.consent);
-  const unlisten = listen(client.sender);
+  const removeListeners = listen(client.sender);
   return {
     ...createMethods(client),
     flush: () => client.sender.flush(),
     close: () => {
       notify(client, 'close');
       client.closed = true;
-      unlisten();
+      removeListeners();
       return client.sender.close();
     },
     subscribe: (listener) => {
@@ -80,8 +80,8 @@ function createMethods(client: Client): Methods {
     track: (eventName, properties) => enqueue(client, 'track', { eventName, properties }),
     page: (properties) => enqueue(client, 'page', { properties }),
     screen: (eventName, properties) => enqueue(client, 'screen', { eventName, properties }),
-    identify: (userId, about) =>
-      enqueue(client, 'identify', { userId, identityType: about?.identityType, traits: about?.traits }),
+    identify: (userId, details) =>
+      enqueue(client, 'identify', { userId, identityType: details?.identityType, traits: details?.traits }),
     alias: (link) => enqueue(client, 'alias', { ...link }),
     register: (properties) => {
       // Properties that are not serialisable would break every later message.
@@ -110,7 +110,7 @@ function createMethods(client: Client): Methods {
   };
 }
 
-function openParts(options: AudienceClientOptions): Client {
+function createParts(options: AudienceClientOptions): Client {
   const { baseUrl, publishableKey, headerPrefix = 'x-service', store = createBrowserStore() } = options;
   const reporter = createConsoleReporter(options);
   const { onRejected, onDropped } = reporter;
@@ -192,16 +192,16 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
   const { options, profile, sessionId, consent: consentLevel } = client;
   const { type } = fields;
   const { surface, deviceId, test } = options;
-  const addsRegistered = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
+  const hasRegistered = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
   return {
     eventTimestamp: new Date().toISOString(),
     anonymousId: profile.anonymousId,
     deviceId,
     sessionId,
-    // Alias messages contain their own two ids.
+    // Alias messages contain `fromId` and `toId` instead.
     ...(type !== 'alias' && profile.user),
     ...fields,
-    ...(addsRegistered && { properties: { ...profile.registered, ...fields.properties } }),
+    ...(hasRegistered && { properties: { ...profile.registered, ...fields.properties } }),
     surface,
     consentLevel,
     test,
@@ -277,7 +277,7 @@ function createContext(
 
 function truncate(name: string, text: string): string {
   const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_DEFAULT_MAX;
-  // Half of a surrogate pair would be stored as a replacement character.
+  // A lone surrogate would be stored as a replacement character.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
 }
 
@@ -289,8 +289,8 @@ const REGISTERED_KEY = 'audience:registered';
 type User = Pick<Message, 'userId' | 'identityType'>;
 
 /**
- * The player's ids and registered properties. They are also written to the store if consent allows, but not before the
- * first `setConsent` call.
+ * The player's ids and registered properties. Written to the store if consent allows, but not before the first
+ * `setConsent` call.
  */
 class Profile {
   anonymousId: string;

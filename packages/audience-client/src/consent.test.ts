@@ -34,7 +34,7 @@ it("without consent, an earlier page's stored messages are kept until consent is
   expect(client.anonymousId).toBe(earlier.client.anonymousId);
 });
 
-it('withdrawing consent clears queue and store, including messages of other tabs, and reports them', async () => {
+it('withdrawing consent clears the queue and the store, including messages of other tabs, and reports them', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const [one, other] = [createClient(service, { store }), createClient(service, { store })];
   const ids = [one.client.track('one')];
@@ -103,7 +103,7 @@ it("anonymous consent also applies to an earlier page's stored messages", async 
 });
 
 it('anonymous consent also applies to a batch that is resent after a failure', async () => {
-  const service = createService('hangs');
+  const service = createService('silent');
   const { client } = createClient(service);
   client.identify('u-1');
   const id = client.track('one');

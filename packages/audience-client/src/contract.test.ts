@@ -3,35 +3,35 @@ import * as contracts from '@playline/contracts';
 import { afterEach, expect, it, vi } from 'vitest';
 import { LIBRARY_VERSION } from './client.ts';
 import type { ConsentLevel, IdentityType, MessageType, Surface } from './index.ts';
-import * as own from './message.ts';
+import * as clientLimits from './message.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
 
 afterEach(() => vi.unstubAllGlobals());
 
 it('the client and the contract have the same limits', () => {
-  expect(own.BATCH_MESSAGES_MAX).toBe(contracts.BATCH_MESSAGES_MAX);
-  expect(own.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
-  expect(own.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
+  expect(clientLimits.BATCH_MESSAGES_MAX).toBe(contracts.BATCH_MESSAGES_MAX);
+  expect(clientLimits.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
+  expect(clientLimits.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
   const lengths = Object.entries(contracts.CONTEXT_CODE_POINTS_MAX).filter(
-    ([, max]) => max !== own.CONTEXT_CHARACTERS_DEFAULT_MAX,
+    ([, max]) => max !== clientLimits.CONTEXT_CHARACTERS_DEFAULT_MAX,
   );
-  expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
+  expect(Object.fromEntries(lengths)).toEqual(clientLimits.CONTEXT_CHARACTERS_MAX);
 });
 
 it('the client and the contract have the same enumeration values, or this file does not compile', () => {
-  const ofContract: {
+  const contract: {
     type: (typeof contracts.MESSAGE_TYPES)[number];
     identity: (typeof contracts.IDENTITY_TYPES)[number];
     surface: (typeof contracts.SURFACES)[number];
     consent: Exclude<(typeof contracts.CONSENT_STATUSES)[number], 'not_set'>;
   } = { type: 'track', identity: 'steam', surface: 'web', consent: 'full' };
-  const ofClient: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = ofContract;
-  const same: typeof ofContract = ofClient;
-  expect(same).toBe(ofContract);
+  const client: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = contract;
+  const same: typeof contract = client;
+  expect(same).toBe(contract);
 });
 
-it('the contract accepts every message type of the client, even without crypto.randomUUID', async () => {
+it('the contract accepts every message type that the client sends, even without crypto.randomUUID', async () => {
   vi.stubGlobal('crypto', { getRandomValues: crypto.getRandomValues.bind(crypto) });
   const service = createService();
   const { client } = createClient(service, { surface: 'unity', deviceId: 'd', sessionId: 's', test: true });

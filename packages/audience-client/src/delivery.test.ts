@@ -27,7 +27,7 @@ it('a batch is sent immediately when it reaches the maximum number of messages',
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([3]);
 });
 
-it('a batch never has more than 100 messages, even if the option is higher', async () => {
+it('a batch never has more than 100 messages, even if `batchMessagesMax` is higher', async () => {
   const service = createService();
   const { client } = createClient(service, { batchMessagesMax: 500 });
   for (let level = 0; level < 250; level += 1) client.track('level_done', { level });
@@ -45,7 +45,7 @@ it('a batch never exceeds 60 KiB, and is sent immediately when it is full', asyn
 });
 
 it('a batch is sent only after the previous batch has completed', async () => {
-  const service = createService('hangs');
+  const service = createService('silent');
   const { client } = createClient(service, { batchMessagesMax: 2 });
   for (let level = 0; level < 20; level += 1) client.track('level_done');
   await pass(MINUTE_MS);
@@ -66,7 +66,7 @@ it("a batch is posted to the contract's URL with the key, without credentials or
   });
 });
 
-const RETRYABLE: Reply[] = ['server error', 'hangs', 'unreachable', 'response lost', 'captive portal', 'rate limited'];
+const RETRYABLE: Reply[] = ['server error', 'silent', 'unreachable', 'response lost', 'captive portal', 'rate limited'];
 
 it.each(RETRYABLE)('the client resends a batch with the same ids after this result: %s', async (reply) => {
   const service = createService(reply, reply);
@@ -96,7 +96,7 @@ it('a retry waits for Retry-After, even if the caller flushes or closes the clie
 it.each([
   ['back', -1],
   ['forward', 1],
-])('a retry happens exactly after Retry-After even if the clock is set %s by an hour', async (_way, sign) => {
+])('a retry happens exactly after Retry-After even if the clock is set %s by an hour', async (_direction, sign) => {
   const service = createService('rate limited');
   const { client } = createClient(service, { flushIntervalMs: 100 });
   client.track('one');
@@ -184,7 +184,7 @@ it('close sends queued messages without waiting for the back-off, and rejects ne
   expect(reports.dropped).toMatchObject([{ reason: 'closed' }]);
 });
 
-it('a closed client sends nothing more, even if other methods are called', async () => {
+it('a closed client sends nothing, even if its methods are called', async () => {
   const service = createService('server error', 'server error');
   const { client } = createClient(service, { batchMessagesMax: 1 });
   client.track('one');

@@ -9,7 +9,7 @@ afterEach(() => vi.useRealTimers());
 
 const REPLIES: Reply[] = [
   ...(['accepted', 'some rejected', 'all rejected', 'malformed', 'unauthorised', 'rate limited'] as const),
-  ...(['server error', 'hangs', 'unreachable', 'response lost', 'captive portal'] as const),
+  ...(['server error', 'silent', 'unreachable', 'response lost', 'captive portal'] as const),
 ];
 
 type Step =
@@ -80,7 +80,7 @@ function openTab({ service, store, reports }: World): Tab {
   return tab;
 }
 
-async function act(world: World, step: Step): Promise<void> {
+async function perform(world: World, step: Step): Promise<void> {
   if (step.do === 'reply') world.service.replies.push(step.reply);
   if (step.do === 'pass') await pass(step.ms);
   if (step.do === 'hide') world.page.hide();
@@ -104,7 +104,7 @@ async function recover(world: World): Promise<void> {
   await pass(10 * 60_000);
 }
 
-function lostIn({ service, store, tracked, reports }: World): string[] {
+function findLost({ service, store, tracked, reports }: World): string[] {
   const stored = store.keys().join();
   const reported = new Set([
     ...reports.rejected.map(({ messageId }) => messageId),
@@ -115,14 +115,14 @@ function lostIn({ service, store, tracked, reports }: World): string[] {
 
 it('every message is always delivered, reported or in the store, for any sequence of events', async () => {
   await fc.assert(
-    fc.asyncProperty(steps, async (taken) => {
+    fc.asyncProperty(steps, async (sequence) => {
       const world = createWorld();
-      for (const step of taken) {
-        await act(world, step);
-        expect(lostIn(world)).toEqual([]);
+      for (const step of sequence) {
+        await perform(world, step);
+        expect(findLost(world)).toEqual([]);
       }
       await recover(world);
-      expect(lostIn(world)).toEqual([]);
+      expect(findLost(world)).toEqual([]);
       expect(world.store.keys().filter((key) => key.includes(':message:'))).toEqual([]);
       for (const [id, texts] of world.service.stored) expect([world.tracked.has(id), texts.size]).toEqual([true, 1]);
       world.page.remove();

@@ -15,7 +15,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** The store of the README's Node example. */
+/** The store from the Node example in the README. */
 function createFolderStore(): AudienceStore {
   const fileOf = (key: string) => join(folder, encodeURIComponent(key));
   const keys = () => readdirSync(folder).map(decodeURIComponent);

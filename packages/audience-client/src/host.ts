@@ -1,8 +1,8 @@
-/** Browser APIs that the client uses. Each API is missing in some environment. */
+/** Browser APIs that the client uses. Each API is missing in some environments. */
 export interface Host {
   document?: { readonly title: string; readonly referrer: string; readonly visibilityState: string } & EventSource;
   location?: { readonly href: string; readonly pathname: string };
-  history?: { pushState(...given: unknown[]): void; replaceState(...given: unknown[]): void };
+  history?: { pushState(...args: unknown[]): void; replaceState(...args: unknown[]): void };
   screen?: { readonly width: number; readonly height: number };
   navigator?: { readonly userAgent: string; readonly language: string; readonly onLine?: boolean };
   devicePixelRatio?: number;

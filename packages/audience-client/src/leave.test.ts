@@ -29,7 +29,7 @@ it('a hidden page starts uncompressed keepalive requests without credentials bef
 
 it('a hidden page never exceeds the keepalive quota, even if it is hidden repeatedly', async () => {
   const service = createService();
-  service.defaultReply = 'hangs';
+  service.defaultReply = 'silent';
   const { client } = createClient(service);
   for (let level = 0; level < 300; level += 1) client.track('level_done', { filling: 'x'.repeat(level) });
   await pass(0);
@@ -47,7 +47,7 @@ it('a hidden page never exceeds the keepalive quota, even if it is hidden repeat
 });
 
 it('a hidden page resends in-flight batches with keepalive, because other requests end with the page', async () => {
-  const service = createService('hangs');
+  const service = createService('silent');
   const { client } = createClient(service, { batchMessagesMax: 1 });
   const id = client.track('one');
   await pass(0);

@@ -53,16 +53,16 @@ export interface MessageRejection {
   errors: { field: string; code: string; message: string }[];
 }
 
-/** Maximum messages per batch: contract, "Limits". */
+/** Maximum messages per batch, as specified in the contract under "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
-/** Browsers allow 64 KiB of in-flight keepalive bodies. The rest is left for the page's own requests. */
+/** Browsers allow 64 KiB of in-flight keepalive bodies. The remainder is left for requests by the page itself. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
 /** The service rejects messages that exceed these limits. */
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
 export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
-/** Maximum length of eventName and of each id: contract, "Limits". */
+/** Maximum length of eventName and ids, as specified in the contract under "Limits". */
 export const ID_CHARACTERS_MAX = 256;
-/** Maximum length of strings in `context`: contract, "EventContext". */
+/** Maximum length of strings in `context`, as specified in the contract under "EventContext". */
 export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
 export const CONTEXT_CHARACTERS_DEFAULT_MAX = 256;
 

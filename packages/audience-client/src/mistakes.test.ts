@@ -40,18 +40,18 @@ it.each([
   ['toId is required', 'alias', [{ fromId: 'a' }]],
 ] as const)(
   'a call that the service would reject is logged, reported and dropped: %s (%s)',
-  async (error, method, given) => {
+  async (error, method, args) => {
     const service = createService();
     const { client, reports } = createClient(service);
-    expect((client[method] as (...all: unknown[]) => unknown)(...given)).toBeNull();
+    expect((client[method] as (...all: unknown[]) => unknown)(...args)).toBeNull();
     expect(printed.error).toEqual([expect.stringContaining(error)]);
     expect(reports.dropped).toEqual([
       { messageIds: [expect.any(String)], reason: 'invalid', message: expect.stringContaining(error) },
     ]);
-    client.track('right');
+    client.track('valid');
     await client.flush();
     expect(service.requests[0]?.messages.map(({ eventName, userId }) => [eventName, userId])).toEqual([
-      ['right', undefined],
+      ['valid', undefined],
     ]);
   },
 );
@@ -106,29 +106,29 @@ it('register rejects properties that are not serialisable, so that no later mess
 });
 
 it('no method throws for any argument, and other messages are unaffected', async () => {
-  const strange = fc.oneof(
+  const anyValue = fc.oneof(
     fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
     fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
   );
   const others = ['alias', 'register', 'unregister', 'setSessionId'] as const;
   const method = fc.constantFrom(...(['track', 'page', 'screen', 'identify'] as const), ...others);
   await fc.assert(
-    fc.asyncProperty(method, strange, strange, async (name, ...given) => {
+    fc.asyncProperty(method, anyValue, anyValue, async (name, ...args) => {
       const service = createService();
       const { client } = createClient(service);
-      (client[name] as (...all: unknown[]) => unknown)(...given);
-      const id = client.track('right');
+      (client[name] as (...all: unknown[]) => unknown)(...args);
+      const id = client.track('valid');
       expect(await client.close()).toBe(0);
       expect([...service.stored.keys()]).toContain(id);
       const window = { fromMs: 0, toMs: Date.now() + 1000 };
-      const right = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
-      expect(parseMessage(right, window)).toMatchObject({ ok: true });
+      const valid = service.requests[0]?.messages.find(({ messageId }) => messageId === id);
+      expect(parseMessage(valid, window)).toMatchObject({ ok: true });
     }),
     { numRuns: 200 },
   );
 });
 
-it('calls without consent are logged once, with the dropped calls and how to enable them', () => {
+it('only the first call without consent logs which calls are dropped and how to enable them', () => {
   const { client } = createClient(createService(), { consent: undefined });
   for (const name of ['a', 'b', 'c']) client.track(name);
   client.identify('u-1');

@@ -72,14 +72,14 @@ export interface AudienceClient {
   track(eventName: string, properties?: Properties): string | null;
   page(properties?: Properties): string | null;
   screen(screenName?: string, properties?: Properties): string | null;
-  /** Identifies the player. Messages of this and later pages contain the user id. Requires full consent. */
-  identify(userId: string, about?: { identityType?: IdentityType; traits?: Properties }): string | null;
+  /** Identifies the player. Messages from this page and later pages contain the user id. Requires full consent. */
+  identify(userId: string, details?: { identityType?: IdentityType; traits?: Properties }): string | null;
   /** Declares that two ids belong to one person. Requires full consent. */
   alias(link: { fromId: string; fromType?: IdentityType; toId: string; toType?: IdentityType }): string | null;
   /** Adds properties to all later track, page and screen events. Properties passed to a call take precedence. */
   register(properties: Properties): void;
   unregister(name: string): void;
-  /** Sets the session id for later messages of this page. */
+  /** Sets the session id for later messages from this page. */
   setSessionId(sessionId: string | undefined): void;
   /** Changes the consent level. Applies immediately, including to queued messages. */
   setConsent(level: ConsentLevel): void;
@@ -87,7 +87,7 @@ export interface AudienceClient {
   reset(): void;
   /** Sends queued messages, unless a back-off or Retry-After is pending. Resolves to the number of unsent messages. */
   flush(): Promise<number>;
-  /** Stops timers and listeners and sends a last time. Resolves to the number of unsent messages. */
+  /** Stops timers and listeners, and sends queued messages once more. Resolves to the number of unsent messages. */
   close(): Promise<number>;
   /** Subscribes an extension to client events. Returns a function that unsubscribes. */
   subscribe(listener: (event: ClientEvent) => void): () => void;

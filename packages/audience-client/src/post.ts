@@ -60,7 +60,7 @@ async function gzip(text: string): Promise<ArrayBuffer | null> {
   return new Response(body).arrayBuffer();
 }
 
-/** Outcome of a post for the batch. */
+/** Outcome of posting a batch. */
 export type PostResult =
   /** Stored, except for rejected messages. */
   | { kind: 'accepted'; rejections: MessageRejection[] }

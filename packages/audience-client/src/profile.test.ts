@@ -3,7 +3,7 @@ import { type AudienceStore, createMemoryStore } from './index.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
 
-/** Opens a later page and returns the message of one `track` call. */
+/** Opens a later page, calls `track` and returns the sent message. */
 async function sentByNextPage(store: AudienceStore, options: Parameters<typeof createClient>[1] = {}) {
   const service = createService();
   const { client } = createClient(service, { store, ...options });
@@ -12,7 +12,7 @@ async function sentByNextPage(store: AudienceStore, options: Parameters<typeof c
   return service.requests.flatMap(({ messages }) => messages).find(({ messageId }) => messageId === id);
 }
 
-it('identify also applies to messages of later pages', async () => {
+it('identify also applies to messages from later pages', async () => {
   const store = createMemoryStore();
   const { client } = createClient(createService(), { store });
   client.identify('u-1', { identityType: 'steam' });

@@ -17,7 +17,7 @@ export interface Entry {
   readonly order: number;
   /** Number of in-flight requests that contain this entry. */
   requests: number;
-  /** True if one of these requests outlives the page. */
+  /** True if a request that contains this entry outlives the page. */
   leaving: boolean;
 }
 
@@ -72,7 +72,7 @@ export function createQueue(options: QueueOptions) {
     },
     /**
      * Returns the oldest entries that fit into one batch, or null. The entries stay in the queue until `remove`. Skips
-     * entries in `leaving` requests, but not entries in other requests, so run only one other request at a time.
+     * entries in requests that outlive the page, but not in other requests, so run only one other request at a time.
      */
     take: (limits: BatchLimits, leaving = false) => take(state, limits, leaving),
     /** Returns whether a full batch, or an entry up to `order`, is waiting. */

@@ -37,7 +37,7 @@ const createState = (options: SenderOptions) => ({
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends one batch at a time when it is full, when its oldest message is due, or when the page closes. */
+/** Sends batches one at a time: when a batch is full, when its oldest message is due, or when the page closes. */
 export function openSender(options: SenderOptions) {
   const state = createState(options);
   return {
@@ -122,7 +122,7 @@ function leave(state: State): void {
   }
 }
 
-/** Removes confirmed and refused messages from queue and store, and reports rejections. */
+/** Removes confirmed and refused messages from the queue and the store, and reports rejections. */
 function settle(state: State, batch: Batch, result: PostResult): void {
   state.queue.release(batch);
   if (result.kind === 'retry') {

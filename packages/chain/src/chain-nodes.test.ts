@@ -94,7 +94,7 @@ it.each([
   expect(errors).not.toContain('a-secret');
 });
 
-it('CHAIN_NODES rejects values that are not a list, or that repeat a chain name or id', () => {
+it('CHAIN_NODES rejects a value that is not a list or that repeats a chain name or id', () => {
   expect(errorsOf('[{"name"')).toContain('expected JSON');
   expect(errorsOf(JSON.stringify(chain))).toContain('expected a list of chains');
   expect(errorsOf(JSON.stringify([chain, chain]))).toContain('expected unique names');

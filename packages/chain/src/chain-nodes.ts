@@ -22,7 +22,7 @@ export interface NodeSettings {
   readonly chainId: number;
   /** In order of preference. Any part of a URL may be a secret. */
   readonly urls: readonly string[];
-  /** `finalized`: the finalized block that the nodes report. A number: that many blocks behind the latest block. */
+  /** `finalized`: the block that the nodes report as finalized. A number: that many blocks behind the latest block. */
   readonly finality: 'finalized' | number;
   readonly pollMs: number;
 }

@@ -52,9 +52,9 @@ it('a cursor is rejected for a different chain or filter', () => {
   );
   const otherChain = { ...scope, chain: 'main-2' };
   expect(cursors.decode(cursors.encode(position, scope), otherChain)).toEqual({ ok: false, reason: 'mismatched' });
-  const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
+  const swappedFilters = { ...NO_FILTERS, toIndexedAt: 5 };
   const text = cursors.encode(position, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
-  expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
+  expect(cursors.decode(text, { chain: 'main', filters: swappedFilters })).toEqual({ ok: false, reason: 'mismatched' });
 });
 
 it('a cursor is rejected when any bit is changed', () => {
@@ -85,12 +85,12 @@ it('each cursor has exactly one valid encoding', () => {
 });
 
 it('a cursor is valid as long as its key is configured, and is rejected with any other key', () => {
-  const former = createCursors({ keys: [keyOf(1)] });
-  const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
-  expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, position: position });
-  expect(former.decode(present.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  const previous = createCursors({ keys: [keyOf(1)] });
+  const rotated = createCursors({ keys: [keyOf(2), keyOf(1)] });
+  expect(rotated.decode(previous.encode(position, scope), scope)).toEqual({ ok: true, position: position });
+  expect(previous.decode(rotated.encode(position, scope), scope)).toEqual({ ok: false, reason: 'invalid-signature' });
   const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
-  expect(sameId.decode(former.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  expect(sameId.decode(previous.encode(position, scope), scope)).toEqual({ ok: false, reason: 'invalid-signature' });
 });
 
 it.each([

@@ -5,7 +5,7 @@ import {
   fromUuidText,
   type GapSide,
   isBeyondGap,
-  type ReadSignedCursor,
+  type SignedCursorResult,
   toUuidText,
 } from '@playline/contracts';
 import { compareUuids } from '@playline/stores';
@@ -55,7 +55,7 @@ export interface CursorPosition {
 
 export type ReadCursor =
   | { readonly ok: true; readonly position: CursorPosition }
-  | Extract<ReadSignedCursor, { readonly ok: false }>;
+  | Extract<SignedCursorResult, { readonly ok: false }>;
 
 export interface Cursors {
   encode(position: CursorPosition, scope: CursorScope): string;
@@ -66,7 +66,7 @@ export interface Cursors {
 /** @throws RangeError for unusable keys */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
   // The purpose is empty, because cursors were already issued before purposes were introduced.
-  const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, nameOf: toName });
+  const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, toScopeValues: toName });
   return {
     encode: ({ gap, direction }, scope) =>
       cursors.encode({ direction, side: gap.side, time: gap.updatedAt, id: fromUuidText(gap.id) }, scope),

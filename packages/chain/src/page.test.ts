@@ -57,13 +57,13 @@ const supersessionAt = (us: number, isOutdated: boolean): FeedEntry => ({
 const createPageOf = (entries: readonly FeedEntry[]) =>
   createReadPage({
     async entries({ gap }, limit) {
-      const beyond = entries.filter(({ updatedAt }) => updatedAt > (gap.side === 'after' ? gap.updatedAt : -1));
-      const read = beyond.slice(0, limit);
+      const remaining = entries.filter(({ updatedAt }) => updatedAt > (gap.side === 'after' ? gap.updatedAt : -1));
+      const read = remaining.slice(0, limit);
       return { entries: read, isFull: read.length === limit, continueAt: null };
     },
   });
 
-it('after all activities were updated, a page is filled in a few queries of growing size', async () => {
+it('after all activities are updated, a page is filled in a few queries of growing size', async () => {
   const { requested, readPage } = createSource(6_000, 5_000, WITHOUT_TIME_LIMIT);
   const page = await readPage(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
@@ -71,7 +71,7 @@ it('after all activities were updated, a page is filled in a few queries of grow
   expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
 });
 
-it('after all activities were updated, a page ends empty at the read limit, and its cursor continues from there', async () => {
+it('after all activities are updated, a page ends empty at the read limit, and the next page continues', async () => {
   const { readPage } = createSource(100_000, 60_000, WITHOUT_TIME_LIMIT);
   const pages = [await readPage(query)];
   while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));
@@ -88,7 +88,7 @@ it('a page that takes too long ends early, and its cursor continues after the ro
   expect(requested).toEqual([10, 10]);
 });
 
-it('after all activities were updated, a page in the previous direction ends at the read limit', async () => {
+it('after all activities are updated, a page in the previous direction ends at the read limit', async () => {
   const { readPage } = createSource(30_000, 30_000, WITHOUT_TIME_LIMIT);
   const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
   const page = await readPage({ ...query, gap, direction: 'previous' });
@@ -101,7 +101,7 @@ it("a page needs one query if few of the feed's versions are outdated", async ()
   expect(requested).toEqual([240]);
 });
 
-it("a page needs a second query for the missing rows if more of the feed's versions are outdated", async () => {
+it("a page needs a second query for the missing rows if too many of the feed's versions are outdated", async () => {
   const { requested, readPage } = createSource(1_000, 90);
   expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
   expect(requested).toEqual([240, 33]);
@@ -161,8 +161,8 @@ it('a page omits a supersession without its version', async () => {
 });
 
 it('a page ends where the source stopped reading early, and its cursor continues from there', async () => {
-  const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
+  const stoppedAt = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
   const entries = [{ ...versionAt(1), isOutdated: false }];
-  const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });
-  expect(await readPage(query)).toMatchObject({ rows: [{ updatedAt: 1 }], next: behind });
+  const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: stoppedAt }) });
+  expect(await readPage(query)).toMatchObject({ rows: [{ updatedAt: 1 }], next: stoppedAt });
 });

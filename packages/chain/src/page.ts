@@ -9,7 +9,7 @@ export interface FeedEntry extends ShownActivity {
 
 export interface FeedPiece {
   readonly entries: readonly FeedEntry[];
-  /** Whether the limit was reached. The next entry may then have the same position as the last one. */
+  /** Whether the limit was reached. The next entry may then have the same position as the last entry read. */
   readonly isFull: boolean;
   /** The gap at which reading stopped early to limit its cost. */
   readonly continueAt: Gap | null;
@@ -22,7 +22,7 @@ export interface FeedSource {
 }
 
 /** Fraction of extra entries per query. Fifty more rows cost little, but a second query opens every part again. */
-const SPARE = 1 / 2;
+const SPARE_FRACTION = 1 / 2;
 /** Extra entries for the supersessions and duplicates in a small page. */
 const SPARE_MIN = 8;
 /** If all activities were updated, most versions are superseded. Queries then grow, up to a limit per page. */
@@ -32,43 +32,43 @@ const ENTRIES_READ_MAX = 20_000;
 /** Without this limit, a reader with a timeout might never make progress. */
 const WORK_MAX_MS = 1_000;
 
-/** Creates a reader of pages. A page contains a version unless a later version is below the horizon. */
+/** Creates a page reader. A page contains a version unless a later version is below the horizon. */
 export function createReadPage(
   source: FeedSource,
   workMaxMs: number = WORK_MAX_MS,
 ): (query: PageQuery) => Promise<ActivityPage> {
   return async (query) => {
     const { gap, direction } = query;
-    const { rows, far } = await findRows(source, query, performance.now() + workMaxMs);
+    const { rows, farGap } = await findRows(source, query, performance.now() + workMaxMs);
     const [first] = rows;
-    const near = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
+    const nearGap = first === undefined ? gap : toGap(first, direction === 'next' ? 'before' : 'after');
     return direction === 'next'
-      ? { rows, previous: near, next: far }
-      : { rows: rows.toReversed(), previous: far, next: near };
+      ? { rows, previous: nearGap, next: farGap }
+      : { rows: rows.toReversed(), previous: farGap, next: nearGap };
   };
 }
 
 async function findRows(source: FeedSource, query: PageQuery, untilMs: number) {
   const { limit, direction } = query;
   const rows: ShownActivity[] = [];
-  let far = query.gap;
+  let farGap = query.gap;
   let read = 0;
   for (let size = withSpare(limit); ; ) {
-    const piece = await source.entries({ ...query, gap: far }, size);
+    const piece = await source.entries({ ...query, gap: farGap }, size);
     const versions = mergeEntries(piece.entries);
     if (piece.isFull) versions.pop();
     const before = rows.length;
     for (const version of versions) {
-      if (rows.length === limit) return { rows, far };
+      if (rows.length === limit) return { rows, farGap };
       const { updatedAt, id, partition, members, isOutdated } = version;
-      far = toGap(version, direction === 'next' ? 'after' : 'before');
+      farGap = toGap(version, direction === 'next' ? 'after' : 'before');
       // A supersession has no JSON, and its version may have been lost with the log.
       if (!isOutdated && members.length > 0) rows.push({ updatedAt, id, partition, members });
     }
-    if (piece.continueAt !== null) return { rows, far: piece.continueAt };
+    if (piece.continueAt !== null) return { rows, farGap: piece.continueAt };
     read += versions.length;
     const isOverBudget = versions.length > 0 && (read >= ENTRIES_READ_MAX || performance.now() >= untilMs);
-    if (rows.length === limit || !piece.isFull || isOverBudget) return { rows, far };
+    if (rows.length === limit || !piece.isFull || isOverBudget) return { rows, farGap };
     // If all entries have the same position, only a larger query makes progress.
     if (versions.length === 0) size *= GROWTH;
     else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
@@ -76,7 +76,7 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number) {
   }
 }
 
-const withSpare = (rows: number): number => rows + Math.max(SPARE_MIN, Math.ceil(rows * SPARE));
+const withSpare = (rows: number): number => rows + Math.max(SPARE_MIN, Math.ceil(rows * SPARE_FRACTION));
 
 function mergeEntries(entries: readonly FeedEntry[]): FeedEntry[] {
   const merged: FeedEntry[] = [];

@@ -19,7 +19,7 @@ type Action =
   | { kind: 'raise'; fraction: number }
   | { kind: 'read'; readers: readonly Reader[] };
 
-/** Reads from an earlier page's gap, counted back from the newest. A late reader uses an older horizon. */
+/** Reads from an earlier page's gap, counted back from the newest page. A late reader uses an older horizon. */
 interface Reader {
   readonly gap: number;
   readonly direction: Direction;
@@ -33,7 +33,7 @@ const contractOf = (activity: number) => addressOf(activity % 2);
 const typeOf = (activity: number) => (activity % 3 === 0 ? 'burn' : 'mint');
 const indexedAtOf = (activity: number) => NOON_US - activity;
 
-// With step 0, several versions share a microsecond. The other steps stay within a read window, span windows or months.
+// With step 0, several versions share a microsecond. Larger steps fit in a read window, span windows or span months.
 const stepUs = fc.constantFrom(0, 1, 1_000_000, 3_600_000_000, 40 * 86_400_000_000);
 const updates = fc.array(fc.record({ activity: fc.nat(ACTIVITIES - 1), stepUs }), { minLength: 1, maxLength: 8 });
 const filters: fc.Arbitrary<ActivityFilters> = fc.record({
@@ -82,14 +82,14 @@ class Feed {
     return this.horizons.at(-1)!;
   }
 
-  /** Both halves sort like the index, so the model does not depend on how UUIDs compare. */
+  /** Both halves of an id sort like the index, so the model does not depend on how UUIDs compare. */
   #idOf(index: number): string {
     const tail = randomUUID().slice(24);
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  // Adds versions after all existing ones and never below the horizon, like a writer. A block contains an activity at
-  // most once per microsecond.
+  // Adds versions after all versions so far and never below the horizon, like a writer. A block contains an activity
+  // at most once per microsecond.
   async put(updates: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
     if (this.versions.length > 0) this.#lastUs++;
@@ -167,7 +167,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('pages for concurrent readers match a full scan from every gap, in both directions, between any updates', async () => {
+  it('pages for concurrent readers match a full scan, from any gap, in both directions, between updates', async () => {
     const programs = fc.array(action, { minLength: 3, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(programs, (actions) => run(chains, actions)),
@@ -194,11 +194,11 @@ describe.each([
         expect([...replica.values()].toSorted((a, b) => a.id.localeCompare(b.id))).toEqual(
           last.toSorted((a, b) => a.id.localeCompare(b.id)),
         );
-        const back = await follow(chains, feed, { ...reader, gap, direction: 'previous' });
-        expect(back.rows).toEqual(last.toReversed());
+        const backward = await follow(chains, feed, { ...reader, gap, direction: 'previous' });
+        expect(backward.rows).toEqual(last.toReversed());
         // The page before the first row is empty, and its `next` cursor returns to the first row.
-        const forth = await follow(chains, feed, { ...reader, gap: back.gap, direction: 'next' });
-        expect(forth.rows).toEqual(last);
+        const forward = await follow(chains, feed, { ...reader, gap: backward.gap, direction: 'next' });
+        expect(forward.rows).toEqual(last);
       }),
       { ...runs, numRuns: Math.ceil(runs.numRuns / 2) },
     );

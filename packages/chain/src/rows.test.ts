@@ -78,7 +78,7 @@ it('a record with an updated_at out of range cannot be converted to a row', () =
     expect(() => toActivityRow(activity, { ...version, updatedAt })).toThrow(RangeError);
 });
 
-it('an update may change any member except the ones that readers can filter by', () => {
+it('an update may change any member except the members that readers can filter by', () => {
   const row = activityRow();
   expect(findChanged(row, { ...row, updatedAt: NOON_US + 1, details: '{"a":1}' } as typeof row)).toEqual([]);
   const other = { chain: 'other', type: 'burn' as const, contractAddress: addressOf(9), indexedAt: 1 };

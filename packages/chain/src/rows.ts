@@ -65,7 +65,7 @@ export interface TokenRow extends LoggedVersion {
 export const DECIMALS_MAX = 255;
 
 /** Throws an error that names the member but not its value. */
-function demand(isValid: boolean, message: string): void {
+function assertThat(isValid: boolean, message: string): void {
   if (!isValid) throw new RangeError(message);
 }
 
@@ -73,22 +73,22 @@ const isMicroseconds = (value: number) => Number.isInteger(value) && value >= 0 
 const isOneOf = (values: readonly string[], value: string) => values.includes(value);
 
 function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion): LoggedVersion {
-  demand(isMicroseconds(updatedAt), 'updated_at is out of range');
+  assertThat(isMicroseconds(updatedAt), 'updated_at is out of range');
   return { updatedAt, partition, offset, loggedAtMs };
 }
 
-/** @throws RangeError, without record data, if a value cannot be stored or returned */
+/** @throws RangeError if a value cannot be stored or returned; the message contains no record data */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
   const { chain, type, indexedAt, blockchainMetadata: metadata, details, traceId } = record;
-  demand(isChainName(chain), 'chain is not a valid chain name');
-  demand(isOneOf(ACTIVITY_TYPES, type), 'type is unknown');
-  demand(isMicroseconds(indexedAt), 'indexed_at is out of range');
+  assertThat(isChainName(chain), 'chain is not a valid chain name');
+  assertThat(isOneOf(ACTIVITY_TYPES, type), 'type is unknown');
+  assertThat(isMicroseconds(indexedAt), 'indexed_at is out of range');
   const stored = readDetails(type, details);
   if (stored === null) throw new RangeError('details do not match the type, or are longer than 64 KiB');
   const contractAddress = toHexText(record.contractAddress);
-  demand(contractAddress === stored.contractAddress, 'contractAddress differs from the asset contract');
+  assertThat(contractAddress === stored.contractAddress, 'contractAddress differs from the asset contract');
   const numbers = metadata === null ? [] : [metadata.blockNumber, metadata.transactionIndex, metadata.logIndex ?? '0'];
-  demand(numbers.every(isUint64Text), 'blockchain_metadata contains a number out of range');
+  assertThat(numbers.every(isUint64Text), 'blockchain_metadata contains a number out of range');
   return {
     ...toVersion(version),
     chain,
@@ -110,9 +110,9 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
 /** @throws RangeError, like `toActivityRow` */
 export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRow {
   const { chain, decimals, verificationStatus, rootContractAddress: root } = record;
-  demand(isChainName(chain), 'chain is not a valid chain name');
-  demand(isOneOf(VERIFICATION_STATUSES, verificationStatus), 'verification_status is unknown');
-  demand(decimals === null || (decimals >= 0 && decimals <= DECIMALS_MAX), 'decimals is out of range');
+  assertThat(isChainName(chain), 'chain is not a valid chain name');
+  assertThat(isOneOf(VERIFICATION_STATUSES, verificationStatus), 'verification_status is unknown');
+  assertThat(decimals === null || (decimals >= 0 && decimals <= DECIMALS_MAX), 'decimals is out of range');
   return {
     ...toVersion(version),
     chain,

@@ -135,8 +135,8 @@ describe.each([
     ];
     await chains.activities.insert({ table: 'activities', rows: lost, token: randomUUID(), signal });
     expect(await chains.activities.storedOffsets(rows)).toEqual(new Set([10, 11]));
-    const elsewhere = rows.map((row) => ({ ...row, partition: 3 }));
-    expect(await chains.activities.storedOffsets(elsewhere)).toEqual(new Set());
+    const movedRows = rows.map((row) => ({ ...row, partition: 3 }));
+    expect(await chains.activities.storedOffsets(movedRows)).toEqual(new Set());
     expect(await chains.activities.storedOffsets([])).toEqual(new Set());
   });
 
@@ -223,16 +223,16 @@ describe('the chain store in ClickHouse', () => {
 
   it('the store is not ready with wrong credentials, and a missing database is a final fault', async () => {
     const unauthorized = openChainStore({ ...clickhouse.target, password: 'wrong' });
-    const elsewhere = openActivityStore({ ...clickhouse.target, database: 'playline_test_absent' });
+    const absentStore = openActivityStore({ ...clickhouse.target, database: 'playline_test_absent' });
     try {
       expect([await clickhouse.reader.ready(), await clickhouse.activities.ready()]).toEqual([true, true]);
       expect(await unauthorized.ready()).toBe(false);
       const block = { table: 'activities', rows: [activityRow()], token: 't', signal } as const;
-      await expect(elsewhere.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
+      await expect(absentStore.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
       await expect(unauthorized.readToken('a', addressOf(1))).rejects.toMatchObject({ kind: 'passing' });
     } finally {
       await unauthorized.close();
-      await elsewhere.close();
+      await absentStore.close();
     }
   });
 
@@ -252,7 +252,7 @@ describe('the chain store in ClickHouse', () => {
     // The reader then reads everything before the range as one window, because almost no rows should match there.
     ['a range long after the rows', NOON_US + 100 * 86_400_000_000],
   ])(
-    'a reader reaches both ends although pages end early, because almost no rows match the range (%s)',
+    'a reader reaches both ends even if pages end early because almost no rows match the range (%s)',
     async (_case, atUs) => {
       const chain = newChain();
       const [rows, stepUs] = [90_000, 250_000_000];

@@ -75,11 +75,11 @@ export interface ActivityPage {
 
 /** Port to the store for readers. Every method throws a StoreFault. */
 export interface ChainStore {
-  /** Reads the activities next to a gap, each in its last version below the horizon. A short page is not the end. */
+  /** Reads activities next to a gap, each in its last version below the horizon. A short page need not be the last. */
   readPage(query: PageQuery): Promise<ActivityPage>;
-  /** Returns null if the chain has no such token. @param contractAddress in lower case */
+  /** Returns null if the token is unknown. @param contractAddress in lower case */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
-  /** Reads the last stored version per chain and id, even above the horizon. @param ids thousands, in lower case */
+  /** Reads the last version per chain and id, even above the horizon. @param ids up to thousands, in lower case */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
   ready(): Promise<boolean>;
   close(): Promise<void>;

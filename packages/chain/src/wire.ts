@@ -40,15 +40,15 @@ export type ActivityJson = ReturnType<typeof toActivityJson>;
 export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
   const afterId = Buffer.from(`","chain":${shownChain},`);
   const tail = Buffer.from(`],"page":${leads}}`);
-  const around = BETWEEN.length + ID_CHARACTERS + afterId.length;
+  const around = ROW_SEPARATOR.length + ID_CHARACTERS + afterId.length;
   let size = HEAD.length + END.length + tail.length;
   for (const { members } of rows) size += around + members.length;
   const body = Buffer.allocUnsafe(size);
   // The first row has no previous row to close.
   let offset = HEAD.copy(body);
   for (const { id, members } of rows) {
-    if (offset === HEAD.length) offset += BETWEEN.copy(body, offset, END.length + 1);
-    else offset += BETWEEN.copy(body, offset);
+    if (offset === HEAD.length) offset += ROW_SEPARATOR.copy(body, offset, END.length + 1);
+    else offset += ROW_SEPARATOR.copy(body, offset);
     offset += body.write(id, offset, 'latin1');
     offset += afterId.copy(body, offset);
     offset += members.copy(body, offset);
@@ -58,7 +58,7 @@ export function toPageBody(rows: readonly ShownActivity[], shownChain: string, l
   return body.subarray(0, offset);
 }
 const HEAD = Buffer.from('{"result":[');
-const BETWEEN = Buffer.from('},{"id":"');
+const ROW_SEPARATOR = Buffer.from('},{"id":"');
 const END = Buffer.from('}');
 const ID_CHARACTERS = 36;
 

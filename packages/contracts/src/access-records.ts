@@ -32,7 +32,7 @@ export interface LiveKey extends Omit<EndedKey, 'revokedAt'> {
 
 /**
  * Value of `access.keys.v1`, keyed by `id`: an environment's keys of one kind. Times are epoch milliseconds. A refresh
- * is a single record, so there is never more than one live key of a kind.
+ * is a single record, so there is never more than one live key of each kind.
  */
 export interface AccessKeyRecord extends Revision {
   /** `environmentId/kind` */
@@ -53,7 +53,7 @@ export interface MessageRate {
   burst: number;
 }
 
-/** Ten times the capacity of a gateway process. At this rate a message costs 5 µs, which clocks can still resolve. */
+/** Ten times the capacity of a gateway process. At this rate, a message costs 5 µs, which clocks can still resolve. */
 export const MESSAGE_RATE_MAX: Readonly<MessageRate> = { perSecond: 200_000, burst: 10_000_000 };
 
 export interface ProjectEnvironment {
@@ -135,7 +135,7 @@ export interface AccountRecord extends Revision {
   /** Administrator of the whole instance. */
   isAdministrator: boolean;
   roles: ProjectRole[];
-  /** Argon2id hash with its salt and cost parameters; null without a password. */
+  /** Argon2id hash with its salt and cost parameters; null if no password is set. */
   passwordHash: string | null;
   passkeys: Passkey[];
   /** Account at an OpenID Connect provider. */

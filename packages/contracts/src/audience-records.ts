@@ -2,11 +2,11 @@ import type { ContextString, IdentityKind } from './limits.ts';
 
 export const IDENTITY_KEY_BYTES = 16;
 
-/** The value of an identity key field without an identity. */
+/** The value of an identity key field that has no identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
-/** Value of `audience.messages.v1`. Keys and UUIDs have 16 bytes, times are epoch milliseconds, absent strings are ''. */
-export interface MessageRecord extends Texts, IdentityKeys {
+/** Value of `audience.messages.v1`. Keys and UUIDs are 16 bytes, times epoch milliseconds; absent strings are ''. */
+export interface MessageRecord extends StringFields, IdentityKeys {
   eventTime: number;
   receivedAt: number;
   messageId: Buffer;
@@ -22,7 +22,7 @@ export interface MessageRecord extends Texts, IdentityKeys {
 type IdentityKeys = Record<'identityKey' | 'anonymousKey' | 'userKey' | 'fromKey' | 'toKey', Buffer>;
 type Ids = 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'deviceId' | 'sessionId';
 type Enumerations = 'type' | 'identityType' | 'fromType' | 'toType' | 'surface' | 'consentLevel';
-type Texts = Record<'environmentId' | 'eventName' | Ids | Enumerations | ContextString, string>;
+type StringFields = Record<'environmentId' | 'eventName' | Ids | Enumerations | ContextString, string>;
 
 /** Value of `audience.identity-links.v1`. An identify message links its anonymous id (from) to its user id (to). */
 export interface IdentityLinkRecord {
@@ -36,7 +36,7 @@ export interface IdentityLinkRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
-  /** Only for an unlink: the identities to split off their person. Both ids are then an unused value. */
+  /** Only for an unlink: the identities to split from their person. Both ids are then the same placeholder. */
   unlink: { key: Buffer; kind: IdentityKind }[];
 }
 
@@ -116,7 +116,7 @@ export interface ErasureRequestRecord {
   traceId: string;
 }
 
-/** Headers of a parked fact and of all its copies. */
+/** Headers of a parked fact and its copies. */
 export const WAITING_HEADERS = {
   /** Decimal offset of the fact when it was first parked. Facts about one person are processed in this order. */
   firstOffset: 'first-offset',

@@ -16,7 +16,7 @@ function validate(messages: unknown[], bytes: Record<number, number> = {}) {
     return { bytes: bytes[index] ?? 100, messageIdText: id === undefined ? '' : JSON.stringify(id) };
   });
   const result = validateBatch({ messages }, { window: WINDOW, sources });
-  if (result.kind === 'fault') throw new Error(result.message);
+  if (result.kind === 'refused') throw new Error(result.message);
   const { accepted, rejected } = result.response;
   expect(accepted + rejected).toBe(messages.length);
   expect(result.submitted).toBe(messages.length);
@@ -44,7 +44,7 @@ it.each([
 ])('a body %s is refused as a whole, and the details contain the limits', (_, document, text) => {
   const result = validateBatch(document, { window: WINDOW, sources: [] });
   expect(result).toMatchObject({
-    kind: 'fault',
+    kind: 'refused',
     message: expect.stringContaining(text),
     details: { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX },
   });
@@ -80,7 +80,7 @@ it('messages with the same blank id share one entry', () => {
   expect(entriesOf([pageOf('  '), pageOf('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
 });
 
-it('a batch rejects and counts every message with a duplicate id, and lists their errors in one entry', () => {
+it('validateBatch rejects and counts all messages with a duplicate id, and lists all their errors in one entry', () => {
   const copies = [pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, { ...pageOf(ID), surface: 'tv', type: 'y' }];
   const { response } = validate(copies);
   expect(response).toMatchObject({ success: true, accepted: 1, rejected: 3 });
@@ -89,7 +89,7 @@ it('a batch rejects and counts every message with a duplicate id, and lists thei
   ]);
 });
 
-it('a batch lists the errors of each rejected message by its index, separately for duplicate ids', () => {
+it('validateBatch lists the errors of every rejected message, even if several messages have the same id', () => {
   const { rejected } = validate([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
   expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
     [0, ['DUPLICATE_MESSAGE_ID']],

@@ -33,15 +33,15 @@ export interface SignedPosition {
   readonly id: Buffer;
 }
 
-export type ReadSignedCursor =
+export type SignedCursorResult =
   | { readonly ok: true; readonly position: SignedPosition }
-  | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
+  | { readonly ok: false; readonly reason: 'malformed' | 'invalid-signature' | 'mismatched' };
 
 export interface SignedCursors<Scope> {
   /** URL-safe. */
   encode(position: SignedPosition, scope: Scope): string;
   /** Never throws. */
-  decode(text: string, scope: Scope): ReadSignedCursor;
+  decode(text: string, scope: Scope): SignedCursorResult;
 }
 
 export interface SignedCursorOptions<Scope> {
@@ -50,16 +50,16 @@ export interface SignedCursorOptions<Scope> {
   readonly purpose: string;
   /** Cursors with a later time are malformed. */
   readonly timeMax: number;
-  /** Returns values that identify the query of a cursor. A cursor is invalid for any other query. */
-  readonly nameOf: (scope: Scope) => readonly unknown[];
+  /** Returns the values that identify the query of a cursor, which is invalid for any other query. */
+  readonly toScopeValues: (scope: Scope) => readonly unknown[];
 }
 
 const VERSION = 1;
 const SCOPE_BYTES = 16;
 const MAC_BYTES = 16;
 /** Byte offsets of the fields. */
-const AT = { keyId: 1, flags: 2, time: 3, id: 11, scope: 27, mac: 43 } as const;
-const CURSOR_BYTES = AT.mac + MAC_BYTES;
+const START = { keyId: 1, flags: 2, time: 3, id: 11, scope: 27, mac: 43 } as const;
+const CURSOR_BYTES = START.mac + MAC_BYTES;
 /** Bits of the flags byte. */
 const PREVIOUS = 1;
 const AFTER = 2;
@@ -71,32 +71,32 @@ const AFTER = 2;
  */
 export function createSignedCursors<Scope extends object>(options: SignedCursorOptions<Scope>): SignedCursors<Scope> {
   const { keys, purpose, timeMax } = options;
-  const signing = checkKeys(keys);
+  const { id: signingKeyId } = checkKeys(keys);
   // Creating a key object takes longer than computing a signature.
-  const keyOf = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
-  const signingKey = keyOf.get(signing.id)!;
-  const hashScope = createHashScope(options.nameOf);
+  const keysById = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
+  const signingKey = keysById.get(signingKeyId)!;
+  const hashScope = createHashScope(options.toScopeValues);
   const sign = (bytes: Buffer, key: KeyObject) =>
-    createHmac('sha256', key).update(purpose).update(bytes.subarray(0, AT.mac)).digest().subarray(0, MAC_BYTES);
+    createHmac('sha256', key).update(purpose).update(bytes.subarray(0, START.mac)).digest().subarray(0, MAC_BYTES);
   return {
     encode: ({ direction, side, time, id }, scope) => {
       const bytes = Buffer.alloc(CURSOR_BYTES);
       bytes[0] = VERSION;
-      bytes[AT.keyId] = signing.id;
-      bytes[AT.flags] = (direction === 'previous' ? PREVIOUS : 0) | (side === 'after' ? AFTER : 0);
-      bytes.writeBigUInt64BE(BigInt(time), AT.time);
-      id.copy(bytes, AT.id);
-      hashScope(scope).copy(bytes, AT.scope);
-      sign(bytes, signingKey).copy(bytes, AT.mac);
+      bytes[START.keyId] = signingKeyId;
+      bytes[START.flags] = (direction === 'previous' ? PREVIOUS : 0) | (side === 'after' ? AFTER : 0);
+      bytes.writeBigUInt64BE(BigInt(time), START.time);
+      id.copy(bytes, START.id);
+      hashScope(scope).copy(bytes, START.scope);
+      sign(bytes, signingKey).copy(bytes, START.mac);
       return bytes.toString('base64url');
     },
     decode: (text, scope) => {
       const bytes = toBytes(text, timeMax);
       if (bytes === null) return { ok: false, reason: 'malformed' };
-      const key = keyOf.get(bytes[AT.keyId]!);
-      if (key === undefined || !timingSafeEqual(sign(bytes, key), bytes.subarray(AT.mac)))
-        return { ok: false, reason: 'foreign' };
-      if (!hashScope(scope).equals(bytes.subarray(AT.scope, AT.mac))) return { ok: false, reason: 'mismatched' };
+      const key = keysById.get(bytes[START.keyId]!);
+      if (key === undefined || !timingSafeEqual(sign(bytes, key), bytes.subarray(START.mac)))
+        return { ok: false, reason: 'invalid-signature' };
+      if (!hashScope(scope).equals(bytes.subarray(START.scope, START.mac))) return { ok: false, reason: 'mismatched' };
       return { ok: true, position: toPosition(bytes) };
     },
   };
@@ -105,42 +105,42 @@ export function createSignedCursors<Scope extends object>(options: SignedCursorO
 /** @returns the signing key */
 function checkKeys(keys: readonly CursorKey[]): CursorKey {
   const { idMax, secretBytesMin } = CURSOR_KEY;
-  const [signing] = keys;
-  if (signing === undefined) throw new RangeError('no cursor key is set');
+  const [signingKey] = keys;
+  if (signingKey === undefined) throw new RangeError('no cursor key is set');
   if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new RangeError('two cursor keys have the same id');
   for (const { id, secret } of keys) {
-    if (!Number.isInteger(id) || id < 0 || id > idMax) throw new RangeError(`the id of a cursor key is 0 to ${idMax}`);
+    if (!Number.isInteger(id) || id < 0 || id > idMax) throw new RangeError(`cursor key ids are 0 to ${idMax}`);
     if (secret.length < secretBytesMin)
-      throw new RangeError(`the secret of a cursor key has at least ${secretBytesMin} bytes`);
+      throw new RangeError(`cursor key secrets must have at least ${secretBytesMin} bytes`);
   }
-  return signing;
+  return signingKey;
 }
 
 /** Returns null for an invalid cursor. Each cursor has only one valid encoding, so callers can compare strings. */
 function toBytes(text: string, timeMax: number): Buffer | null {
   const bytes = Buffer.from(text, 'base64url');
   const isCursor = bytes.length === CURSOR_BYTES && bytes[0] === VERSION && bytes.toString('base64url') === text;
-  return isCursor && bytes.readBigUInt64BE(AT.time) <= BigInt(timeMax) ? bytes : null;
+  return isCursor && bytes.readBigUInt64BE(START.time) <= BigInt(timeMax) ? bytes : null;
 }
 
 function toPosition(bytes: Buffer): SignedPosition {
-  const flags = bytes[AT.flags]!;
+  const flags = bytes[START.flags]!;
   return {
     direction: (flags & PREVIOUS) === 0 ? 'next' : 'previous',
     side: (flags & AFTER) === 0 ? 'before' : 'after',
-    time: Number(bytes.readBigUInt64BE(AT.time)),
-    id: bytes.subarray(AT.id, AT.scope),
+    time: Number(bytes.readBigUInt64BE(START.time)),
+    id: bytes.subarray(START.id, START.scope),
   };
 }
 
 /** Caches the hash, because each page decodes one cursor and encodes two cursors with the same scope. */
-function createHashScope<Scope extends object>(nameOf: (scope: Scope) => readonly unknown[]) {
+function createHashScope<Scope extends object>(toScopeValues: (scope: Scope) => readonly unknown[]) {
   const hashes = new WeakMap<Scope, Buffer>();
   return (scope: Scope): Buffer => {
     const cached = hashes.get(scope);
     if (cached !== undefined) return cached;
     // JSON delimits the values and distinguishes null from a string.
-    const scopeHash = hash('sha256', JSON.stringify(nameOf(scope)), 'buffer').subarray(0, SCOPE_BYTES);
+    const scopeHash = hash('sha256', JSON.stringify(toScopeValues(scope)), 'buffer').subarray(0, SCOPE_BYTES);
     hashes.set(scope, scopeHash);
     return scopeHash;
   };

@@ -45,10 +45,10 @@ it.each([
 it('findJsonError finds an error if and only if the body is not valid UTF-8 or JSON.parse throws', () => {
   const mutated = fc
     .tuple(fc.json(), fc.nat(), fc.uint8Array({ maxLength: 3 }), fc.nat(2))
-    .map(([json, at, put, removed]) => {
+    .map(([json, at, inserted, removed]) => {
       const bytes = Buffer.from(json);
       const position = at % (bytes.length + 1);
-      return Buffer.concat([bytes.subarray(0, position), put, bytes.subarray(position + removed)]);
+      return Buffer.concat([bytes.subarray(0, position), inserted, bytes.subarray(position + removed)]);
     });
   fc.assert(
     fc.property(fc.oneof(mutated, fc.uint8Array().map(Buffer.from), fc.string().map(Buffer.from)), (body) => {
@@ -63,11 +63,11 @@ it('findJsonError returns the offset of the first invalid byte, or of the start 
   fc.assert(
     fc.property(fc.json({ maxDepth: 4 }), fc.nat(), (json, at) => {
       const characters = [...json];
-      const head = Buffer.from(characters.slice(0, at % characters.length).join(''));
-      const { offset } = findJsonError(Buffer.concat([head, INVALID]))!;
-      const rest = head.toString('utf8', offset);
+      const prefix = Buffer.from(characters.slice(0, at % characters.length).join(''));
+      const { offset } = findJsonError(Buffer.concat([prefix, INVALID]))!;
+      const rest = prefix.toString('utf8', offset);
       const isLiteral = rest !== '' && ['null', 'true', 'false'].some((text) => text.startsWith(rest));
-      expect(offset === head.length || isLiteral).toBe(true);
+      expect(offset === prefix.length || isLiteral).toBe(true);
     }),
     { numRuns: 1_000 },
   );

@@ -3,7 +3,7 @@ import { isJsonObject } from './texts.ts';
 
 /** The location and cause of a syntax or encoding error: contract, "Unreadable JSON". */
 export type JsonErrorDetails = {
-  /** Offset in the decompressed body, from 0, of the first byte that is not valid there. */
+  /** Offset of the first invalid byte in the decompressed body, from 0. */
   readonly offset: number;
   /** From 1. */
   readonly line: number;
@@ -48,7 +48,7 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   return { kind: 'refused', message: 'The body must be a JSON object.', details: null };
 }
 
-/** Describes why a body cannot be parsed. Lines are counted here, so that valid bodies do not pay for it. */
+/** Describes why a body cannot be parsed. Counts lines only here, to keep parsing valid bodies fast. */
 export function toJsonError(body: Buffer): JsonError {
   const details = findJsonError(body);
   if (details === null) return { message: 'The body is not valid UTF-8 JSON.', details };
@@ -82,7 +82,7 @@ export function findJsonError(body: Buffer): JsonErrorDetails | null {
   return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** The furthest read past the end: `false`, or a UTF-8 character. */
+/** No check reads more bytes past the end, because `false` and UTF-8 characters are shorter. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;
@@ -118,9 +118,9 @@ for (const byte of Buffer.from('"\\/bfnrt')) SIMPLE_ESCAPES[byte] = 1;
 
 const isSpace = (byte: number) => byte === 0x20 || byte === LINE_FEED || byte === 0x0d || byte === 0x09;
 const isDigit = (byte: number) => byte >= DIGIT_0 && byte <= DIGIT_9;
-const isHex = (byte: number) => isDigit(byte) || isIn(byte | LOWER_CASE, CHAR_A, CHAR_F);
+const isHex = (byte: number) => isDigit(byte) || isInRange(byte | LOWER_CASE, CHAR_A, CHAR_F);
 const isContinuation = (byte: number) => (byte & 0xc0) === 0x80;
-const isIn = (byte: number, from: number, to: number) => byte >= from && byte <= to;
+const isInRange = (byte: number, from: number, to: number) => byte >= from && byte <= to;
 
 function skipSpace(bytes: Uint8Array, at: number): number {
   let i = at;
@@ -133,7 +133,7 @@ class JsonErrorFinder {
   readonly #bytes: Uint8Array;
   readonly #length: number;
   /** Stack of expected closing brackets. */
-  #open = new Uint8Array(64);
+  #closers = new Uint8Array(64);
   #depth = 0;
   /** Bounds of the last key in the outermost object, including its quotes. */
   #keyStart = 0;
@@ -158,7 +158,7 @@ class JsonErrorFinder {
         i++;
         if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
         if (bytes[i] !== closer) {
-          if (closer === CLOSE_BRACE) i = this.#member(i);
+          if (closer === CLOSE_BRACE) i = this.#skipKey(i);
           if (i < 0) return ~i;
           continue;
         }
@@ -167,7 +167,7 @@ class JsonErrorFinder {
         if (i < 0) return ~i;
         if (bytes[i] !== COMMA) i = skipSpace(bytes, i);
       }
-      while (this.#depth > 0 && bytes[i] === this.#open[this.#depth - 1]) {
+      while (this.#depth > 0 && bytes[i] === this.#closers[this.#depth - 1]) {
         this.#depth--;
         i = skipSpace(bytes, i + 1);
       }
@@ -176,30 +176,30 @@ class JsonErrorFinder {
       if (this.#depth === 2) this.#commas++;
       i++;
       if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
-      if (this.#open[this.#depth - 1] === CLOSE_BRACE) i = this.#member(i);
+      if (this.#closers[this.#depth - 1] === CLOSE_BRACE) i = this.#skipKey(i);
       if (i < 0) return ~i;
     }
   }
 
   /** The index in `messages` at which the check stopped. */
   get messageIndex(): number | null {
-    if (this.#depth < 2 || this.#open[0] !== CLOSE_BRACE || this.#open[1] !== CLOSE_BRACKET) return null;
+    if (this.#depth < 2 || this.#closers[0] !== CLOSE_BRACE || this.#closers[1] !== CLOSE_BRACKET) return null;
     const key = Buffer.from(this.#bytes.subarray(this.#keyStart, this.#keyEnd)).toString('utf8');
     return JSON.parse(key) === 'messages' ? this.#commas : null;
   }
 
   #push(closer: number): void {
-    if (this.#depth === this.#open.length) {
+    if (this.#depth === this.#closers.length) {
       const larger = new Uint8Array(this.#depth * 2);
-      larger.set(this.#open);
-      this.#open = larger;
+      larger.set(this.#closers);
+      this.#closers = larger;
     }
-    this.#open[this.#depth++] = closer;
+    this.#closers[this.#depth++] = closer;
     if (this.#depth === 2) this.#commas = 0;
   }
 
   /** Skips a key and its colon. */
-  #member(at: number): number {
+  #skipKey(at: number): number {
     const bytes = this.#bytes;
     if (bytes[at] !== QUOTE) return ~at;
     const end = endOfString(bytes, at);
@@ -277,15 +277,15 @@ function skipDigits(bytes: Uint8Array, at: number): number {
 function utf8Length(bytes: Uint8Array, at: number): number {
   const first = bytes[at]!;
   const second = bytes[at + 1]!;
-  if (isIn(first, 0xc2, 0xdf)) return isContinuation(second) ? 2 : 0;
+  if (isInRange(first, 0xc2, 0xdf)) return isContinuation(second) ? 2 : 0;
   if (!isContinuation(bytes[at + 2]!)) return 0;
-  if (first === 0xe0) return isIn(second, 0xa0, 0xbf) ? 3 : 0;
-  if (first === 0xed) return isIn(second, 0x80, 0x9f) ? 3 : 0;
-  if (isIn(first, 0xe1, 0xef)) return isContinuation(second) ? 3 : 0;
+  if (first === 0xe0) return isInRange(second, 0xa0, 0xbf) ? 3 : 0;
+  if (first === 0xed) return isInRange(second, 0x80, 0x9f) ? 3 : 0;
+  if (isInRange(first, 0xe1, 0xef)) return isContinuation(second) ? 3 : 0;
   if (!isContinuation(bytes[at + 3]!)) return 0;
-  if (first === 0xf0) return isIn(second, 0x90, 0xbf) ? 4 : 0;
-  if (first === 0xf4) return isIn(second, 0x80, 0x8f) ? 4 : 0;
-  return isIn(first, 0xf1, 0xf3) && isContinuation(second) ? 4 : 0;
+  if (first === 0xf0) return isInRange(second, 0x90, 0xbf) ? 4 : 0;
+  if (first === 0xf4) return isInRange(second, 0x80, 0x8f) ? 4 : 0;
+  return isInRange(first, 0xf1, 0xf3) && isContinuation(second) ? 4 : 0;
 }
 
 const WORD = /^[A-Za-z0-9_]{1,20}/;

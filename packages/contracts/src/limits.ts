@@ -12,7 +12,7 @@ export type Surface = (typeof SURFACES)[number];
 export const CONSENT_STATUSES = ['not_set', 'none', 'anonymous', 'full'] as const;
 export type ConsentStatus = (typeof CONSENT_STATUSES)[number];
 
-/** An open set: contract, "Enumerations". */
+/** More codes may be added: contract, "Enumerations". */
 export const REJECTION_CODES = [
   'MISSING_REQUIRED_FIELD',
   'INVALID_ENUM',
@@ -76,5 +76,5 @@ export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 /** Maximum bytes after decompression. The longest id and source need 5 KiB if every character is escaped. */
 export const CONSENT_BYTES_MAX = 16 * 1024;
 
-/** Redis stores times of persons in six bytes, so later times cannot be stored. */
-export const KEPT_TIME_END_MS: number = 2 ** 48;
+/** Exclusive upper bound of the times of a person, which Redis stores in six bytes. */
+export const STORED_TIME_END_MS: number = 2 ** 48;

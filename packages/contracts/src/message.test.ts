@@ -52,12 +52,12 @@ const rows: Row[] = [
   ['required per type: track without eventName', { ...PAGE, type: 'track' }, 'eventName MISSING_REQUIRED_FIELD'],
   ['required per type: identify without userId', { ...PAGE, type: 'identify' }, 'userId MISSING_REQUIRED_FIELD'],
   [
-    'required per type: alias without its ids',
+    'required per type: alias without fromId or toId',
     { ...PAGE, type: 'alias' },
     'fromId MISSING_REQUIRED_FIELD',
     'toId MISSING_REQUIRED_FIELD',
   ],
-  ['required per type: screen has no required fields of its own', { ...PAGE, type: 'screen' }],
+  ['required per type: screen requires no additional fields', { ...PAGE, type: 'screen' }],
   ['blank in a required field: eventName', { ...TRACK, eventName: ' \t' }, 'eventName MISSING_REQUIRED_FIELD'],
   ['blank in a required field: userId of identify', { ...IDENTIFY, userId: '\u3000' }, 'userId MISSING_REQUIRED_FIELD'],
   [
@@ -129,7 +129,7 @@ const rows: Row[] = [
     { ...ALIAS, toId: ' a\u00a0', fromType: 'steam', toType: 'email' },
     'toId INVALID_VALUE',
   ],
-  ['alias: ids that differ in case are different', { ...ALIAS, toId: 'A' }],
+  ['alias: ids that differ only in case are different', { ...ALIAS, toId: 'A' }],
   ['equal fromId and toId in a page message', { ...PAGE, fromId: 'a', toId: 'a' }],
   ['the format of an id is not checked', { ...IDENTIFY, userId: 'no e-mail', identityType: 'email' }],
   ['message is not an object: null', null, 'message INVALID_FORMAT'],
@@ -145,7 +145,7 @@ const rows: Row[] = [
   ['length in code points: 257 emoji', { ...TRACK, eventName: EMOJI.repeat(257) }, 'eventName INVALID_VALUE'],
   ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
   [
-    'lone surrogate in another string',
+    'lone surrogate in a string that is not an id',
     { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } },
   ],
   ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
@@ -216,7 +216,7 @@ it.each([
   ['identityType', IDENTITY_TYPES],
   ['fromType', IDENTITY_TYPES],
   ['toType', IDENTITY_TYPES],
-])('a message accepts only values of the enumeration as %s', (name, values) => {
+])('a message accepts only enumeration values as %s', (name, values) => {
   for (const value of values) expect(errorsOf({ ...PAGE, [name]: value })).toEqual([]);
   for (const value of ['', 'Web', 'other', values[0]?.toUpperCase()]) {
     expect(errorsOf({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
@@ -238,7 +238,7 @@ it('a message may have fields with the names of built-in JavaScript properties',
   ).toEqual([]);
 });
 
-it('a message contains its free-form objects with every key and without copying them', () => {
+it('parseMessage keeps every key of a free-form object, and messageSchema does not copy the object', () => {
   const properties = JSON.parse('{"__proto__":{"a":1},"constructor":2}');
   expect(JSON.stringify(parseValid({ ...PAGE, properties }).properties)).toBe(JSON.stringify(properties));
   expect(messageSchema.parse({ ...PAGE, properties }).properties).toBe(properties);
@@ -264,14 +264,14 @@ it('parseMessage accepts every valid message and returns its values', () => {
   );
 });
 
-it('parseMessage does not throw for any value of any field, and lists each error once', () => {
+it('parseMessage never throws, regardless of the values of a message, and lists each error once', () => {
   fc.assert(
     fc.property(
       validMessages(NOW_MS),
       fc.constantFrom(...Object.keys(messageSchema.shape)),
       fc.jsonValue(),
-      (value, name, odd) => {
-        const parsed = parseMessage({ ...value, [name]: odd }, WINDOW);
+      (value, name, replacement) => {
+        const parsed = parseMessage({ ...value, [name]: replacement }, WINDOW);
         const fields = parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`);
         expect(new Set(fields).size).toBe(fields.length);
       },

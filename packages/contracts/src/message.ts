@@ -75,7 +75,7 @@ const PREDICATES = {
   missing: 'is required',
   type: (name: string) => `is not ${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`,
   option: (values: readonly unknown[]) => `is not one of ${values.join(', ')}`,
-  surrogate: 'holds a lone surrogate',
+  surrogate: 'contains a lone surrogate',
   length: (max: number) => `is longer than ${max} characters`,
 } as const;
 
@@ -90,7 +90,7 @@ export function findTextError(value: unknown, codePointsMax: number): string | n
 /** Returns the validation message for a value that is not one of `values`, without its path. */
 export const toOptionError = PREDICATES.option;
 
-/** Returns true for '' and for strings of white space only. */
+/** Returns true for '' and for strings of only white space. */
 export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
@@ -152,7 +152,7 @@ export function distinctErrors(errors: readonly RejectionError[]): RejectionErro
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** Counts Unicode code points, so an emoji counts once: contract, "Length of a text". */
+/** Counts Unicode code points, so an emoji counts once: contract, "String length". */
 export function hasCodePointsAtMost(text: string, max: number): boolean {
   if (text.length <= max) return true;
   if (text.length > 2 * max) return false;
@@ -199,7 +199,7 @@ const notBlank: TextRule = {
   isFinal: true,
 };
 
-/** Accepts half a surrogate pair, because clients truncate strings between UTF-16 units. It counts as one character. */
+/** Accepts a lone surrogate, which counts as one character, because clients truncate strings between UTF-16 units. */
 const text = (max: number) =>
   z
     .string()
@@ -213,20 +213,20 @@ const requiredText = (max: number) =>
 
 /** Contract, "null": an optional field that is null counts as absent. */
 const name = () => text(ID_CODE_POINTS_MAX).nullish();
-/** Rejects half a surrogate pair: stored as U+FFFD, ids of different people could become equal. */
+/** Rejects a lone surrogate: the ids of two people could become equal if surrogates were stored as U+FFFD. */
 const personId = () =>
   z
     .string()
     .superRefine(checkAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
-    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode, without half a surrogate pair.' })
+    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode, without lone surrogates.' })
     .nullish();
 export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
 const FREE_FORM_DESCRIPTION =
-  'Any JSON object with at most 64 levels of nesting. Integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits. Half a surrogate pair is stored as U+FFFD.';
-/** Passes any JSON object unchanged. A zod object would take half a second for 100,000 keys and lose `__proto__`. */
+  'Any JSON object with at most 64 levels of nesting. Integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits. Lone surrogates are stored as U+FFFD.';
+/** Returns any JSON object unchanged. A zod object would take half a second for 100,000 keys and lose `__proto__`. */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
     .refine(isJsonObject, rule('INVALID_FORMAT', PREDICATES.type('object')))
@@ -293,12 +293,12 @@ export const REQUIRED_BY_TYPE = [
 const isMissing = (value: unknown): boolean => value == null || (typeof value === 'string' && isBlank(value));
 
 /** Also called for invalid messages, so the values may have any type. */
-function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape, unknown>>): boolean {
+function isSelfAlias({ type, fromId, toId }: Partial<Record<keyof MessageShape, unknown>>): boolean {
   if (type !== 'alias' || typeof fromId !== 'string' || typeof toId !== 'string') return false;
   return !isBlank(fromId) && fromId.trim() === toId.trim();
 }
 
-/** Rules that compare fields are checked even if one of the fields is invalid. */
+/** Checks rules that compare fields even if one of the fields is invalid. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
 /** All rules for a message except the time window: contract, "Message" and "Rules of a message". */
@@ -311,7 +311,7 @@ export const messageSchema = REQUIRED_BY_TYPE.reduce(
     }),
   messageShape,
 )
-  .refine((message) => !aliasesItself(message), {
+  .refine((message) => !isSelfAlias(message), {
     ...rule('INVALID_VALUE', 'is the same as fromId'),
     path: ['toId'],
     when: whenObject,
@@ -347,8 +347,8 @@ function toMessage({ context, ...fields }: MessageShape): Message {
 }
 
 function checkTimeWindow(value: unknown, window: TimeWindow): RejectionError[] {
-  const stamp = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
-  const eventTime = typeof stamp === 'string' ? parseTimestamp(stamp) : Number.NaN;
+  const text = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
+  const eventTime = typeof text === 'string' ? parseTimestamp(text) : Number.NaN;
   if (Number.isNaN(eventTime) || (eventTime >= window.fromMs && eventTime <= window.toMs)) return [];
   const reason = eventTime < window.fromMs ? 'too old' : 'too far in the future';
   return [{ field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${reason}` }];

@@ -20,7 +20,7 @@ export interface RecordCodec<T> {
 }
 
 /** Returns the Avro schema of a topic as JSON, or null if the topic contains raw bytes. */
-export function schemaTextOf({ schema }: Pick<Topic, 'schema'>): string | null {
+export function readTopicSchema({ schema }: Pick<Topic, 'schema'>): string | null {
   return schema === null ? null : readSchema(schema);
 }
 
@@ -28,7 +28,7 @@ function readSchema(file: string): string {
   return readFileSync(new URL(`../schemas/${file}`, import.meta.url), 'utf8');
 }
 
-function openCodec<T>(file: string): RecordCodec<T> {
+function loadCodec<T>(file: string): RecordCodec<T> {
   const schema = readSchema(file);
   const type = avro.Type.forSchema(JSON.parse(schema), { wrapUnions: 'never' });
   return {
@@ -44,26 +44,26 @@ function openCodec<T>(file: string): RecordCodec<T> {
   };
 }
 
-export const messageRecordCodec: RecordCodec<audience.MessageRecord> = openCodec('audience-message.avsc');
-export const identityLinkCodec: RecordCodec<audience.IdentityLinkRecord> = openCodec('identity-link.avsc');
-export const identityDecisionCodec: RecordCodec<audience.IdentityDecisionRecord> = openCodec('identity-decision.avsc');
-export const consentCodec: RecordCodec<audience.ConsentRecord> = openCodec('consent.avsc');
-export const rejectionCodec: RecordCodec<audience.RejectionRecord> = openCodec('rejection.avsc');
-export const erasureRequestCodec: RecordCodec<audience.ErasureRequestRecord> = openCodec('erasure-request.avsc');
-export const accessKeyCodec: RecordCodec<access.AccessKeyRecord> = openCodec('access-key.avsc');
-export const rateLimitKeyCodec: RecordCodec<access.RateLimitKeyRecord> = openCodec('rate-limit-key.avsc');
-export const projectCodec: RecordCodec<access.ProjectRecord> = openCodec('project.avsc');
-export const collectionCodec: RecordCodec<access.CollectionRecord> = openCodec('collection.avsc');
-export const accountCodec: RecordCodec<access.AccountRecord> = openCodec('account.avsc');
-export const signableKeyCodec: RecordCodec<access.SignableKeyRecord> = openCodec('signable-key.avsc');
-export const auditEntryCodec: RecordCodec<access.AuditEntryRecord> = openCodec('audit-entry.avsc');
-export const activityCodec: RecordCodec<chain.ActivityRecord> = openCodec('chain-activity.avsc');
-export const tokenCodec: RecordCodec<chain.TokenRecord> = openCodec('chain-token.avsc');
-export const indexProgressCodec: RecordCodec<chain.IndexProgressRecord> = openCodec('chain-index-progress.avsc');
-export const mintRequestCodec: RecordCodec<chain.MintRequestRecord> = openCodec('mint-request.avsc');
-export const mintStateCodec: RecordCodec<chain.MintStateRecord> = openCodec('mint-state.avsc');
-export const mintTransactionCodec: RecordCodec<chain.MintTransactionRecord> = openCodec('mint-transaction.avsc');
-export const chainMetadataCodec: RecordCodec<chain.ChainMetadataRecord> = openCodec('chain-metadata.avsc');
+export const messageRecordCodec: RecordCodec<audience.MessageRecord> = loadCodec('audience-message.avsc');
+export const identityLinkCodec: RecordCodec<audience.IdentityLinkRecord> = loadCodec('identity-link.avsc');
+export const identityDecisionCodec: RecordCodec<audience.IdentityDecisionRecord> = loadCodec('identity-decision.avsc');
+export const consentCodec: RecordCodec<audience.ConsentRecord> = loadCodec('consent.avsc');
+export const rejectionCodec: RecordCodec<audience.RejectionRecord> = loadCodec('rejection.avsc');
+export const erasureRequestCodec: RecordCodec<audience.ErasureRequestRecord> = loadCodec('erasure-request.avsc');
+export const accessKeyCodec: RecordCodec<access.AccessKeyRecord> = loadCodec('access-key.avsc');
+export const rateLimitKeyCodec: RecordCodec<access.RateLimitKeyRecord> = loadCodec('rate-limit-key.avsc');
+export const projectCodec: RecordCodec<access.ProjectRecord> = loadCodec('project.avsc');
+export const collectionCodec: RecordCodec<access.CollectionRecord> = loadCodec('collection.avsc');
+export const accountCodec: RecordCodec<access.AccountRecord> = loadCodec('account.avsc');
+export const signableKeyCodec: RecordCodec<access.SignableKeyRecord> = loadCodec('signable-key.avsc');
+export const auditEntryCodec: RecordCodec<access.AuditEntryRecord> = loadCodec('audit-entry.avsc');
+export const activityCodec: RecordCodec<chain.ActivityRecord> = loadCodec('chain-activity.avsc');
+export const tokenCodec: RecordCodec<chain.TokenRecord> = loadCodec('chain-token.avsc');
+export const indexProgressCodec: RecordCodec<chain.IndexProgressRecord> = loadCodec('chain-index-progress.avsc');
+export const mintRequestCodec: RecordCodec<chain.MintRequestRecord> = loadCodec('mint-request.avsc');
+export const mintStateCodec: RecordCodec<chain.MintStateRecord> = loadCodec('mint-state.avsc');
+export const mintTransactionCodec: RecordCodec<chain.MintTransactionRecord> = loadCodec('mint-transaction.avsc');
+export const chainMetadataCodec: RecordCodec<chain.ChainMetadataRecord> = loadCodec('chain-metadata.avsc');
 
 /** The Confluent wire format starts with a zero byte and the schema id in big-endian order. */
 export const FRAME_BYTES = 5;
@@ -92,10 +92,10 @@ export type SchemaReader<R> =
   /** Records with this schema id become dead letters. The reason contains no record data. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-/** Readers by the writer's schema id. Each reader is created only once. */
+/** Caches one reader per schema id. */
 export interface SchemaReaders<R> {
-  /** Returns undefined if the reader must be fetched first. */
-  known(id: number): SchemaReader<R> | undefined;
+  /** Returns undefined if the reader must first be fetched. */
+  get(id: number): SchemaReader<R> | undefined;
   /**
    * Queries the registry. Concurrent calls for an id share one query.
    * @throws the error of the source; the next call retries
@@ -143,12 +143,12 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
       return refuse(id, `schema cannot be read: ${id}, ${cause}`, Number.POSITIVE_INFINITY);
     }
   };
-  const known = (id: number) => {
+  const get = (id: number) => {
     const refused = unreadable.get(id);
     return readable.get(id) ?? (refused !== undefined && refused.untilMs > nowMs() ? refused.result : undefined);
   };
   return {
-    known,
+    get,
     fetch(id) {
       const pending = fetching.get(id) ?? create(id).finally(() => fetching.delete(id));
       fetching.set(id, pending);
@@ -157,7 +157,7 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
   };
 }
 
-export type ReadValue<T> =
+export type RecordResult<T> =
   | { readonly kind: 'record'; readonly record: T }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
@@ -165,7 +165,7 @@ export type ReadValue<T> =
  * Decodes a value in the Confluent wire format. Returns a promise only if the registry must be queried; the promise
  * rejects with the error of the source.
  */
-export type RecordReader<T> = (value: Buffer | null) => ReadValue<T> | Promise<ReadValue<T>>;
+export type RecordReader<T> = (value: Buffer | null) => RecordResult<T> | Promise<RecordResult<T>>;
 
 /** Creates a reader for the values of a topic, written with any version of its schema. */
 export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffer) => T>): RecordReader<T> {
@@ -173,13 +173,13 @@ export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffe
   return (value) => {
     const id = value === null ? null : schemaIdOf(value);
     if (value === null || id === null) return { kind: 'unreadable', reason: 'no schema id' };
-    const found = readers.known(id);
+    const found = readers.get(id);
     if (found !== undefined) return decodeWith(found, value, id);
     return readers.fetch(id).then((reader) => decodeWith(reader, value, id));
   };
 }
 
-function decodeWith<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: number): ReadValue<T> {
+function decodeWith<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: number): RecordResult<T> {
   if (found.kind === 'unreadable') return found;
   try {
     return { kind: 'record', record: found.reader(value.subarray(FRAME_BYTES)) };

@@ -30,7 +30,7 @@ import {
 } from './records.ts';
 import { TOPICS } from './topics.ts';
 
-/** Creates a schema source that returns the results in order. It throws those that are errors. */
+/** Creates a schema source that returns the given results in order, or throws a result that is an error. */
 function createSource(...results: (string | null | Error)[]) {
   const requested: number[] = [];
   const schemaOf = async (id: number) => {
@@ -47,10 +47,10 @@ const createReader = (schema: string) => schema.toUpperCase();
 it('createSchemaReaders queries the registry once for concurrent calls and caches the reader', async () => {
   const { requested, schemaOf } = createSource('schema');
   const readers = createSchemaReaders({ schemaOf, createReader });
-  expect(readers.known(7)).toBeUndefined();
+  expect(readers.get(7)).toBeUndefined();
   const readable = { kind: 'readable', reader: 'SCHEMA' };
   expect(await Promise.all([readers.fetch(7), readers.fetch(7)])).toEqual([readable, readable]);
-  expect(readers.known(7)).toEqual(readable);
+  expect(readers.get(7)).toEqual(readable);
   expect(requested).toEqual([7]);
 });
 
@@ -58,7 +58,7 @@ it('createSchemaReaders throws if the registry is unreachable, and retries on th
   const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
   const readers = createSchemaReaders({ schemaOf, createReader });
   await expect(readers.fetch(7)).rejects.toThrow('ECONNREFUSED');
-  expect(readers.known(7)).toBeUndefined();
+  expect(readers.get(7)).toBeUndefined();
   expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
 });
 
@@ -69,9 +69,9 @@ it('createSchemaReaders caches an unknown id for a minute, then queries the regi
   const unreadable = { kind: 'unreadable', reason: 'schema not in the registry: 7' };
   expect(await readers.fetch(7)).toEqual(unreadable);
   nowMs = 60_004;
-  expect(readers.known(7)).toEqual(unreadable);
+  expect(readers.get(7)).toEqual(unreadable);
   nowMs = 60_005;
-  expect(readers.known(7)).toBeUndefined();
+  expect(readers.get(7)).toBeUndefined();
   expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
 });
 
@@ -81,14 +81,14 @@ it('createSchemaReaders caches an incompatible schema permanently', async () => 
   };
   const readers = createSchemaReaders({ ...createSource('x'), createReader: fail });
   await readers.fetch(7);
-  expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
+  expect(readers.get(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
 });
 
 it('createSchemaReaders caches every readable schema, but only the latest 1,000 unknown ids', async () => {
   const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
   const readers = createSchemaReaders({ schemaOf, createReader });
   for (let id = 0; id <= 1_001; id++) await readers.fetch(id);
-  expect([readers.known(0)?.kind, readers.known(1), readers.known(2)?.kind]).toEqual([
+  expect([readers.get(0)?.kind, readers.get(1), readers.get(2)?.kind]).toEqual([
     'readable',
     undefined,
     'unreadable',

@@ -32,7 +32,7 @@ const createTopicFactory =
 const identityTopic = createTopicFactory(72, 6);
 const chainTopic = createTopicFactory(7 * 24, 24);
 
-/** The audit log needs superseded records too, so its writer may be down for up to seven days. */
+/** Superseded records are retained for the audit log, whose writer may be down for up to seven days. */
 const accessTopic = (name: string, key: string, schema: string): Topic => ({
   ...identityTopic(name, key, schema),
   cleanup: 'compact',

@@ -1,4 +1,4 @@
-import { IDENTITY_KEY_BYTES, isEnvironmentId, KEPT_TIME_END_MS } from '@playline/contracts';
+import { IDENTITY_KEY_BYTES, isEnvironmentId, STORED_TIME_END_MS } from '@playline/contracts';
 import type { FactOrder } from './rows.ts';
 
 /** An identity whose data up to the cut-off is deleted and refused. */
@@ -190,4 +190,4 @@ export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): stri
 }
 
 const isKey = (key: Buffer) => key.length === IDENTITY_KEY_BYTES && key.some((byte) => byte !== 0);
-const isTime = (timeMs: number) => Number.isSafeInteger(timeMs) && timeMs >= 0 && timeMs < KEPT_TIME_END_MS;
+const isTime = (timeMs: number) => Number.isSafeInteger(timeMs) && timeMs >= 0 && timeMs < STORED_TIME_END_MS;

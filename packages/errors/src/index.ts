@@ -8,7 +8,7 @@ export interface ErrorEntry {
   readonly retry: boolean;
 }
 
-/** Error codes with their HTTP statuses: contract, "Error envelope". */
+/** Error codes and HTTP statuses, as specified in the contract under "Error envelope". */
 export const ERRORS = {
   VALIDATION_ERROR: {
     status: 400,
@@ -29,7 +29,7 @@ export const ERRORS = {
     status: 403,
     message: 'The key does not allow this operation.',
     cause: 'The key is not valid, or the resource belongs to another project.',
-    fix: 'Use a key of the project that owns the resource.',
+    fix: 'Use a key from the project that owns the resource.',
     retry: false,
   },
   RESOURCE_NOT_FOUND: {
@@ -66,13 +66,13 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** Explains why a message was rejected. Shown on the error page of the rejection code. */
+/** Explains why a message was rejected. Shown on the error page for the rejection code. */
 export interface RejectionEntry {
   readonly cause: string;
   readonly fix: string;
 }
 
-/** Rejection codes: contract, "Enumerations". New codes may be added. */
+/** Rejection codes, as listed in the contract under "Enumerations". New codes may be added. */
 export const REJECTIONS = {
   MISSING_REQUIRED_FIELD: {
     cause:
@@ -107,7 +107,7 @@ export interface PublicErrorOptions {
   /** Public message. Default: the message in the catalogue. */
   message?: string;
   details?: ErrorDetails | null;
-  /** `Retry-After` of a 429, in whole seconds. Default: 1, because capacity is usually available by then. */
+  /** `Retry-After` for a 429, in whole seconds. Default: 1, because capacity is usually available by then. */
   retryAfterS?: number;
   /** Internal cause, which is logged but never sent to the caller. */
   cause?: unknown;
@@ -141,7 +141,7 @@ export function invalidField(field: string, message: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message, details: { field } });
 }
 
-/** Body of every error response except rejected messages: contract, "Error envelope". */
+/** Body of every error response except responses that list rejected messages. */
 export interface ErrorEnvelope {
   readonly message: string;
   readonly link: string;
@@ -151,15 +151,15 @@ export interface ErrorEnvelope {
 }
 
 /**
- * Converts an error to a response. Any other error than a PublicError becomes an INTERNAL_SERVER_ERROR without its
- * message.
+ * Converts an error to a response. An error that is not a PublicError becomes an INTERNAL_SERVER_ERROR with the message
+ * from the catalogue.
  */
 export function toEnvelope(
   error: unknown,
   context: { traceId: string; link: (code: ErrorCode) => string },
 ): { readonly status: number; readonly body: ErrorEnvelope } {
   const publicError = error instanceof PublicError ? error : new PublicError('INTERNAL_SERVER_ERROR');
-  // The message and details of a 500 are only for the operator.
+  // Only the operator may see the message and details of a 500.
   const isInternal = publicError.code === 'INTERNAL_SERVER_ERROR';
   return {
     status: publicError.status,

@@ -1,6 +1,6 @@
 -- Active people by day, week or month
 --
--- The number of people with at least one event per period. A person counts once, regardless of devices and accounts. When
+-- The number of people with at least one event per period. Each person is counted once on any number of devices. When
 -- accounts are linked later, the numbers for earlier days change accordingly.
 --
 -- Change:

@@ -1,7 +1,7 @@
--- Stickiness: the average fraction of a month's people who are active on a day
+-- Stickiness: daily active people as a fraction of monthly active people
 --
--- The average number of daily active people, divided by the people of the month. 0.2 means that a player is active every
--- fifth day. If since or until is within a month, only the days in the time range count.
+-- The average number of daily active people, divided by the number of people active in the month. 0.2 means that a
+-- player is active every fifth day. If since or until is within a month, only the days in the time range are counted.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
@@ -17,8 +17,8 @@ SELECT
     toStartOfMonth(day) AS month,
     uniqExact(person_key) AS people,
     dateDiff('day', greatest(month, {since: Date}), least(addMonths(month, 1), {until: Date})) AS days,
-    uniqExact((day, person_key)) / days AS people_of_a_day,
-    people_of_a_day / people AS stickiness
+    uniqExact((day, person_key)) / days AS average_daily_people,
+    average_daily_people / people AS stickiness
 FROM person_days
 WHERE environment_id = {environment: String} AND day >= {since: Date} AND day < {until: Date}
 GROUP BY month

@@ -1,6 +1,6 @@
 -- Retention by cohort
 --
--- The people whose first event was in a given week, and how many of them were active again in each later week. Week 0 is
+-- The people whose first event was in a given week, and how many of them were active in each later week. Week 0 is
 -- the week of the first event, so its fraction is 1. Weeks begin on Monday.
 --
 -- Change:

@@ -1,8 +1,8 @@
 -- Funnel, in order
 --
 -- The number of people who performed the first step, then the second, then the third, within a given time after the first
--- step. Steps are ordered by client time, in milliseconds. For more steps, add a parameter, a condition with it, and a
--- number.
+-- step. Steps are ordered by client time, in milliseconds. For each further step, add a parameter, a condition that
+-- uses the parameter, and a number to the list [1, 2, 3].
 --
 -- Change:
 --   environment           id of your environment: production in the commands, demo-development in a local stack

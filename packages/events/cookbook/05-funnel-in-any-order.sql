@@ -13,7 +13,7 @@
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_first=session_started&param_second=level_completed&param_third=purchase" --data-binary @05-funnel-in-any-order.sql
 --   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 --param_first=session_started --param_second=level_completed --param_third=purchase < 05-funnel-in-any-order.sql
-WITH done AS
+WITH performed AS
 (
     SELECT
         person_key,
@@ -30,7 +30,7 @@ SELECT
     [{first: String}, {second: String}, {third: String}][step] AS event,
     countIf([first, first * second, first * second * third][step] = 1) AS people,
     people / countIf(first = 1) AS share
-FROM done
+FROM performed
 ARRAY JOIN [1, 2, 3] AS step
 GROUP BY step
 ORDER BY step

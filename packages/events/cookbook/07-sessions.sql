@@ -1,13 +1,13 @@
 -- Sessions by day
 --
 -- The number of sessions that began on each day, the number of people, the median length, and the average number of events
--- per session. A session shared by two people counts once for each of them.
+-- per session. A session shared by two people is counted once for each person.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
 --   since, until  first day and the day after the last day, in UTC
 --
--- Cost: reads times, owners and pages of all events from one day before since to one day after until. Query weeks.
+-- Cost: reads times, owners and pages of all events from one day before since to one day after until.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @07-sessions.sql
@@ -16,8 +16,8 @@ SELECT
     toDate(started_at) AS day,
     count() AS sessions,
     uniqExactIf(person_key, person_id IS NOT NULL) AS people,
-    quantileExact(0.5)(seconds) AS seconds_of_half,
-    sum(events) / sessions AS events_of_one
+    quantileExact(0.5)(seconds) AS median_seconds,
+    sum(events) / sessions AS events_per_session
 FROM sessions(environment = {environment: String}, since = {since: Date}, until = {until: Date})
 GROUP BY day
 ORDER BY day

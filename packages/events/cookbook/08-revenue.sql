@@ -1,12 +1,12 @@
 -- Revenue by day
 --
 -- The revenue per day and currency, the number of paying people, and the average revenue per paying person. Amounts are
--- added in hundredths, because sums of fractions depend on their order.
+-- added in hundredths, because floating-point sums depend on the order of addition.
 --
--- The query requires columns for price and currency. Two commands create them from the properties with these names:
+-- The query requires columns for price and currency. Two commands create them from the properties of the same names:
 -- `npm run columns -- add --name price --path price --type Float64` and
 -- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`.
--- With few purchases per day, use the next recipe, which does not require these columns.
+-- If there are few purchases per day, use the next recipe, which does not require these columns.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
@@ -24,7 +24,7 @@ SELECT
     count() AS purchases,
     uniqExactIf(person_key, person_id IS NOT NULL) AS payers,
     sum(toInt64(round(property_price * 100))) / 100 AS revenue,
-    revenue / payers AS revenue_of_a_payer
+    revenue / payers AS revenue_per_payer
 FROM analysis_events
 WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
     AND event_name = {event: String} AND property_price IS NOT NULL

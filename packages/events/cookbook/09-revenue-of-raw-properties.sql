@@ -1,6 +1,6 @@
 -- Revenue by day, from raw properties
 --
--- The same as the previous recipe, without the two columns. It requires an account that may read raw properties.
+-- Like the previous recipe, but without the two columns. The query requires an account that may read raw properties.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
@@ -19,7 +19,7 @@ SELECT
     count() AS purchases,
     uniqExactIf(person_key, person_id IS NOT NULL) AS payers,
     sum(toInt64(round(JSONExtractFloat(properties, 'price') * 100))) / 100 AS revenue,
-    revenue / payers AS revenue_of_a_payer
+    revenue / payers AS revenue_per_payer
 FROM analysis_events_raw
 WHERE environment_id = {environment: String} AND event_time >= {since: Date} AND event_time < {until: Date}
     AND event_name = {event: String} AND JSONHas(properties, 'price')

@@ -1,8 +1,8 @@
 -- First touch: sources of new people
 --
--- The people whose first event was in the time range, by campaign, referrer and surface of their first event, and how many
--- of them have since sent a goal event. The campaign is utm_campaign of the first page event, or of the first event of a
--- person without page events. It is empty if that event has none.
+-- The people whose first event was in the time range, by campaign, referrer and surface of that event, and how many of
+-- them have sent a goal event since. The campaign is the utm_campaign of the person's first page event, or of the first
+-- event if there are no page events. It is empty if the event has no utm_campaign.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
@@ -15,7 +15,7 @@
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @10-first-touch.sql
 --   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 --param_event=purchase < 10-first-touch.sql
-WITH doers AS
+WITH converted_people AS
 (
     SELECT person_key
     FROM person_days
@@ -26,8 +26,8 @@ SELECT
     first_referrer_domain AS referrer_domain,
     first_surface AS surface,
     count() AS people,
-    countIf(person_key IN doers) AS did,
-    did / people AS share
+    countIf(person_key IN converted_people) AS converted,
+    converted / people AS share
 FROM persons
 WHERE environment_id = {environment: String} AND first_seen_at >= {since: Date} AND first_seen_at < {until: Date}
 GROUP BY campaign, referrer_domain, surface

@@ -1,7 +1,7 @@
 -- A person's timeline
 --
--- All actions of one person on all devices and accounts, in order, including test events. It requires an account that may
--- read raw data. The person is identified by the person_id of any view. If you have only a raw id, `npm run identity -- resolve`
+-- All actions of one person on all devices and accounts, in order, including test events. The query requires an account
+-- that may read raw data. Copy the person_id from any view. If you have only a raw id, `npm run identity -- resolve`
 -- prints the person key.
 --
 -- Change:
@@ -9,7 +9,7 @@
 --   person        person_id, 32 hexadecimal digits
 --   since, until  first day and the day after the last day, in UTC
 --
--- Cost: reads only the events of this person, which are found by the active days.
+-- Cost: reads only the events of this person, which are found through the person's active days.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_person=00112233445566778899aabbccddeeff&param_since=2026-06-08&param_until=2026-07-13" --data-binary @11-person-timeline.sql

@@ -1,7 +1,7 @@
 -- Distribution of tracking consents
 --
--- The current status of all anonymous identities that have set a consent. Identities that have not set a consent have no
--- row; their status is not_set.
+-- The current status of all anonymous identities that have made a consent choice. Identities that have not made a
+-- choice have no row; their status is not_set.
 --
 -- Change:
 --   environment  id of your environment: production in the commands, demo-development in a local stack

@@ -1,16 +1,16 @@
 -- Error rates by client version
 --
--- Errors in rejected messages per thousand accepted events, for each version of a client library, the highest rate first.
+-- Errors in rejected messages per thousand accepted events, for each version of a client library, highest rate first.
 -- Use it to compare releases. Under load, only a sample of the errors is stored, and a message may have several errors.
--- Errors of test messages count, because rejections have no test flag; accepted test events do not count.
+-- Errors in test messages are included, because rejections have no test flag; accepted test events are not included.
 -- Errors are retained for 90 days.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
 --   since, until  first day of receipt and the day after the last day, in UTC
 --
--- Cost: reads all errors of the environment in the time range, and the versions of all events that could have arrived in
--- it, because events may have happened 30 days before they arrive.
+-- Cost: reads all errors in the environment and time range, and the versions of all events that could have arrived in
+-- that range, because events may have happened 30 days before they arrive.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @13-error-rates-by-client-version.sql
@@ -33,7 +33,7 @@ SELECT
     library_version,
     sum(counted.events) AS events,
     sum(counted.errors) AS errors,
-    if(events = 0, NULL, 1000 * errors / events) AS errors_of_a_thousand
+    if(events = 0, NULL, 1000 * errors / events) AS errors_per_thousand
 FROM counted
 GROUP BY library, library_version
-ORDER BY errors_of_a_thousand DESC NULLS FIRST, library, library_version
+ORDER BY errors_per_thousand DESC NULLS FIRST, library, library_version

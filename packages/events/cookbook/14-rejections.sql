@@ -1,13 +1,13 @@
 -- Data quality: rejected messages
 --
--- The errors in rejected messages: codes, fields and client versions, the most common first. The response to a request
+-- The errors in rejected messages: codes, fields and client versions, most common first. The response to a request
 -- contains its trace id. Under load, only a sample of the errors is stored. Errors are retained for 90 days.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
 --   since, until  first day of receipt and the day after the last day, in UTC
 --
--- Cost: reads the errors of the environment in the time range.
+-- Cost: reads the errors in the environment and the time range.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @14-rejections.sql

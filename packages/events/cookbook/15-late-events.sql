@@ -1,6 +1,6 @@
 -- Data quality: late events
 --
--- For the events that arrived on each day: how many had happened more than an hour or a day earlier, how many have a time in
+-- For the events that arrived on each day: how many occurred more than an hour or a day before, how many have a time in
 -- the future, and the 99th percentile of the delay. The result shows how long the numbers for a day continue to grow.
 --
 -- Change:
@@ -14,14 +14,14 @@
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @15-late-events.sql
 --   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 15-late-events.sql
 SELECT
-    toDate(received_at) AS day_of_receipt,
+    toDate(received_at) AS receipt_day,
     count() AS events,
-    countIf(event_time < received_at - INTERVAL 1 HOUR) AS an_hour_late,
-    countIf(event_time < received_at - INTERVAL 1 DAY) AS a_day_late,
-    countIf(event_time > received_at) AS ahead,
-    quantileExact(0.99)(dateDiff('second', event_time, received_at)) AS seconds_late_of_99_in_100
+    countIf(event_time < received_at - INTERVAL 1 HOUR) AS over_one_hour_late,
+    countIf(event_time < received_at - INTERVAL 1 DAY) AS over_one_day_late,
+    countIf(event_time > received_at) AS in_future,
+    quantileExact(0.99)(dateDiff('second', event_time, received_at)) AS delay_seconds_p99
 FROM analysis_events
 WHERE environment_id = {environment: String} AND received_at >= {since: Date} AND received_at < {until: Date}
     AND event_time >= {since: Date} - INTERVAL 31 DAY AND event_time < {until: Date} + INTERVAL 1 DAY
-GROUP BY day_of_receipt
-ORDER BY day_of_receipt
+GROUP BY receipt_day
+ORDER BY receipt_day

@@ -1,16 +1,16 @@
 -- Data quality: message ids used for several messages
 --
--- Ids that a client used for more than one message, with a description of these messages. All of the messages are stored
--- and counted. Only copies with the same id, type, time, name and owner are removed. Many conflicting ids indicate that a
+-- Ids that a client used for more than one message, with details of the messages. All of the messages are stored and
+-- counted. Only copies with the same id, type, time, name and owner are removed. Many conflicting ids indicate that a
 -- client generates ids incorrectly or changes messages before it resends them.
 --
 -- Change:
 --   environment   id of your environment: production in the commands, demo-development in a local stack
 --   since, until  first day and the day after the last day, in UTC
---   ids           number of ids, those with the most messages first
+--   ids           maximum number of ids; ids with the most messages come first
 --
 -- Cost: reads all events between since and until, and their ids twice. Stores every id in memory, about 150 bytes per id.
--- Query days or weeks.
+-- Query days or weeks at a time.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_ids=100" --data-binary @16-conflicting-ids.sql

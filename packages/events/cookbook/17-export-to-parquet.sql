@@ -8,7 +8,7 @@
 --   since, until  first day and the day after the last day, in UTC
 --
 -- Cost: reads and streams all events between since and until, so memory use does not depend on their number. A query may
--- take at most 60 seconds, so query days.
+-- take at most 60 seconds, so export a few days at a time.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @17-export-to-parquet.sql

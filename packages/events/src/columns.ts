@@ -1,15 +1,15 @@
 import { messageRecordCodec } from '@playline/contracts';
 import type { EventTable } from './store.ts';
 
-/** Kind of a column of `events`, derived from the Avro type of the field. */
+/** Kind of a column in `events`, derived from the field's Avro type. */
 export type FieldKind = 'string' | 'time' | 'uuid' | 'key' | 'boolean' | 'nullableDouble';
 
-/** A field of the message record and its column. */
+/** A field in the message record and its column. */
 export interface EventField {
   readonly name: string;
   readonly kind: FieldKind;
   readonly column: string;
-  /** Type for `input()`. Inserting RowBinary directly into LowCardinality takes four times the CPU. */
+  /** Type for `input()`. Inserting RowBinary directly into LowCardinality takes four times the CPU time. */
   readonly inputType: string;
 }
 
@@ -44,7 +44,7 @@ const INPUT_TYPES: Record<FieldKind, string> = {
   nullableDouble: 'Nullable(Float64)',
 };
 
-/** Parses the fields of a record schema, in order. @throws UnsupportedSchemaError if it is not a record schema */
+/** Parses the fields of a record schema, in order. @throws UnsupportedSchemaError for any other schema type */
 export function parseRecordSchema(schema: string): AvroField[] {
   const root = JSON.parse(schema) as AvroObject;
   if (root === null || root.type !== 'record' || root.fields === undefined)
@@ -94,7 +94,7 @@ const DEFAULTS: Record<FieldKind, unknown> = {
 
 /**
  * Returns the columns of a message schema, in order.
- * @throws UnsupportedSchemaError if a field has no matching column kind, or a default other than that of its column
+ * @throws UnsupportedSchemaError if a field has no matching column kind, or its default differs from the column's
  */
 export function toEventFields(schema: string): EventField[] {
   return parseRecordSchema(schema).map(({ name, type, default: absent }) => {
@@ -108,7 +108,7 @@ export function toEventFields(schema: string): EventField[] {
 
 export const EVENT_FIELDS: readonly EventField[] = toEventFields(messageRecordCodec.schema);
 
-/** A column of a block insert with its type for `input()`. */
+/** A column in a block insert, and its type for `input()`. */
 export interface InsertColumn {
   readonly name: string;
   readonly type: string;
@@ -121,14 +121,14 @@ const POSITION: readonly InsertColumn[] = [
 
 const SHORT_TYPES: Record<string, string> = { Key: 'FixedString(16)', Time: "DateTime64(3, 'UTC')" };
 
-/** Parses a list of `name Type` columns, with short types for keys and times. */
+/** Parses a list of `name Type` columns, and expands the types `Key` and `Time`. */
 const toColumns = (text: string): InsertColumn[] =>
   text.split(',').map((column) => {
     const [name = '', type = ''] = column.trim().split(' ');
     return { name, type: SHORT_TYPES[type] ?? type };
   });
 
-/** The columns of a block insert, in order. ClickHouse converts these types to the types of the table. */
+/** The columns of a block insert, in order. ClickHouse converts their types to the table's types. */
 export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = {
   events: [...EVENT_FIELDS.map(({ column, inputType }) => ({ name: column, type: inputType })), ...POSITION],
   identity_links: [

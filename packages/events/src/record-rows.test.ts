@@ -85,7 +85,7 @@ const toColumns = (record: object) =>
     ]),
   );
 
-it('the rows of a consent and a rejection have all fields and their log position', () => {
+it('the rows for a consent and a rejection have all fields and their log position', () => {
   fc.assert(
     fc.property(consent, rejection, position, (consentRecord, rejectionRecord, at) => {
       const logPosition = { kafka_partition: at.partition, kafka_offset: at.offset };
@@ -98,7 +98,7 @@ it('the rows of a consent and a rejection have all fields and their log position
   );
 });
 
-it('the rows of a decision have all fields, and one override per moved identity', () => {
+it('the rows for a decision have all fields, and one override per moved identity', () => {
   fc.assert(
     fc.property(decision, position, (record, at) => {
       const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
@@ -157,7 +157,7 @@ const never = () => {
   throw new Error('unexpected');
 };
 
-it('a consent of a fenced identity is not stored if it was accepted before the cut-off', () => {
+it("a fenced identity's consent is not stored if it was accepted before the cut-off", () => {
   const record = { ...fc.sample(consent, 1)[0]!, receivedAt: 5 };
   const { environmentId, identityKey: key } = record;
   const queries: FenceQuery[] = [];
@@ -197,7 +197,7 @@ it('a decision is stored without links and moves of fenced identities', () => {
   );
 });
 
-it('an unlink is stored without identities that were fenced after it', () => {
+it('an unlink is stored without identities that were fenced after the unlink', () => {
   const [, , unlinks] = decisionRows.tables;
   fc.assert(
     fc.property(decision, (record) => {
@@ -206,8 +206,8 @@ it('an unlink is stored without identities that were fenced after it', () => {
       expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
       const isEmpty = record.unlink === null || (record.outcome === 'linked' && countIdentities(record) === 0);
       expect(unlinks!.withoutFenced(record, () => false)).toBe(isEmpty ? null : record);
-      const splitNoOne = record.unlink !== null && record.outcome !== 'linked';
-      if (splitNoOne) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
+      const hasNoSplit = record.unlink !== null && record.outcome !== 'linked';
+      if (hasNoSplit) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
       // Links are frequent and must not query fences.
       if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
     }),
@@ -221,7 +221,7 @@ it('a rejection is stored regardless of fences', () => {
 
 const toVersion = ([generation = 0, offset = 0, step = 0]: number[]) => toOverrideVersion({ generation, offset, step });
 
-it('the version of an override increases with generation, offset and step, and fits into 64 bits', () => {
+it("an override's version increases with generation, offset and step, and fits into 64 bits", () => {
   const last = 2 ** 48 - 1;
   const versions = [
     [0, 0, 0],
@@ -236,7 +236,7 @@ it('the version of an override increases with generation, offset and step, and f
   expect(versions.at(-1)).toBe(2n ** 64n - 1n);
 });
 
-it('the version of an override is refused for a generation, offset or step out of range', () => {
+it('toOverrideVersion rejects a generation, offset or step that is out of range', () => {
   for (const parts of [
     [256, 0, 0],
     [0, 2 ** 48, 0],

@@ -62,7 +62,7 @@ const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && val
 export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'generation' | 'offset' | 'step'>): bigint {
   const { generation, offset, step } = decision;
   if (!fits(generation, 8n) || !fits(offset, OFFSET_BITS) || !fits(step, STEP_BITS))
-    throw new RangeError('the position of the decision is out of range');
+    throw new RangeError("the decision's position is out of range");
   return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
 }
 
@@ -146,7 +146,7 @@ export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord):
   add(unlink.stayed, 'stayed');
 }
 
-/** Drops a decision about an erased side, and removes an erased key from the person key of other decisions. */
+/** Drops decisions about a fenced identity, and clears fenced person keys in other decisions. */
 function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
   const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
@@ -154,7 +154,7 @@ function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced
   return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
 }
 
-/** Removes fenced moved identities. The time of a moved identity is the time of its first link. */
+/** Removes fenced identities from the moves. A moved identity has the time of its first link. */
 function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId } = decision;
   return keepIdentities(
@@ -163,7 +163,7 @@ function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced
   );
 }
 
-/** Removes fenced identities of an unlink. The time of a row is the time of the unlink. */
+/** Removes fenced identities from an unlink. Every row has the time of the unlink. */
 function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
   if (unlink === null) return null;
@@ -213,7 +213,7 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, position: 
   out.endRow(writeInt64(target, at, position.offset));
 }
 
-/** Drops a fenced consent. Its time is the time when the gateway accepted it. */
+/** Drops a fenced identity's consent. A consent's time is when the gateway accepted it. */
 function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
   const { environmentId, identityKey: key, receivedAt } = consent;
   return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;
@@ -241,7 +241,7 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, posi
 }
 
 export const rejectionRows: RecordRows<RejectionRecord> = {
-  // A rejection has no identity, so no fence applies.
+  // Rejections have no identity, so no fence applies.
   tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
 };
 

@@ -2,7 +2,7 @@ export { type FaultKind, StoreFault } from '@playline/stores';
 
 /** Tables with the columns kafka_partition and kafka_offset. */
 export type OffsetTable = 'events' | 'identity_links' | 'consent_log' | 'message_rejections';
-/** Tables without these columns, in which copies of a row are merged. */
+/** Tables without Kafka positions, in which copies of a row are merged. */
 const FOLDING_TABLES = ['identity_overrides', 'identity_unlinks', 'audit_log'] as const;
 type FoldingTable = (typeof FOLDING_TABLES)[number];
 export type EventTable = OffsetTable | FoldingTable;

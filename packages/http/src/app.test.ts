@@ -126,7 +126,7 @@ it('a request without a host gets a 400 envelope in HTTP/1.1 and a 200 in HTTP/1
   expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
 });
 
-it('an unknown Expect header is ignored on hot and other routes', async () => {
+it('an unknown Expect header is ignored on hot and cold routes', async () => {
   const { port } = await open();
   const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
   expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
@@ -314,14 +314,14 @@ function openLog() {
   return { lines, log, fail, passInterval, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
-it('the fault log logs the first fault of each type immediately, with its trace id and stack', () => {
+it('the fault log reports the first fault of each type immediately, with its trace id and stack', () => {
   const { fail, reported } = openLog();
   fail('broker is down');
   expect(reported()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
   expect(reported()[0].error.stack).toContain('app.test.ts');
 });
 
-it('the fault log logs further faults of a type once per interval, with their count and the latest trace id', () => {
+it('the fault log reports further faults of a type once per interval, with their count and the latest trace id', () => {
   const { fail, reported, passInterval } = openLog();
   for (let count = 0; count < 1000; count++)
     fail(`not acknowledged within ${count} ms`, String(count).padStart(32, '0'));
@@ -331,12 +331,12 @@ it('the fault log logs further faults of a type once per interval, with their co
   passInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
   expect(reported().slice(1)).toMatchObject([
-    { msg: 'requests failed again', failures: 999, ...latest },
+    { msg: 'further requests failed with the same error', failures: 999, ...latest },
     { failures: 5 },
   ]);
 });
 
-it('the fault log logs the next fault immediately after an interval without faults', () => {
+it('the fault log reports the next fault immediately after an interval without faults', () => {
   const { fail, reported, passInterval } = openLog();
   fail('broker is down');
   passInterval();
@@ -344,7 +344,7 @@ it('the fault log logs the next fault immediately after an interval without faul
   expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
 });
 
-it('the fault log logs faults of different types separately', () => {
+it('the fault log reports faults of different types separately', () => {
   const { fail, reported } = openLog();
   fail('broker is down');
   fail('the key store is down');

@@ -41,7 +41,7 @@ type Connection = Socket & { [LATEST]?: Exchange };
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const noop = () => {};
   const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = noop, onFault = noop } = options;
-  const frame: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
+  const context: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
@@ -57,14 +57,14 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     const query = url.indexOf('?');
     const requestPath = query === -1 ? url : url.slice(0, query);
     const normalised = normalisePath(requestPath);
-    const keepsPath =
+    const isPathKept =
       normalised === requestPath ||
       !corsPaths.has(normalised) ||
       wildcardPrefixes.some((prefix) => requestPath.startsWith(prefix));
-    const path = keepsPath ? requestPath : normalised;
+    const path = isPathKept ? requestPath : normalised;
     request.url = query === -1 ? path : path + url.slice(query);
     const allowsAnyOrigin = corsPaths.has(path);
-    const exchange = new Exchange(frame, { request, response }, allowsAnyOrigin ? cors.response : NO_HEADERS);
+    const exchange = new Exchange(context, { request, response }, allowsAnyOrigin ? cors.response : NO_HEADERS);
     (request.socket as Connection)[LATEST] = exchange;
     const fault = validateHeaders(request);
     if (fault !== null) return exchange.fail(fault);
@@ -76,7 +76,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     if (allowsAnyOrigin || isPreflight) exchange.answerEmpty(204, [...unmatchedHeaders, ...cors.preflight]);
     else exchange.fail(notFound(), unmatchedHeaders);
   };
-  return { listener, context: frame, routes, exchangeOf: (socket) => (socket as Connection)[LATEST] };
+  return { listener, context, routes, exchangeOf: (socket) => (socket as Connection)[LATEST] };
 }
 
 async function run(route: Route, exchange: Exchange, params: Parameters<Route['handle']>[1]): Promise<void> {
@@ -160,7 +160,7 @@ const SLASHES = /\/{2,}/g;
 /** Servers must accept the absolute form (RFC 9112, 3.2.2). */
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*/i;
 
-/** Makes checks that Node omits (RFC 9112, 2.3 and 3.2). A proxy may have routed by a second host header. */
+/** Performs checks that Node omits (RFC 9112, 2.3 and 3.2). A proxy may have routed by a second host header. */
 function validateHeaders(request: IncomingMessage): PublicError | null {
   // Node also accepts HTTP/0.9 and 2.0.
   if (request.httpVersionMajor !== 1) return invalid('The HTTP version must be 1.0 or 1.1.');
@@ -222,7 +222,7 @@ export function toNetwork(address: string): string | null {
   if (!isIPv6(bare)) return null;
   const mapped = /^::ffff:([\d.]+)$/i.exec(bare)?.[1];
   if (mapped !== undefined) return mapped;
-  // An IPv4 suffix replaces two groups outside the network.
+  // An IPv4 suffix represents two groups outside the network prefix.
   const groups = bare.replace(/[\d.]+\.[\d.]+$/, '0:0');
   const [head = '', tail] = groups.split('::');
   const left = head === '' ? [] : head.split(':');
@@ -286,7 +286,7 @@ export function createFaultLog({ logger, afterInterval = afterIntervalMs }: Faul
   const report = (kind: string) => {
     const { count, traceId, message } = kinds.get(kind) as UnreportedFaults;
     if (count === 0) return void kinds.delete(kind);
-    logger.error({ traceId, failures: count, latest: message }, 'requests failed again');
+    logger.error({ traceId, failures: count, latest: message }, 'further requests failed with the same error');
     kinds.set(kind, { count: 0, traceId, message });
     afterInterval(() => report(kind));
   };

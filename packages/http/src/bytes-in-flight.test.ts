@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createBytesInFlight, type Reservation } from './bytes-in-flight.ts';
 
 const MAX = 100;
-const REFUSED = 'TOO_MANY_REQUESTS_ERROR';
+const TOO_MANY_REQUESTS = 'TOO_MANY_REQUESTS_ERROR';
 
 function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: string, bytes: number) {
   const reservation = bytesInFlight.admit(owner, bytes);
@@ -15,21 +15,21 @@ function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: s
   return body;
 }
 
-it('bytes in flight stay within the limit, except for an only request, and are zero after all releases', () => {
+it('bytes in flight stay within the limit, except for a single request, and are zero after all releases', () => {
   const step = fc.record({
     action: fc.constantFrom('admit', 'grow', 'receive', 'release'),
     owner: fc.constantFrom('a', 'b', 'c'),
     index: fc.nat(9),
     bytes: fc.nat(150),
-    passMs: fc.nat(2000),
+    elapsedMs: fc.nat(2000),
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       let now = 0;
       const bytesInFlight = createBytesInFlight(MAX, () => now);
       let open: { reservation: Reservation; bytes: number }[] = [];
-      for (const { action, owner, index, bytes, passMs } of steps) {
-        now += passMs;
+      for (const { action, owner, index, bytes, elapsedMs } of steps) {
+        now += elapsedMs;
         const at = open[index];
         try {
           if (action === 'admit') open.push({ reservation: bytesInFlight.admit(owner, bytes), bytes: 0 });
@@ -41,7 +41,7 @@ it('bytes in flight stay within the limit, except for an only request, and are z
               open = open.filter((each) => each !== at);
             };
         } catch (error) {
-          expect(error).toMatchObject({ code: REFUSED });
+          expect(error).toMatchObject({ code: TOO_MANY_REQUESTS });
         }
         if (action === 'release') open.splice(index, 1)[0]?.reservation.release();
         expect(bytesInFlight.held).toBe(open.reduce((sum, request) => sum + request.bytes, 0));
@@ -56,7 +56,7 @@ it('bytes in flight stay within the limit, except for an only request, and are z
   );
 });
 
-it('a single owner cannot grow a body without capacity, and can grow it after capacity is released', () => {
+it('a single owner cannot grow a body without capacity, and can grow the body once capacity is released', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const first = bytesInFlight.admit('a', 60);
   first.grow(60);
@@ -154,7 +154,7 @@ it("an owner's sequential requests are admitted, regardless of how many bodies a
         try {
           receive(bytesInFlight, 'a', bytes);
         } catch (error) {
-          expect(error).toMatchObject({ code: REFUSED });
+          expect(error).toMatchObject({ code: TOO_MANY_REQUESTS });
         }
       };
       for (const bytes of sizes) {

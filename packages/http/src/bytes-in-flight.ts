@@ -99,7 +99,7 @@ class Quotas implements BytesInFlight {
     return this.#bytesMax / names.size;
   }
 
-  /** Evicts incomplete bodies of owners above the quota. Returns false if this would not free enough bytes. */
+  /** Evicts incomplete bodies from owners above the quota. Returns false if this would not free enough bytes. */
   #evict(name: string, bytes: number, quota: number): boolean {
     const evicted: ActiveReservation[] = [];
     let freed = 0;

@@ -38,7 +38,7 @@ it('deadlines expire in order of their due times, including deadlines added duri
   expect(reported).toEqual(['short', 'later', 'long']);
 });
 
-it('the timer stops when no deadline is open, so that the process can exit', () => {
+it('the timer stops when no deadline is pending, so that the process can exit', () => {
   const deadlines = new Deadlines();
   deadlines.add(60_000, () => {}).cancel();
   expect(vi.getTimerCount()).toBe(1);

@@ -18,26 +18,26 @@ export class Deadline {
 
 /** Many short deadlines that share one timer. For batches of one message, throughput is 4 % higher than with timers. */
 export class Deadlines {
-  #open: Deadline[] = [];
+  #pending: Deadline[] = [];
   #timer: NodeJS.Timeout | null = null;
 
   /** Calls `onExpired` once, at most `DEADLINE_STEP_MS` late, unless the deadline is cancelled. */
   add(afterMs: number, onExpired: () => void): Deadline {
     const deadline = new Deadline(performance.now() + afterMs, onExpired);
-    this.#open.push(deadline);
+    this.#pending.push(deadline);
     this.#timer ??= setInterval(() => this.#check(), DEADLINE_STEP_MS);
     return deadline;
   }
 
   #check() {
     const now = performance.now();
-    const late = this.#open.filter(({ onExpired, dueAt }) => onExpired !== null && dueAt <= now);
-    this.#open = this.#open.filter(({ onExpired, dueAt }) => onExpired !== null && dueAt > now);
-    if (this.#open.length === 0 && this.#timer !== null) {
+    const expired = this.#pending.filter(({ onExpired, dueAt }) => onExpired !== null && dueAt <= now);
+    this.#pending = this.#pending.filter(({ onExpired, dueAt }) => onExpired !== null && dueAt > now);
+    if (this.#pending.length === 0 && this.#timer !== null) {
       clearInterval(this.#timer);
       this.#timer = null;
     }
     // Reads `onExpired` again, because an earlier callback may cancel this deadline.
-    for (const deadline of late) deadline.onExpired?.();
+    for (const deadline of expired) deadline.onExpired?.();
   }
 }

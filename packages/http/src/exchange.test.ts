@@ -52,7 +52,7 @@ it('a connection is closed if its response is not read in time', async () => {
   expect(statuses).toEqual([200]);
 });
 
-it('a response that waits for an unread response ends with its connection', async () => {
+it('a response queued behind an unread response ends when the connection closes', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(50);
   caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('both requests are in flight', () => inFlight.length === 2);

@@ -41,19 +41,19 @@ export class Exchange implements Trace {
   /** Returns headers that are added when a response is sent. Set by the route. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
-  readonly #frame: ServerContext;
+  readonly #context: ServerContext;
   #headers: HeaderList;
   #answered = false;
   #closesConnection = false;
   #disconnected: AbortSignal | null = null;
 
-  constructor(frame: ServerContext, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
-    const trace = traceOf(pair.request.headers.traceparent as string | undefined);
-    this.request = pair.request;
+  constructor(context: ServerContext, io: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
+    const trace = traceOf(io.request.headers.traceparent as string | undefined);
+    this.request = io.request;
     this.traceId = trace.traceId;
     this.traceparent = trace.traceparent;
-    this.#response = pair.response;
-    this.#frame = frame;
+    this.#response = io.response;
+    this.#context = context;
     this.#headers = headers;
   }
 
@@ -65,7 +65,7 @@ export class Exchange implements Trace {
    * Aborted with `ClientDisconnected` if the caller disconnects or half-closes before the response ends. For web pages
    * only, because other clients half-close after their last request.
    */
-  get gone(): AbortSignal {
+  get disconnectSignal(): AbortSignal {
     this.#disconnected ??= watchDisconnect(this.request, this.#response);
     return this.#disconnected;
   }
@@ -104,13 +104,13 @@ export class Exchange implements Trace {
     this.#answered = true;
     const response = this.#response;
     if (response.destroyed || response.headersSent) return null;
-    this.#frame.onAnswer(this, 200);
+    this.#context.onAnswer(this, 200);
     const common = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders()];
     response.writeHead(200, [...common, 'content-type', type, ...headers] as string[]);
     response.flushHeaders();
     if (options.isFile === true) return response;
-    if (this.#frame.draining) response.end();
-    this.#frame.streams.add(response);
+    if (this.#context.draining) response.end();
+    this.#context.streams.add(response);
     // Otherwise only the second write after a disconnect would fail.
     const { socket } = this.request;
     const disconnect = () => void response.destroy();
@@ -118,7 +118,7 @@ export class Exchange implements Trace {
     socket.once('end', disconnect);
     response.once('close', () => {
       socket.off('end', disconnect);
-      this.#frame.streams.delete(response);
+      this.#context.streams.delete(response);
     });
     return response;
   }
@@ -129,9 +129,9 @@ export class Exchange implements Trace {
    */
   fail(error: unknown, headers: HeaderList = [], statusOverride?: number): void {
     if (this.#answered || error instanceof ClientDisconnected) return;
-    const { body, status: defaultStatus } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
+    const { body, status: defaultStatus } = toEnvelope(error, { traceId: this.traceId, link: this.#context.link });
     const status = statusOverride ?? defaultStatus;
-    if (status >= 500) this.#frame.onFault(this, error);
+    if (status >= 500) this.#context.onFault(this, error);
     const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
     const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);
@@ -166,14 +166,14 @@ export class Exchange implements Trace {
     if (this.#answered) return;
     this.#answered = true;
     if (this.#response.destroyed || this.#response.headersSent) return;
-    this.#frame.onAnswer(this, status);
+    this.#context.onAnswer(this, status);
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
-    if (this.#frame.draining || this.#closesConnection) list.push('connection', 'close');
+    if (this.#context.draining || this.#closesConnection) list.push('connection', 'close');
     this.#response.writeHead(status, list as string[]);
     if (body === undefined) this.#response.end();
     else if (!('text' in body)) this.#response.end(body);
     else this.#response.end(body.text, body.encoding);
-    limitReadTime(this.#response, this.#frame.answerMaxMs);
+    limitReadTime(this.#response, this.#context.answerMaxMs);
     if (!this.request.complete) discardBody(this.request);
   }
 }
@@ -290,7 +290,7 @@ export function parseQuery(target: string): Query {
 /** @throws PublicError VALIDATION_ERROR if the parameter is repeated */
 export function singleValueOf(query: Query, name: string): string | undefined {
   const values = query.get(name) ?? [];
-  if (values.length > 1) throw invalidField(name, `${name} is given more than once`);
+  if (values.length > 1) throw invalidField(name, `${name} appears more than once`);
   return values[0];
 }
 

@@ -43,7 +43,7 @@ async function open(connectionsMax?: number) {
   const { port } = await serve({ routes }, connectionsMax === undefined ? {} : { connectionsMax });
   const closed: string[] = [];
   const connectAs = async (name: string, request: string) => {
-    const socket = dial(port).on('close', () => closed.push(name));
+    const socket = openSocket(port).on('close', () => closed.push(name));
     await once(socket, 'connect');
     if (request !== '') await new Promise((resolve) => socket.write(request, resolve));
     return socket;
@@ -52,7 +52,7 @@ async function open(connectionsMax?: number) {
 }
 
 /** Connects, and resets the connection after the test, because the server would wait on a half-closed connection. */
-function dial(port: number): Socket {
+function openSocket(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.resetAndDestroy());
   return socket;
@@ -78,7 +78,7 @@ it.each([
     const { port, received } = await open();
     const chunks = Buffer.from(text);
     const times = Math.floor((100 * 1024) / size);
-    const sockets = Array.from({ length: 3 }, () => dial(port));
+    const sockets = Array.from({ length: 3 }, () => openSocket(port));
     for (const socket of sockets) socket.write(head(`/${path}`));
     await Promise.all(sockets.map((socket) => send(socket, chunks, 1)));
     const before = memoryUsed() - received.bytes;
@@ -95,7 +95,7 @@ it("a body that no handler reads uses little more memory than Node's buffer, eve
   const chunks = Buffer.from(chunk(1).repeat(1000));
   const before = memoryUsed();
   for (let caller = 0; caller < 3; caller++) {
-    const socket = dial(port);
+    const socket = openSocket(port);
     socket.write(head('/none'));
     for (let time = 0; time < 200; time++) socket.write(chunks);
   }
@@ -139,7 +139,7 @@ it('at the connection limit, a connection with an incomplete body is replaced if
   expect(closed).toEqual(['slow 1']);
 }, 30_000);
 
-it('at the connection limit, older connections with incomplete requests are replaced before newer ones', async () => {
+it('at the connection limit, connections with incomplete requests are replaced, oldest first', async () => {
   const { received, closed, connectAs } = await open(4);
   for (let at = 0; at < 4; at++) await connectAs(`unfinished ${at}`, 'POST /none HTTP/1.1\r\n');
   const last = await connectAs('new', '');

@@ -11,16 +11,16 @@ import type { Socket } from 'node:net';
 export interface NodeServerOptions extends ServerOptions {
   readonly listener: RequestListener;
   readonly connectionsMax: number;
-  readonly onBroken: (error: Error & { code?: string }, socket: Socket) => void;
+  readonly onMalformed: (error: Error & { code?: string }, socket: Socket) => void;
 }
 
 /** Creates a Node server that limits connections, pipelining, and the memory for unread body bytes. */
-export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions) {
+export function createNodeServer({ listener, connectionsMax, onMalformed, ...options }: NodeServerOptions) {
   const server = createServer({ ...options, IncomingMessage: PackedRequest }, listener);
   const onPaused = limitPipelining(server);
   server.on('clientError', (error: Error & { code?: string }, socket) => {
     if (error.code === PAUSED) onPaused(error, socket as Socket);
-    else onBroken(error, socket as Socket);
+    else onMalformed(error, socket as Socket);
   });
   /** In order of opening. */
   const connections = new Set<Socket>();
@@ -35,9 +35,9 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * Returns the connection that a new connection replaces: the oldest idle connection, or the oldest one with an
- * incomplete body, of which nothing is stored. Connections without a request are not preferred, because a caller could
- * block others by opening many.
+ * Returns the connection that a new connection replaces: the oldest idle connection, or the oldest connection
+ * whose body is incomplete and not stored. Connections without a request are not preferred, because a caller could
+ * block others by opening many connections.
  */
 function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;
@@ -92,10 +92,10 @@ const PAUSED_BYTES_MAX = 16 * 1024 * 1024;
 /** How many paused connections resume per event loop turn, so that other connections are not delayed. */
 const RESUMED_PER_TURN = 8;
 
-/** The callback result with which llhttp pauses. */
+/** The callback result that pauses llhttp. */
 const HPE_PAUSED = 21;
 const PAUSED = 'HPE_PAUSED';
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 interface NodeParser {
   /** Called for each request after its headers are parsed. The result is returned to llhttp. */
@@ -150,8 +150,8 @@ class PausedConnections {
 class Pipeline {
   readonly #socket: PipelinedSocket;
   readonly #paused: PausedConnections;
-  readonly #serve: NodeParser['onIncoming'];
-  /** How many requests are pending. Also 0 if only one request is pending. */
+  readonly #handle: NodeParser['onIncoming'];
+  /** The number of pending requests, or 0 if only one request is pending. */
   #pending = 0;
   /** The request at which the parser is paused. */
   #waiting: { readonly request: IncomingMessage; readonly keepAlive: boolean } | null = null;
@@ -165,23 +165,23 @@ class Pipeline {
     const parser = socket.parser as NodeParser;
     this.#socket = socket;
     this.#paused = paused;
-    this.#serve = parser.onIncoming;
+    this.#handle = parser.onIncoming;
     parser.onIncoming = (request, keepAlive) => this.#receive(request, keepAlive);
   }
 
   #receive(request: IncomingMessage, keepAlive: boolean): number {
     const current = this.#socket._httpMessage;
-    if (current == null) return this.#serve(request, keepAlive);
+    if (current == null) return this.#handle(request, keepAlive);
     if (this.#pending === 0) this.#watch(current);
     if (this.#pending >= PENDING_MAX) {
       this.#waiting = { request, keepAlive };
       return HPE_PAUSED;
     }
     this.#pending++;
-    return this.#serve(request, keepAlive);
+    return this.#handle(request, keepAlive);
   }
 
-  /** Responses are sent in order, so it is enough to watch the current one. */
+  /** Responses are sent in order, so it is enough to watch the current response. */
   #watch(response: ServerResponse): void {
     if (this.#pending === 0) this.#pending = 1;
     response.once('finish', () => {
@@ -225,7 +225,7 @@ class Pipeline {
 
   #onData(data: Buffer): void {
     const socket = this.#socket;
-    // A request that reads its body resumes the connection.
+    // Reading the request body resumes the connection.
     if (this.#waiting !== null || socket._paused) {
       socket.pause();
       socket.unshift(data);
@@ -244,9 +244,9 @@ class Pipeline {
     this.#waiting = null;
     socket.parser.resume();
     // Completes a request without a body.
-    this.#parse?.(NOTHING);
+    this.#parse?.(EMPTY_BUFFER);
     if (socket._httpMessage != null) this.#pending++;
-    this.#serve(waiting.request, waiting.keepAlive);
+    this.#handle(waiting.request, waiting.keepAlive);
     socket.resume();
   }
 }

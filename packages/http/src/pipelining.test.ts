@@ -34,7 +34,7 @@ async function open() {
 
 const LARGE = JSON.stringify('x'.repeat(64 * 1024));
 
-function dial(port: number): Socket {
+function openSocket(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.destroy());
   return socket;
@@ -46,7 +46,7 @@ async function untilParsed(): Promise<void> {
 
 it('a connection has at most four pending requests, and each response admits the next request', async () => {
   const { port, waiting } = await open();
-  const socket = dial(port);
+  const socket = openSocket(port);
   let text = '';
   socket.on('data', (chunk) => {
     text += chunk;
@@ -63,12 +63,12 @@ it('a connection has at most four pending requests, and each response admits the
   expect([...text.matchAll(/\r\n\r\n(\d+)/g)].map(([, body]) => Number(body))).toEqual([...Array(200).keys()]);
 }, 60_000);
 
-it('the requests on a connection with unread responses are served after the responses are read', async () => {
+it('the requests on a connection with unread responses are processed after the responses are read', async () => {
   const { port } = await open();
-  const socket = dial(port);
+  const socket = openSocket(port);
   socket.pause();
   socket.write(GET.replace('/held', '/large').repeat(200));
-  const other = dial(port);
+  const other = openSocket(port);
   let responses = 0;
   other.on('data', () => other.write(GET.replace('/held', '/small'), () => responses++));
   other.write(GET.replace('/held', '/small'));
@@ -84,11 +84,11 @@ it('the requests on a connection with unread responses are served after the resp
 it('forty connections that pipeline requests without reading responses do not delay another caller', async () => {
   const { port, count } = await open();
   for (let attackers = 0; attackers < 40; attackers++) {
-    const attacker = dial(port);
+    const attacker = openSocket(port);
     attacker.pause();
     attacker.write('GET /none HTTP/1.1\r\n\r\n'.repeat(2000));
   }
-  const other = dial(port);
+  const other = openSocket(port);
   const waits: number[] = [];
   for (let request = 0; request < 50; request++) {
     const before = count.responses;
@@ -110,7 +110,7 @@ it('the admin listener has at most four pending requests per connection', async 
   const metrics = { contentType: 'text/plain', text: async () => '' };
   const admin = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics: metrics as never });
   onTestFinished(admin.close);
-  dial(admin.port).write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
+  openSocket(admin.port).write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
   await until('probes are called', () => probes > 0);
   await untilParsed();
   expect(probes).toBe(4);

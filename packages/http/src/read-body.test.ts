@@ -14,11 +14,11 @@ import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-se
 const HEAD = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
 const NEXT = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
 
-/** Sends headers and the start of a body, then more bytes every `everyMs`. @returns the first chunk of the response */
-async function responseTo(port: number, sent: string, more = '', everyMs = 60_000): Promise<string> {
+/** Sends headers and the start of a body, then `more` every `intervalMs`. @returns the first chunk of the response */
+async function responseTo(port: number, sent: string, more = '', intervalMs = 60_000): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.write(HEAD + sent);
-  const interval = setInterval(() => socket.write(more), everyMs);
+  const interval = setInterval(() => socket.write(more), intervalMs);
   const [chunk] = await once(socket, 'data');
   clearInterval(interval);
   socket.destroy();
@@ -54,7 +54,7 @@ it('a chunked body of unknown length is read', async () => {
   expect(await response.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
 });
 
-it('a body of exactly the limit is accepted and a longer body is rejected, compressed or not', async () => {
+it('a body of exactly the limit is accepted and a longer body is rejected, compressed or uncompressed', async () => {
   const { url } = await open();
   // Random bytes, so that the compressed body is longer than the body itself.
   const full = randomBytes(LIMIT);
@@ -263,7 +263,7 @@ it('bodies that arrive in one packet are used together after all requests are ad
   expect(order).toEqual(['admitted', 'admitted', 'admitted', 'used 3', 'used 3', 'used 3']);
 });
 
-it('at most two compressed bodies in one packet are admitted before one is used and its size is charged', async () => {
+it('at most two compressed bodies in one packet are admitted before a body is used and charged', async () => {
   const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
   expect(order).toHaveLength(6);
   const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);

@@ -318,7 +318,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
       else use();
     };
     const onClose = () => fail(toDisconnect());
-    const pace = watchPace(options.bodyMaxMs ?? BODY_MAX_MS, chunks, () => fail(tooSlow(chunks.bytes)));
+    const pace = watchPace(options.bodyMaxMs ?? BODY_MAX_MS, chunks, () => fail(createTooSlowError(chunks.bytes)));
     if (reservation !== undefined) reservation.onEvicted = fail;
     request.on('data', onData);
     request.on('end', onEnd);
@@ -346,8 +346,8 @@ function watchPace(bodyMaxMs: number, chunks: Chunks, onSlow: () => void) {
 let completeBodies: (() => void)[] = [];
 
 /**
- * Uses all bodies of an event loop turn together, which keeps the CPU caches warm: 6 % more throughput for batches of
- * one. All requests of the turn are admitted before the first body is used, so admission must reserve their memory.
+ * Uses all bodies from an event loop turn together, which keeps the CPU caches warm: 6 % more throughput for single
+ * messages. All requests of the turn are admitted before the first body is used, so admission must reserve memory.
  */
 function whenAllChunksRead(use: () => void) {
   completeBodies.push(use);
@@ -359,6 +359,6 @@ function whenAllChunksRead(use: () => void) {
   });
 }
 
-function tooSlow(bytes: number): PublicError {
+function createTooSlowError(bytes: number): PublicError {
   return new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(`body too slow, ${bytes} bytes so far`) });
 }

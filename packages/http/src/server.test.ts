@@ -7,7 +7,7 @@ import { until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from './app.ts';
 import type { Exchange } from './exchange.ts';
-import { type AdminServerOptions, answerBrokenRequest, openAdminServer, openHttpServer } from './server.ts';
+import { type AdminServerOptions, answerMalformedRequest, openAdminServer, openHttpServer } from './server.ts';
 import { serve } from './test/open-server.ts';
 
 async function open() {
@@ -145,7 +145,7 @@ it('malformed bytes that arrive in several chunks get one readable response', as
   let serverSocket: Socket | undefined;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     serverSocket = socket;
-    for (let chunk = 0; chunk < 30; chunk++) answerBrokenRequest(app, new Error('not HTTP'), socket);
+    for (let chunk = 0; chunk < 30; chunk++) answerMalformedRequest(app, new Error('not HTTP'), socket);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -182,7 +182,7 @@ it('openAdminServer reports liveness while no check is ready', async () => {
 
 it('openAdminServer reports the reason only while a store is not ready', async () => {
   let isReady = false;
-  const reasons = { Kafka: 'Kafka does not answer' };
+  const reasons = { Kafka: 'Kafka does not respond' };
   const ready = () => ({ broker: isReady });
   const { readyz } = await openAdmin(ready, () => reasons);
   expect(await readyz()).toEqual([503, { ...notReady('broker'), reasons }]);
@@ -192,7 +192,7 @@ it('openAdminServer reports the reason only while a store is not ready', async (
 
 it('openAdminServer stays ready when a degraded check fails, and reports this check and its reason', async () => {
   let isHealthy = false;
-  const reasons = { Redis: 'Redis takes no writes (OOM)' };
+  const reasons = { Redis: 'Redis rejects writes (OOM)' };
   const degraded = { consents: () => isHealthy };
   const ready = () => true;
   const { readyz } = await openAdmin(ready, () => reasons, degraded);

@@ -25,7 +25,7 @@ export type HttpServerState = 'open' | 'draining' | 'closed';
 export interface HttpServer extends Closable {
   readonly port: number;
   readonly state: HttpServerState;
-  /** Stops accepting connections, closes idle ones, completes requests in flight, then resolves. */
+  /** Stops accepting connections, closes idle connections, completes requests in flight, then resolves. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   const created = createNodeServer({
     listener: app.listener,
     connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX,
-    onBroken: (error, socket) => answerBrokenRequest(app, error, socket),
+    onMalformed: (error, socket) => answerMalformedRequest(app, error, socket),
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: headersMaxMs,
     requestTimeout: REQUEST_MAX_MS,
@@ -124,11 +124,11 @@ interface RawError {
   readonly status?: number;
 }
 
-/** Sockets whose fault is handled. Node reports every chunk after the first malformed one. */
+/** Sockets whose fault is handled. Node reports every chunk after the first malformed chunk. */
 const faultySockets = new WeakSet<Socket>();
 
 /** Handles `clientError`: responds to bytes that are not a valid request. */
-export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
+export function answerMalformedRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
   const isDisconnected = error.code === 'ECONNRESET' || error.code === 'EPIPE';
   if (faultySockets.has(socket) && !isDisconnected) return;
   faultySockets.add(socket);
@@ -245,7 +245,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
   const { server } = createNodeServer({
     listener,
     connectionsMax: ADMIN_CONNECTIONS_MAX,
-    onBroken: (_error, socket) => socket.destroy(),
+    onMalformed: (_error, socket) => socket.destroy(),
   });
   await listen(server, options.host, options.port);
   return {

@@ -58,7 +58,7 @@ export function toQuotaTexts(policy: QuotaPolicy, status: QuotaStatus, nowAtMs: 
   };
 }
 
-export interface MintOrder {
+export interface MintBatchRequest {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
@@ -74,16 +74,16 @@ interface AcceptMintsParts {
   readonly policy: QuotaPolicy;
   /** Resolves when all in-sync replicas have all records. @throws if they were not stored, or if this is unknown */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
-  /** Must be longer than a producer retries. */
+  /** Must exceed the time for which a producer retries. */
   readonly lapseMs?: number;
   /** Whether the log was read past all claims older than `lapseMs`. @throws if this is unknown */
   readonly isLogApplied: () => Promise<boolean>;
 }
 
-export type AcceptMints = (order: MintOrder) => Promise<QuotaStatus>;
+export type AcceptMints = (request: MintBatchRequest) => Promise<QuotaStatus>;
 
 /** The quota is exhausted. No units were taken. */
-export class QuotaSpent extends PublicError {
+export class QuotaExhausted extends PublicError {
   readonly quota: QuotaStatus;
 
   constructor(status: QuotaStatus, refusal: { readonly message?: string; readonly details?: ErrorDetails } = {}) {
@@ -103,7 +103,7 @@ const LIMIT_MESSAGES = {
 };
 
 /** The project has reached a limit on pending or failed assets. */
-class TooManyAssets extends QuotaSpent {
+class TooManyAssets extends QuotaExhausted {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
   constructor(status: QuotaStatus, limit: keyof typeof LIMIT_MESSAGES, retryAfterS: number) {
@@ -116,40 +116,40 @@ class TooManyAssets extends QuotaSpent {
 export const CLAIM_LAPSE_MS = 60_000;
 
 /**
- * Accepts all assets of an order or none. A claim with an unknown outcome remains, and the retried order reuses it.
- * @throws PublicError CONFLICT_ERROR with all used reference ids, TooManyAssets, QuotaSpent; retry after other errors
+ * Accepts all assets in a request or none. A claim with an unknown outcome remains, and a retry reuses the claim.
+ * @throws PublicError CONFLICT_ERROR with all used reference ids, TooManyAssets, QuotaExhausted; retry other errors
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
   const settle = createSettle(parts);
-  return async (order) => {
-    const duplicates = findDuplicates(order.assets);
-    const wantedBy = (signer: string) => order.assets.map((asset) => toWanted(asset, signer));
-    const { projectId, environmentId } = order;
-    const scope = { ...order.collection, projectId, environmentId };
+  return async (request) => {
+    const duplicates = findDuplicates(request.assets);
+    const wantedBy = (signer: string) => request.assets.map((asset) => toWanted(asset, signer));
+    const { projectId, environmentId } = request;
+    const scope = { ...request.collection, projectId, environmentId };
     assertFree(await settle(scope, wantedBy(NO_SIGNER), true), duplicates);
-    const wanted = wantedBy(await order.requireSigner());
-    const units = countTokens(order.assets);
-    const status = await quotas.take(order.projectId, policy, units);
-    if (!status.isAllowed) throw new QuotaSpent(status);
+    const wanted = wantedBy(await request.requireSigner());
+    const units = countTokens(request.assets);
+    const status = await quotas.take(request.projectId, policy, units);
+    if (!status.isAllowed) throw new QuotaExhausted(status);
     try {
       const outcome = await settle(scope, wanted, false);
       if (outcome.kind === 'full') throw new TooManyAssets(status, 'pending_assets', PENDING_RETRY_S);
       if (outcome.kind === 'failing')
         throw new TooManyAssets(status, 'failed_assets', Math.ceil(outcome.waitMs / MS_PER_S));
-      await send(order, assertFree(outcome, duplicates));
+      await send(request, assertFree(outcome, duplicates));
       return status;
     } catch (fault) {
       // If refunding fails, the bucket still refills over time.
-      const refunded = await quotas.take(order.projectId, policy, -units).catch(() => status);
+      const refunded = await quotas.take(request.projectId, policy, -units).catch(() => status);
       throw fault instanceof TooManyAssets ? new TooManyAssets(refunded, fault.limit, fault.quota.retryAfterS) : fault;
     }
   };
 
-  async function send(order: MintOrder, granted: readonly GrantedClaim[]): Promise<void> {
-    const records = order.assets.map((asset, at) => toRecord(order, asset, granted[at]!));
+  async function send(request: MintBatchRequest, granted: readonly GrantedClaim[]): Promise<void> {
+    const records = request.assets.map((asset, at) => toRecord(request, asset, granted[at]!));
     await parts.publish(records);
-    const scope = { ...order.collection, projectId: order.projectId };
+    const scope = { ...request.collection, projectId: request.projectId };
     const others = await claims.confirm(scope, records.map(toRequestedState));
     // The claims were lost, and another request claimed the ids first. The minter mints only the first request.
     if (others.length > 0) throw new Error(`another request has claimed ${others.length} of the reference ids`);
@@ -206,8 +206,8 @@ function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, duplica
 
 const bytesOf = (hex: string) => Buffer.from(hex.replace(/^0x/, ''), 'hex');
 
-function toRecord(order: MintOrder, asset: MintAsset, claim: GrantedClaim): MintRequestRecord {
-  const { collection, projectId, environmentId, traceId } = order;
+function toRecord(request: MintBatchRequest, asset: MintAsset, claim: GrantedClaim): MintRequestRecord {
+  const { collection, projectId, environmentId, traceId } = request;
   return {
     chain: collection.chain,
     contractAddress: bytesOf(collection.contractAddress),

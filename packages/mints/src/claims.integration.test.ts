@@ -48,8 +48,8 @@ const REFERENCES = ['a', 'b', 'c'];
 
 const reference = fc.constantFrom(...REFERENCES);
 const signer = fc.nat({ max: SIGNERS.length - 1 });
-const order = fc.record({
-  act: fc.constant('order' as const),
+const mintRequest = fc.record({
+  action: fc.constant('request' as const),
   assets: fc.uniqueArray(fc.record({ referenceId: reference, variant: fc.nat({ max: 1 }) }), {
     selector: ({ referenceId }) => referenceId,
     minLength: 1,
@@ -58,33 +58,33 @@ const order = fc.record({
   signer,
   outcome: fc.constantFrom(...PUBLISH_OUTCOMES),
 });
-const act = fc.oneof(
-  { weight: 5, arbitrary: order },
-  { weight: 3, arbitrary: fc.record({ act: fc.constantFrom('project' as const, 'flush' as const) }) },
-  { weight: 3, arbitrary: fc.record({ act: fc.constant('read' as const), signer }) },
+const action = fc.oneof(
+  { weight: 5, arbitrary: mintRequest },
+  { weight: 3, arbitrary: fc.record({ action: fc.constantFrom('project' as const, 'flush' as const) }) },
+  { weight: 3, arbitrary: fc.record({ action: fc.constant('read' as const), signer }) },
   {
     weight: 3,
     arbitrary: fc.record({
-      act: fc.constant('end' as const),
+      action: fc.constant('end' as const),
       signer,
       referenceId: reference,
       status: fc.constantFrom('succeeded' as const, 'failed' as const),
     }),
   },
 );
-type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
+type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 
-async function perform(world: MintWorld, step: Act): Promise<void> {
-  if (step.act === 'order') return world.order(step);
-  if (step.act === 'project') await world.project();
-  if (step.act === 'flush') world.flush();
-  if (step.act === 'read') world.read(step.signer);
-  if (step.act === 'end') world.end(step.signer, step.referenceId, step.status);
+async function perform(world: MintWorld, step: Action): Promise<void> {
+  if (step.action === 'request') return world.request(step);
+  if (step.action === 'project') await world.project();
+  if (step.action === 'flush') world.flush();
+  if (step.action === 'read') world.read(step.signer);
+  if (step.action === 'end') world.end(step.signer, step.referenceId, step.status);
 }
 
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
-  while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
+  while (world.hasUnread()) for (const at of SIGNERS.keys()) world.read(at);
   await world.project();
 }
 
@@ -94,10 +94,10 @@ function expectConsistent(world: MintWorld): void {
   expect(new Set(open).size).toBe(open.length);
   const minted = world.minted.map(({ state }) => state.referenceId);
   expect(new Set(minted).size).toBe(minted.length);
-  for (const { order: requestedOrder, result } of world.results) {
+  for (const { request, result } of world.results) {
     if (result === 'unknown') continue;
     // Every accepted asset has an attempt with its digest. Every conflicting id has an earlier attempt.
-    for (const asset of requestedOrder.assets) {
+    for (const asset of request.assets) {
       const attempts = accepted.filter(({ state }) => state.referenceId === asset.referenceId);
       if (result === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
       else if (result.includes(asset.referenceId)) expect(attempts).not.toEqual([]);
@@ -114,36 +114,36 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
 
   it('a reference id is accepted only once until its asset fails, and no accepted request is lost, despite lost or late records and crashes', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
-    const property = fc.asyncProperty(fc.array(act, { minLength: 10, maxLength: 40, size: 'max' }), async (acts) => {
+    const property = fc.asyncProperty(fc.array(action, { minLength: 10, maxLength: 40, size: 'max' }), async (plan) => {
       const world = await createWorld(store);
-      for (const step of acts) await perform(world, step);
+      for (const step of plan) await perform(world, step);
       await settle(world);
       expectConsistent(world);
       for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
-      // No outcome is unknown any longer: a request for any reference id is accepted or reported as a conflict.
+      // Afterwards, no outcome is unknown: a request for any reference id is accepted or reported as a conflict.
       for (const referenceId of REFERENCES) {
         await world.project();
         const before = world.results.length;
-        await world.order({ assets: [{ referenceId, variant: 1 }], signer: 0, outcome: 'stored' });
+        await world.request({ assets: [{ referenceId, variant: 1 }], signer: 0, outcome: 'stored' });
         expect(world.results[before]!.result).not.toBe('unknown');
       }
       await settle(world);
       expectConsistent(world);
     });
     await fc.assert(property, { numRuns });
-    // Verifies that the random actions produce every result.
+    // Verifies that the random steps produce every result.
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 10);
   });
 
-  it('a reference id is minted once per signer even if all claims are lost, because requests fail until the log was read', async () => {
+  it('a reference id is minted once per signer even if all claims are lost, because requests fail until the log is read', async () => {
     const lossy = fc.oneof(
-      { weight: 9, arbitrary: act },
-      { weight: 1, arbitrary: fc.record({ act: fc.constant('empty' as const) }) },
+      { weight: 9, arbitrary: action },
+      { weight: 1, arbitrary: fc.record({ action: fc.constant('empty' as const) }) },
     );
-    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (acts) => {
+    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (plan) => {
       const world = await createWorld(store);
-      for (const step of acts) {
-        if (step.act === 'empty') await store.empty();
+      for (const step of plan) {
+        if (step.action === 'empty') await store.empty();
         else await perform(world, 'signer' in step ? { ...step, signer: 0 } : step);
       }
       await settle(world);

@@ -51,7 +51,7 @@ export const PENDING_LIMITS: { readonly environment: AssetLimits; readonly proje
   project: { assets: 20_000, bytes: 32 * 1024 * 1024 },
 };
 
-/** The latest settled assets of a project. Earlier assets are read from the tables. */
+/** Limits on a project's latest settled assets. Earlier assets are read from the tables. */
 export const SETTLED_LIMITS: AssetLimits = { assets: 5_000, bytes: 8 * 1024 * 1024 };
 
 /** A failed asset costs little quota and no gas, but its state stays on the log. */

@@ -17,8 +17,8 @@ import type { MintView } from './view.ts';
 const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 const SIGNER = `0x${'51'.repeat(20)}`;
 /** More assets than a request can contain, so that a few calls reach the limit. */
-const ORDER = 1_000;
-const ORDERS = PENDING_LIMITS.environment.assets / ORDER;
+const ASSETS_PER_CALL = 1_000;
+const CALLS = PENDING_LIMITS.environment.assets / ASSETS_PER_CALL;
 
 interface Store {
   readonly claims: MintClaims;
@@ -49,11 +49,11 @@ async function claim({ claims }: Store, environmentId: string, names: readonly s
   return claims.claim({ ...COLLECTION, projectId, environmentId }, names.map(claimOf));
 }
 
-const namesOf = (order: string) => Array.from({ length: ORDER }, (_, at) => `${order}-${at}`);
+const namesOf = (batch: string) => Array.from({ length: ASSETS_PER_CALL }, (_, at) => `${batch}-${at}`);
 
 async function fill(store: Store, environmentId: string): Promise<void> {
-  for (let order = 0; order < ORDERS; order++)
-    expect((await claim(store, environmentId, namesOf(`${environmentId}-${order}`))).kind).toBe('claimed');
+  for (let batch = 0; batch < CALLS; batch++)
+    expect((await claim(store, environmentId, namesOf(`${environmentId}-${batch}`))).kind).toBe('claimed');
 }
 
 const failedOf = (referenceId: string, environmentId: string): MintState => ({
@@ -87,7 +87,7 @@ describe.each([
     const store = await open();
     await fill(store, 'own-a');
     expect(await claim(store, 'own-a', ['one'])).toMatchObject({ kind: 'full' });
-    // A retried order reuses its claims, and other projects are not affected.
+    // A retried request reuses its claims, and other projects are not affected.
     expect((await claim(store, 'own-a', namesOf('own-a-0'))).kind).toBe('claimed');
     expect((await claim(store, 'other-a', ['one'], 'other')).kind).toBe('claimed');
     await fill(store, 'own-b');
@@ -99,10 +99,10 @@ describe.each([
 
   it('pending assets are also limited by bytes, so fewer assets with long reference ids fit', async () => {
     const store = await open();
-    const long = (order: number) => namesOf(String(order)).map((name) => '😀'.repeat(240) + name);
+    const longNamesOf = (batch: number) => namesOf(String(batch)).map((name) => '😀'.repeat(240) + name);
     let accepted = 0;
-    for (let order = 0; order < ORDERS; order++)
-      if ((await claim(store, 'own-a', long(order))).kind === 'claimed') accepted += ORDER;
+    for (let batch = 0; batch < CALLS; batch++)
+      if ((await claim(store, 'own-a', longNamesOf(batch))).kind === 'claimed') accepted += ASSETS_PER_CALL;
     expect(accepted).toBeGreaterThan(PENDING_LIMITS.environment.assets / 5);
     expect(accepted).toBeLessThan(PENDING_LIMITS.environment.assets / 2);
   });
@@ -110,7 +110,7 @@ describe.each([
 
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1_000_000 } as const;
 
-const orderOf = (names: readonly string[]) => ({
+const requestOf = (names: readonly string[]) => ({
   collection: COLLECTION,
   projectId: 'own',
   environmentId: 'own-a',
@@ -125,20 +125,20 @@ const orderOf = (names: readonly string[]) => ({
   })),
 });
 
-it('an order above the limit on pending assets is rejected with details and costs no quota', async () => {
+it('a mint request above the limit on pending assets is rejected with details and costs no quota', async () => {
   const { claims, quotas } = createMemoryMints();
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ claims, quotas, policy: POLICY, publish: async () => {}, isLogApplied });
-  for (let at = 0; at < ORDERS; at++) await accept(orderOf(namesOf(String(at))));
-  const refused = await accept(orderOf(['one'])).catch((fault: unknown) => fault);
+  for (let at = 0; at < CALLS; at++) await accept(requestOf(namesOf(String(at))));
+  const refused = await accept(requestOf(['one'])).catch((fault: unknown) => fault);
   expect(refused).toMatchObject({
     code: 'TOO_MANY_REQUESTS_ERROR',
     details: { limit: 'pending_assets' },
     message: expect.stringContaining('pending assets'),
     retryAfterS: 60,
-    quota: { remaining: expect.toSatisfy((remaining: number) => remaining >= 1_000_000 - ORDERS) },
+    quota: { remaining: expect.toSatisfy((remaining: number) => remaining >= 1_000_000 - CALLS) },
   });
-  expect((await quotas.take('own', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
+  expect((await quotas.take('own', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - CALLS);
 });
 
 it('claims without a published request count as pending until the log has been read, and then lapse', async () => {
@@ -150,17 +150,17 @@ it('claims without a published request count as pending until the log has been r
   };
   const isLogApplied = () => log.isApplied();
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish, isLogApplied, lapseMs: -1 });
-  for (let at = 0; at < ORDERS; at++)
-    await expect(accept(orderOf(namesOf(String(at))))).rejects.toThrow('no broker responds');
+  for (let at = 0; at < CALLS; at++)
+    await expect(accept(requestOf(namesOf(String(at))))).rejects.toThrow('no broker responds');
   broker.isStopped = false;
   for (const isApplied of [async () => false, () => Promise.reject(new Error('no broker responds'))]) {
     log.isApplied = isApplied;
-    await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
+    await expect(accept(requestOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
     // Otherwise, claims would be cleaned only once a minute.
     await redis.client.del(`${namespace}mint:cleaned:own`);
   }
   log.isApplied = async () => true;
-  await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
+  await expect(accept(requestOf(['one']))).resolves.toMatchObject({ isAllowed: true });
 });
 
 async function restoreAll(view: MintView, states: readonly MintState[]): Promise<void> {
@@ -204,24 +204,24 @@ it('Redis retains fewer settled assets if their reference ids are long', async (
   );
 });
 
-it("a project's orders are rejected while too many of its assets have failed within an hour", async () => {
+it("a project's mint requests are rejected while too many of its assets have failed within an hour", async () => {
   const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
-  const fail = (count: number, agoMs: number) =>
+  const fail = (count: number, ageMs: number) =>
     restoreAll(
       mints.view,
       Array.from({ length: count }, () => {
-        return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - agoMs };
+        return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - ageMs };
       }),
     );
   await fail(200, 2 * 60 * 60 * 1000);
   // A failure with a future time counts as all the failures that would be allowed until then.
   await fail(1, -((FAILED_PER_HOUR_MAX - 400) * 60 * 60 * 1000) / FAILED_PER_HOUR_MAX);
   await fail(200, 0);
-  await accept(orderOf(['one']));
+  await accept(requestOf(['one']));
   await fail(300, 0);
-  await expect(accept(orderOf(namesOf('more').slice(0, 100)))).rejects.toMatchObject({
+  await expect(accept(requestOf(namesOf('more').slice(0, 100)))).rejects.toMatchObject({
     code: 'TOO_MANY_REQUESTS_ERROR',
     details: { limit: 'failed_assets' },
     message: expect.stringContaining('have failed'),
@@ -230,7 +230,7 @@ it("a project's orders are rejected while too many of its assets have failed wit
   expect((await claim(mints, 'other-a', ['one'], 'other')).kind).toBe('claimed');
 });
 
-it('a Redis that is out of memory rejects orders and is not ready, but still applies the log', async () => {
+it('a Redis that is out of memory rejects mint requests and is not ready, but still applies the log', async () => {
   const url = openLimitedRedis();
   const client = new Redis(url, { retryStrategy: () => 25 });
   client.on('error', () => {});
@@ -244,7 +244,7 @@ it('a Redis that is out of memory rejects orders and is not ready, but still app
   expect(await store.ready()).toBe(false);
   const before = Number(await client.hget('mint:pending:own', 'assets'));
   await store.view.restore(namesOf('own-a-0').map((name) => failedOf(name, 'own-a')));
-  expect(Number(await client.hget('mint:pending:own', 'assets'))).toBe(before - ORDER);
+  expect(Number(await client.hget('mint:pending:own', 'assets'))).toBe(before - ASSETS_PER_CALL);
   await client.config('SET', 'maxmemory', '0');
   expect(await store.ready()).toBe(true);
 });

@@ -24,7 +24,7 @@ export interface MintPageQuery {
   readonly collection: MintCollection;
   /** null for all owners, which only operators can query. */
   readonly owner: MintOwner | null;
-  /** Epoch milliseconds. Later requests are omitted, because earlier ones may not be stored yet. null for no limit. */
+  /** Epoch milliseconds. Later requests are omitted, because earlier requests may not be stored. null for no limit. */
   readonly horizon: number | null;
   /** null for any status. */
   readonly status: MintStatus | null;
@@ -143,7 +143,7 @@ export interface MintCursors {
 /** @throws RangeError for unusable keys */
 export function createMintCursors({ keys }: { keys: readonly CursorKey[] }): MintCursors {
   const purpose = 'mint-requests';
-  const cursors = createSignedCursors({ keys, purpose, timeMax: Number.MAX_SAFE_INTEGER, nameOf: toName });
+  const cursors = createSignedCursors({ keys, purpose, timeMax: Number.MAX_SAFE_INTEGER, toScopeValues: toName });
   return {
     encode: ({ gap, direction }, scope) => {
       const id = Buffer.from(gap.attemptId, 'hex');

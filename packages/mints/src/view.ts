@@ -22,7 +22,7 @@ export interface MintUpdate {
   /** In log order. */
   readonly states: readonly MintState[];
   readonly to: { topic: string; partition: number; offset: number };
-  /** The offset that must be stored, or null if there must be none. */
+  /** The expected stored offset, or null if none is expected. */
   readonly from: number | null;
 }
 
@@ -33,7 +33,7 @@ export interface MintView {
   apply(update: MintUpdate): Promise<boolean>;
   /** Applies states that do not come from the log. */
   restore(states: readonly MintState[]): Promise<void>;
-  /** Makes the logs be applied again from their start. The view is incomplete until then. */
+  /** Causes both logs to be applied again from the start. The view is incomplete until then. */
   forgetOffsets(): Promise<void>;
   /** Marks the view as complete, unless the store was restarted since this run. */
   complete(run: string): Promise<void>;
@@ -60,8 +60,8 @@ export async function catchUpMints(view: MintView, logs: { states: MintLog; requ
   const { run, completeIn, offsets } = await view.progress();
   let count = 0;
   // Concurrent calls can share requests to the brokers.
-  const [ofStates, ofRequests] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
-  for (const [log, ranges] of [[logs.states, ofStates] as const, [logs.requests, ofRequests] as const])
+  const [stateRanges, requestRanges] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
+  for (const [log, ranges] of [[logs.states, stateRanges] as const, [logs.requests, requestRanges] as const])
     for (const { partition, start, end } of ranges) {
       const from = offsets.get(`${log.topic}/${partition}`) ?? null;
       const steps = await applyNew(view, log, { partition, start, end, from });

@@ -41,19 +41,19 @@ it('each bucket in Redis records its charge with microsecond precision', async (
       const inUs = (ms: number) => Math.round(ms * 1000);
       expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
       const second = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
-      // A script sees a single time, so the same time has passed for all buckets.
-      const passed = first.map((one, position) => inUs(one) - inUs(second[position] ?? 0));
-      expect(new Set(passed).size).toBe(1);
+      // A script reads the clock once, so the elapsed time is the same for all buckets.
+      const elapsed = first.map((one, position) => inUs(one) - inUs(second[position] ?? 0));
+      expect(new Set(elapsed).size).toBe(1);
     }),
     { numRuns: 20 },
   );
 });
 
-it('setting back the clock of Redis does not delay callers', async () => {
+it("setting back Redis's clock does not delay callers", async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
-  // Simulate a value that was written while the clock of Redis was an hour ahead.
+  // Simulate a value that was written while Redis's clock was an hour ahead.
   const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
   const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
   await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');
@@ -77,7 +77,7 @@ it('full buckets are deleted from Redis, and reading a bucket does not create a 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
 it.each(['cut', 'hangs'] as const)(
-  'a process applies the limit locally during a Redis outage (%s), and shares it afterwards',
+  'a process applies the limit locally during a Redis outage (%s), and shares the limit afterwards',
   async (mode) => {
     const address = new URL(url);
     const wire = closeLater(await openWire(Number(address.port)));

@@ -13,12 +13,12 @@ const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 /** Opens limiters whose shared buckets can become unavailable. */
 function setUp() {
   const memory = createMemoryBalances();
-  const world = { mode: 'available' as 'available' | 'down' | 'hangs', calls: 0, changes: [] as boolean[] };
+  const world = { mode: 'available' as 'available' | 'down' | 'hung', calls: 0, changes: [] as boolean[] };
   const balances: SharedBalances = {
     charge: (charges) => {
       world.calls++;
       if (world.mode === 'down') return Promise.reject(new Error('connect ECONNREFUSED'));
-      return world.mode === 'hangs' ? new Promise(() => {}) : memory.charge(charges);
+      return world.mode === 'hung' ? new Promise(() => {}) : memory.charge(charges);
     },
   };
   const open = () => openSharedLimiter({ balances, onShared: (shared) => world.changes.push(shared) });
@@ -28,8 +28,8 @@ function setUp() {
 const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
 const steps = fc.array(
   fc.oneof(
-    // A burst of concurrent requests, whose bodies mostly arrive together with the headers.
-    fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), isTogether: fc.boolean() }),
+    // Sequential requests whose bodies arrive with the headers, or concurrent requests whose bodies arrive later.
+    fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), isSequential: fc.boolean() }),
     fc.record({ passMs: fc.nat(150) }),
   ),
   { minLength: 5, maxLength: 60 },
@@ -53,11 +53,11 @@ it('several processes together never exceed the documented bound in any window, 
         for (const step of run) {
           if ('passMs' in step) await vi.advanceTimersByTimeAsync(step.passMs);
           else {
-            const request: Request = step.isTogether ? { ...step.request, readMs: 0 } : step.request;
+            const request: Request = step.isSequential ? { ...step.request, readMs: 0 } : step.request;
             for (let time = 0; time < step.times; time++) {
               void world.request(request);
               // Requests run either sequentially or concurrently.
-              if (step.isTogether) await vi.advanceTimersByTimeAsync(0);
+              if (step.isSequential) await vi.advanceTimersByTimeAsync(0);
             }
           }
         }
@@ -159,7 +159,7 @@ it('a limiter settles its last charges when it is closed', async () => {
   expect(await balances.charge([{ id: 'key', costMs: 0 }])).toEqual([30]);
 });
 
-it.each(['down', 'hangs'] as const)(
+it.each(['down', 'hung'] as const)(
   'a process applies the limit locally without delaying callers while the shared buckets are unavailable (%s)',
   async (mode) => {
     const { world, open } = setUp();
@@ -179,8 +179,8 @@ it.each(['down', 'hangs'] as const)(
   },
 );
 
-it.each(['down', 'hangs'] as const)(
-  'a process shares its limit again after the first successful settlement after an outage (%s)',
+it.each(['down', 'hung'] as const)(
+  'a process resumes sharing its limit with the first successful settlement after an outage (%s)',
   async (mode) => {
     const { world, open, balances } = setUp();
     const limiter = open();

@@ -20,7 +20,7 @@ export interface SharedBalances {
 
 export interface SharedLimiterOptions {
   balances: SharedBalances;
-  /** Called when the shared buckets become unavailable, with the error, and when they are available again. */
+  /** Called with false and the error when the shared buckets become unavailable, and with true when they recover. */
   onShared?: (shared: boolean, fault: unknown) => void;
   now?: Clock;
   entriesMax?: number;
@@ -33,7 +33,7 @@ export interface SharedLimiter {
   readonly shared: boolean;
   /** Returns the bucket for an id. `policy` is used only to create the bucket. */
   bucket(id: string, policy: RatePolicy): SharedBucket;
-  /** Settles the remaining charges, with the usual timeout. */
+  /** Settles the remaining charges, with the same timeout as other settlements. */
   close(): Promise<void>;
 }
 
@@ -136,7 +136,7 @@ class Settlements {
   }
 }
 
-/** A process may charge the refill of this time before it must settle. */
+/** Before a process must settle, it may charge the units that are refilled in this time. */
 const UNSETTLED_MAX_S = 0.1;
 
 /** Returns the maximum number of units that a process charges without a response from the shared bucket. */

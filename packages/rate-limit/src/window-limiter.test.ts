@@ -36,15 +36,15 @@ it('a call window allows a call if and only if the policy allows the call', () =
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 6000 }), { maxLength: 200 }), (pauses) => {
       const { clock, window } = openWindow();
-      const taken: number[] = [];
+      const allowedAt: number[] = [];
       for (const pause of pauses) {
         clock.ms += pause;
-        const inWindow = taken.filter((at) => at > clock.ms - policy.windowS * 1000).length;
+        const inWindow = allowedAt.filter((at) => at > clock.ms - policy.windowS * 1000).length;
         const { allowed, remaining } = window.status();
         expect([allowed, remaining]).toEqual([inWindow < policy.calls, policy.calls - inWindow]);
         if (!allowed) continue;
         window.charge(1);
-        taken.push(clock.ms);
+        allowedAt.push(clock.ms);
       }
     }),
   );
@@ -93,11 +93,11 @@ it("a window limiter drops a caller exactly when the caller's window is empty", 
 
 it('a window limiter never exceeds its maximum number of callers, and never drops an active caller', () => {
   const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
-  limiter.window('mine', policy).charge(3);
+  limiter.window('active', policy).charge(3);
   for (let address = 0; address < 10_000; address++) {
     limiter.window(`address-${address}`, policy).charge(1);
-    limiter.window('mine', policy);
+    limiter.window('active', policy);
   }
   expect(limiter.size).toBe(100);
-  expect(limiter.window('mine', policy).status().allowed).toBe(false);
+  expect(limiter.window('active', policy).status().allowed).toBe(false);
 });

@@ -11,12 +11,12 @@ export interface WindowPolicy {
 
 /**
  * One caller's calls within the window. A token bucket or fixed windows would allow twice the limit within one window,
- * so the time of each call is stored, in eight bytes.
+ * so the time of each call is stored in eight bytes.
  */
 export class CallWindow implements Account {
   readonly policy: WindowPolicy;
   readonly #now: Clock;
-  /** Times of calls in ascending order. Calls before index `#first` have left the window. */
+  /** Timestamps of calls in ascending order. Calls before index `#first` have left the window. */
   #calls: number[] = [];
   #first = 0;
 
@@ -27,7 +27,7 @@ export class CallWindow implements Account {
 
   status(): RateStatus {
     const now = this.#now();
-    this.#forget(now);
+    this.#expire(now);
     const used = this.#calls.length - this.#first;
     const remaining = Math.max(0, this.policy.calls - used);
     const allowed = remaining > 0;
@@ -40,16 +40,16 @@ export class CallWindow implements Account {
   /** Records calls even if they exceed the limit. */
   charge(calls: number): void {
     const now = this.#now();
-    this.#forget(now);
+    this.#expire(now);
     for (let call = 0; call < calls; call++) this.#calls.push(now);
   }
 
   get isEmpty(): boolean {
-    this.#forget(this.#now());
+    this.#expire(this.#now());
     return this.#calls.length === 0;
   }
 
-  #forget(now: number): void {
+  #expire(now: number): void {
     const windowStart = now - this.policy.windowS * 1000;
     while (this.#first < this.#calls.length && (this.#calls[this.#first] as number) <= windowStart) this.#first++;
     // Compact the array only when more than half is unused.

@@ -23,10 +23,10 @@ export function parseConfig<S extends z.ZodObject>(
   if (result.success && errors.length === 0) return result.data;
   const issues = result.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) ?? [];
   const lines = [...issues, ...errors].map((line) => `  ${line}`);
-  throw new ConfigError(`These settings are missing or wrong:\n${lines.join('\n')}`);
+  throw new ConfigError(`These settings are missing or invalid:\n${lines.join('\n')}`);
 }
 
-/** More proxies than any deployment chains. */
+/** More than any deployment has. */
 const TRUSTED_PROXIES_MAX = 10;
 
 export const settings = {
@@ -76,15 +76,15 @@ export const settings = {
 type EnvironmentValues = Readonly<Record<string, string | undefined>>;
 
 /** For each store, when its TLS settings apply. */
-const TLS_CONDITIONS: Record<string, { holds: (values: EnvironmentValues) => boolean; missing: string }> = {
-  KAFKA: { holds: (values) => values.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
-  REDIS: { holds: (values) => isScheme(values.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
+const TLS_CONDITIONS: Record<string, { isMet: (values: EnvironmentValues) => boolean; missing: string }> = {
+  KAFKA: { isMet: (values) => values.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
+  REDIS: { isMet: (values) => isScheme(values.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
   CLICKHOUSE: {
-    holds: (values) => isScheme(values.CLICKHOUSE_URL, 'https'),
+    isMet: (values) => isScheme(values.CLICKHOUSE_URL, 'https'),
     missing: 'CLICKHOUSE_URL is not https://',
   },
   SCHEMA_REGISTRY: {
-    holds: (values) => isScheme(values.SCHEMA_REGISTRY_URL, 'https'),
+    isMet: (values) => isScheme(values.SCHEMA_REGISTRY_URL, 'https'),
     missing: 'SCHEMA_REGISTRY_URL is not https://',
   },
 };
@@ -94,7 +94,7 @@ function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
 
-/** Finds conflicting connection settings, as `NAME: problem` without values. @param known the service's settings */
+/** Finds conflicting connection settings, as `NAME: problem` without values. @param names the service's settings */
 function findConnectionErrors(names: readonly string[], values: EnvironmentValues): string[] {
   const isSet = (name: string) => names.includes(name) && values[name] !== undefined;
   const errors: string[] = [];
@@ -102,10 +102,10 @@ function findConnectionErrors(names: readonly string[], values: EnvironmentValue
     if (!isSet(name)) return;
     for (const other of required) if (!isSet(other)) errors.push(`${other}: missing, but ${name} is set`);
   };
-  for (const [prefix, { holds, missing }] of Object.entries(TLS_CONDITIONS)) {
+  for (const [prefix, { isMet, missing }] of Object.entries(TLS_CONDITIONS)) {
     for (const suffix of ['CA_FILE', 'CERT_FILE', 'KEY_FILE', 'SERVER_NAME']) {
       const name = `${prefix}_TLS_${suffix}`;
-      if (isSet(name) && !holds(values)) errors.push(`${name}: set, but ${missing}`);
+      if (isSet(name) && !isMet(values)) errors.push(`${name}: set, but ${missing}`);
     }
     const [certificate, key] = [`${prefix}_TLS_CERT_FILE`, `${prefix}_TLS_KEY_FILE`];
     requireTogether(certificate, key);

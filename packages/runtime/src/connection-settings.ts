@@ -33,9 +33,9 @@ const serverName = () =>
 /**
  * Creates a validation rule for addresses. Must not throw, because errors would contain the address and its password.
  */
-const rule = (holds: (address: URL) => boolean) => (text: string) => {
+const rule = (isValid: (address: URL) => boolean) => (text: string) => {
   const address = URL.parse(text);
-  return address === null || holds(address);
+  return address === null || isValid(address);
 };
 const url = (...schemes: string[]) =>
   settings.url().refine(

@@ -70,8 +70,8 @@ export const deploymentSettings = {
 
 /**
  * How many tokens a table retains (`non_replicated_deduplication_window`). A block uses one token per table partition.
- * Late copies of an insert are dropped only by token, so a table must retain the tokens of ten minutes: 166 blocks per
- * second.
+ * Late copies of an insert are dropped only by token, so a table must retain the tokens from the last ten
+ * minutes: 166 blocks per second.
  */
 const TOKENS_RETAINED = 100_000;
 const TOKEN_RETENTION_MIN_S = 600;

@@ -23,7 +23,7 @@ export interface Metrics {
 }
 
 /**
- * prom-client samples 100 times per second, which is half the CPU time of an idle service. Longer blocks still show.
+ * prom-client samples 100 times per second: half the CPU time of an idle service. Longer blockages remain visible.
  */
 const LAG_SAMPLE_MS = 1_000;
 /** Disables prom-client's own sampling. Its gauges receive the values measured here. */
@@ -47,8 +47,8 @@ function collectLag(registry: Registry): void {
   const gauge = (statistic: string, help: string, collect: (this: Gauge) => void) => {
     const name = `nodejs_eventloop_lag_${statistic}_seconds`;
     registry.removeSingleMetric(name);
-    const full = `${help} of the event loop since the second-last scrape.`;
-    new Gauge({ name, help: full, registers: [registry], collect });
+    const helpText = `${help} of the event loop since the scrape before last.`;
+    new Gauge({ name, help: helpText, registers: [registry], collect });
   };
   const lag = (statistic: string, help: string, valueNs: () => number) =>
     gauge(statistic, help, function set() {

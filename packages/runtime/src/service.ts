@@ -30,7 +30,7 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
         await component.close();
         logger.debug({ component: name }, 'component closed');
       } catch (error) {
-        logger.error({ component: name, error }, 'closing component failed');
+        logger.error({ component: name, error }, 'closing the component failed');
       }
     }
     state = 'stopped';
@@ -68,19 +68,19 @@ export async function runService(logger: Logger, start: (use: Use) => Promise<vo
     logger.fatal({ error }, message);
     process.exit(1);
   };
-  process.on('uncaughtException', (error) => fail(error, 'uncaught exception, exiting'));
-  process.on('unhandledRejection', (error) => fail(error, 'unhandled rejection, exiting'));
+  process.on('uncaughtException', (error) => fail(error, 'uncaught exception; exiting'));
+  process.on('unhandledRejection', (error) => fail(error, 'unhandled rejection; exiting'));
   let service: Service;
   try {
     service = await startService(logger, start);
   } catch (error) {
-    return fail(error, 'startup failed, exiting');
+    return fail(error, 'startup failed; exiting');
   }
   logger.info('service started');
   const drain = (signal: string) => {
     logger.info({ signal }, 'shutdown started');
     setTimeout(
-      () => fail(new Error(`still open after ${DRAIN_MAX_MS} ms`), 'shutdown timed out, exiting'),
+      () => fail(new Error(`still open after ${DRAIN_MAX_MS} ms`), 'shutdown timed out; exiting'),
       DRAIN_MAX_MS,
     ).unref();
     void service.stop().then(() => {

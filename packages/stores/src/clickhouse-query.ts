@@ -73,7 +73,7 @@ export async function sendStatement(
   try {
     const response = await send().catch(async (fault) => {
       if (!isRead || !isConnectionClosed(fault)) throw fault;
-      // Wait until Node has detected other closed connections.
+      // Waits until Node has detected other closed connections.
       await setImmediate();
       return send();
     });
@@ -95,14 +95,14 @@ function isConnectionClosed(fault: unknown): boolean {
   return CLOSED.has(cause?.code ?? '');
 }
 
-const OPEN_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
+const UNBOUND_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
 
 /** @throws a network error, or ClickHouseFault */
 export function createQueryRows(
   account: ClickHouseAccount,
   { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
 ): QueryRows {
-  const settings = isBound ? {} : OPEN_SETTINGS;
+  const settings = isBound ? {} : UNBOUND_SETTINGS;
   return async function* query(sql, { signal, quotaKey } = {}) {
     const body = `${sql} FORMAT JSONCompactEachRow`;
     const settingsWithQuota = quotaKey === undefined ? settings : { ...settings, quota_key: quotaKey };

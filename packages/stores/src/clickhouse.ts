@@ -14,7 +14,7 @@ export interface ClickHouseLimits {
   readonly connectionsMax: number;
 }
 
-/** Limits for block writers. Each partition being written uses one connection; more would only queue on the server. */
+/** Limits for block writers. Each partition being written uses one connection; more connections would only queue. */
 export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };
 
 const QUERY_BYTES = 262_144;
@@ -22,7 +22,7 @@ const QUERY_BYTES = 262_144;
 /** Returns the `max_query_size` for a query that contains lists. */
 export const toQuerySize = (query: string): string => String(QUERY_BYTES + Buffer.byteLength(query));
 
-/** How much later than the statement on the server a call times out. */
+/** Seconds after the server's statement timeout at which a call times out. */
 const RESPONSE_MARGIN_S = 10;
 
 export interface ClickHouse {

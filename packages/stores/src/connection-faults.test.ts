@@ -91,7 +91,7 @@ it.each<[string, unknown]>([
 ])('explainConnection reports %s as an unavailable store', (_, thrown) => {
   const explained = explainConnection('Kafka', thrown);
   expect(explained.isRefusal).toBe(false);
-  expect(explained.message).toMatch(/^Kafka does not answer/);
+  expect(explained.message).toMatch(/^Kafka does not respond/);
 });
 
 it('an explanation contains no message from the client or the server', () => {
@@ -127,7 +127,7 @@ it('an unavailable store is a reason but is not logged', () => {
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
   faults.listenerOf('Redis')(unavailable);
   expect(lines).toEqual([]);
-  expect(faults.reasons()).toEqual({ Redis: 'Redis does not answer (ECONNREFUSED)' });
+  expect(faults.reasons()).toEqual({ Redis: 'Redis does not respond (ECONNREFUSED)' });
 });
 
 it("a successful check clears the store's reason but does not restart the logging of refusals", async () => {
@@ -147,11 +147,11 @@ it("a successful check clears the store's reason but does not restart the loggin
   expect(lines).toHaveLength(1);
 });
 
-it('a client reconnects quickly to an unavailable store, and every 5 s at most to a store that refuses it', () => {
+it('a client reconnects quickly to an unavailable store, and at most every 5 s to a store that refuses it', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000_000 }), fc.boolean(), (attempt, isRefused) => {
       const pace = createReconnectPace('Redis', 500);
-      pace.failed(isRefused ? { message: 'WRONGPASS' } : unavailable);
+      pace.recordFault(isRefused ? { message: 'WRONGPASS' } : unavailable);
       const wait = pace.waitMs(attempt);
       expect(wait).toBeGreaterThanOrEqual(50);
       expect(wait).toBeLessThanOrEqual(isRefused ? 5_000 : 500);
@@ -160,7 +160,7 @@ it('a client reconnects quickly to an unavailable store, and every 5 s at most t
   );
 });
 
-it('a broker that refuses connections receives at most some tens of attempts per minute', () => {
+it('a broker that refuses connections receives at most a few dozen attempts per minute', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 400 }), (pausesMs) => {
       let now = 0;

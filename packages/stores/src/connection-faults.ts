@@ -3,7 +3,7 @@ import { explainConnection, type StoreName } from './explain-fault.ts';
 export interface ConnectionFaults {
   listenerOf(store: StoreName): (fault: unknown) => void;
   /** Wraps a store's readiness check. A successful check clears the store's reason. */
-  clearingOnSuccess(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
+  clearingOnSuccess(store: StoreName, check: () => Promise<boolean>): () => Promise<boolean>;
   /** Returns why stores cannot be used, from faults in the last half minute. */
   reasons(): Readonly<Record<string, string>>;
 }
@@ -11,7 +11,7 @@ export interface ConnectionFaults {
 /** A refused client may retry for hours. One line per minute is enough. */
 const REPEAT_MS = 60_000;
 /** More than the longest wait between two attempts. */
-const FRESH_MS = 30_000;
+const REASON_MAX_AGE_MS = 30_000;
 
 type Log = { warn(fields: object, message: string): void };
 
@@ -45,8 +45,8 @@ export function createConnectionFaults(log: Log, nowMs: () => number = () => per
   };
   return {
     listenerOf: (store) => (fault) => report(store, fault),
-    clearingOnSuccess: (store, holds) => async () => {
-      const isUsable = await holds();
+    clearingOnSuccess: (store, check) => async () => {
+      const isUsable = await check();
       // Log times are retained, so that an unstable store is not logged more often.
       if (isUsable)
         for (const reported of stores.get(store)?.values() ?? []) reported.reportedMs = Number.NEGATIVE_INFINITY;
@@ -56,7 +56,7 @@ export function createConnectionFaults(log: Log, nowMs: () => number = () => per
       const reasons: Record<string, string> = {};
       for (const [store, messages] of stores) {
         const last = [...messages.values()].sort((a, b) => b.reportedMs - a.reportedMs)[0];
-        if (last !== undefined && nowMs() - last.reportedMs <= FRESH_MS) reasons[store] = last.message;
+        if (last !== undefined && nowMs() - last.reportedMs <= REASON_MAX_AGE_MS) reasons[store] = last.message;
       }
       return reasons;
     },
@@ -74,7 +74,7 @@ const WAIT_MIN_MS = 50;
 export function createReconnectPace(store: StoreName, downMaxMs: number) {
   let isRefused = false;
   return {
-    failed(fault: unknown): void {
+    recordFault(fault: unknown): void {
       ({ isRefusal: isRefused } = explainConnection(store, fault));
     },
     /**
@@ -116,7 +116,7 @@ export function createConnectGate(store: StoreName, nowMs: () => number = () => 
       refusals.set(address, refusal);
       // Concurrent attempts count as one.
       if (nowMs() < refusal.untilMs) return;
-      refusal.pace.failed(fault);
+      refusal.pace.recordFault(fault);
       refusal.attempts++;
       refusal.fault = fault;
       refusal.untilMs = nowMs() + refusal.pace.waitMs(refusal.attempts);

@@ -46,7 +46,7 @@ const UNTRUSTED = new Set([
   'CERT_REVOKED',
   'INVALID_CA',
 ]);
-const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
+const EXPIRED_OR_EARLY = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
 /** ClickHouse error codes for an unknown user, a missing password and a failed authentication. */
 const LOGIN_CODES = new Set(['192', '194', '516']);
 /** ClickHouse error code for a missing grant. */
@@ -90,7 +90,7 @@ function explainTls(store: StoreName, chain: readonly ChainedFault[]): string | 
       const found = reason === '' ? code : reason.replace(/[\s.:]+$/, '');
       return `its certificate is for another host name (${found}): use one of its names in ${address}, or set ${prefix}_TLS_SERVER_NAME`;
     }
-    if (OUT_OF_DATE.has(code))
+    if (EXPIRED_OR_EARLY.has(code))
       return `its certificate has expired or is not valid yet (${code}): renew it at the store, or correct the clock`;
     if (/^ERR_SSL_.*ALERT/.test(code))
       return `it aborted the TLS handshake (${code}): check ${prefix}_TLS_CERT_FILE and ${prefix}_TLS_KEY_FILE, and ${prefix}_TLS_SERVER_NAME`;
@@ -129,10 +129,10 @@ function explainLogin(store: StoreName, chain: readonly ChainedFault[]): string 
 }
 
 const WRITE_REFUSALS: Readonly<Record<string, string>> = {
-  OOM: 'it is full: raise its maxmemory, or delete data',
-  MISCONF: 'it cannot write to its disk: free disk space, or repair the disk',
-  READONLY: 'it is a replica: set REDIS_URL to the primary',
-  NOREPLICAS: 'too few replicas are in sync: repair the replicas',
+  OOM: 'it is full; raise its maxmemory, or delete data',
+  MISCONF: 'it cannot write to its disk; free disk space, or repair the disk',
+  READONLY: 'it is a replica; set REDIS_URL to the primary',
+  NOREPLICAS: 'too few replicas are in sync; repair the replicas',
 };
 
 function explainUnusable(store: StoreName, chain: readonly ChainedFault[]): string | null {
@@ -140,9 +140,9 @@ function explainUnusable(store: StoreName, chain: readonly ChainedFault[]): stri
   for (const { name, message } of chain) {
     const [replyCode = ''] = /^[A-Z]+\b/.exec(message) ?? [];
     if (Object.hasOwn(WRITE_REFUSALS, replyCode))
-      return `Redis takes no writes (${replyCode}): ${WRITE_REFUSALS[replyCode]}`;
+      return `Redis rejects writes (${replyCode}): ${WRITE_REFUSALS[replyCode]}`;
     if (name === 'MissingEpochFault')
-      return 'Redis contains no identities and consents: run npm run identity -- init for a new deployment, or npm run rebuild if Redis lost its data';
+      return 'Redis contains no identities or consents: run npm run identity -- init for a new deployment, or npm run rebuild if Redis lost its data';
   }
   return null;
 }
@@ -158,5 +158,5 @@ export function explainConnection(store: StoreName, fault: unknown): ConnectionF
   const unusable = explainUnusable(store, chain);
   if (unusable !== null) return { message: unusable, isRefusal: true };
   const code = chain.findLast((each) => /^E[A-Z]+$/.test(each.code))?.code;
-  return { message: `${store} does not answer${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
+  return { message: `${store} does not respond${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
 }

@@ -54,7 +54,7 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
   });
   // Without a listener, ioredis prints every failed attempt.
   redis.on('error', (fault) => {
-    pace.failed(fault);
+    pace.recordFault(fault);
     onFault?.(fault);
   });
   return {

@@ -55,14 +55,14 @@ function toResponse(message: IncomingMessage): Response {
 
 /**
  * Waits for work, up to a time limit. Afterwards the work continues, but its result is ignored.
- * @param late called after the time limit; returns a fallback or throws
+ * @param onTimeout called after the time limit; returns a fallback or throws
  */
-export async function waitAtMost<T, L>(limitMs: number, work: Promise<T>, late: () => L): Promise<T | L> {
+export async function waitAtMost<T, L>(limitMs: number, work: Promise<T>, onTimeout: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
     // The timer must not keep the process running.
     timer = setTimeout(resolve, limitMs).unref();
-  }).then(late);
+  }).then(onTimeout);
   try {
     return await Promise.race([work, timeout]);
   } finally {

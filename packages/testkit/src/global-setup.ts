@@ -62,7 +62,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * Stops leftover processes of killed runs, and starts four empty stores as processes on free ports. Creates the
+ * Stops leftover processes from killed runs, and starts four empty stores as processes on free ports. Creates the
  * template database while Kafka and the registry start.
  * @throws Error with installation instructions
  */
@@ -76,7 +76,7 @@ export async function startLocalStores(): Promise<RunStores> {
   const fillClickHouse = async (clickhouse: Stores['clickhouse']) => {
     template = await openTableTemplate({ clickhouse });
   };
-  const options: StackOptions = { directory, services: [], report, fillClickHouse, isThrownAway: true };
+  const options: StackOptions = { directory, services: [], report, fillClickHouse, isDisposable: true };
   const stack = await startStack(options).catch((error) => {
     remove();
     throw error;

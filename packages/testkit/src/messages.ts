@@ -100,13 +100,13 @@ const fieldsByType: fc.Arbitrary<MessageJson> = fc.oneof(
 
 /** Messages that the contract accepts at `nowMs`. Optional fields are present, null or absent. */
 export function validMessages(nowMs: number): fc.Arbitrary<MessageJson> {
-  const stamps = fc
+  const timestamps = fc
     .tuple(
       fc.integer({ min: -EVENT_AGE_MAX_MS, max: EVENT_AHEAD_MAX_MS }),
       fc.constantFrom('Z', '0Z', '1234Z', '+00:00'),
     )
     .map(([offsetMs, end]) => new Date(nowMs + offsetMs).toISOString().replace('Z', end));
   return fc
-    .tuple(fieldsByType, optionalFields, fc.record({ messageId: fc.uuid(), eventTimestamp: stamps }))
+    .tuple(fieldsByType, optionalFields, fc.record({ messageId: fc.uuid(), eventTimestamp: timestamps }))
     .map(([typeFields, rest, common]) => ({ ...rest, ...typeFields, ...common }));
 }

@@ -32,9 +32,7 @@ interface SchemaObject {
   readonly statement: string;
 }
 
-/**
- * Copies all tables, views and rows of the template, which takes two thirds of the CPU time of applying the SQL files.
- */
+/** Copies all tables, views and rows. Copying takes a third less CPU time than applying the SQL files. */
 async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);
   await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);
@@ -148,7 +146,7 @@ export interface RedisDatabase {
 }
 
 const DATABASES = 16;
-/** Longer than any test run. Claims of killed runs expire after this time. */
+/** Longer than any test run. Claims from killed runs expire after this time. */
 const CLAIM_MS = 3_600_000;
 /** Claims are stored in database 0, because tests flush their own databases. */
 const toClaim = (number: number) => `test:database:${number}`;

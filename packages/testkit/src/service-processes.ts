@@ -65,7 +65,7 @@ export interface HttpProcess {
   readonly child: ChildProcess;
   readonly url: string;
   readonly adminUrl: string;
-  /** Returns standard output and standard error so far. */
+  /** Returns the standard output and standard error received so far. */
   output(): string;
   /** Sends SIGTERM. @returns the exit code */
   close(): Promise<number | null>;
@@ -134,16 +134,16 @@ export function openWallClock(): WallClock {
 /**
  * - open: forwards all bytes
  * - hangs: accepts connections, but drops bytes in both directions
- * - mute: forwards bytes from clients, but drops bytes from the store
+ * - muted: forwards bytes from clients, but drops bytes from the store
  * - cut: closes existing and new connections
  */
-export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
+export type WireMode = 'open' | 'hangs' | 'muted' | 'cut';
 
 /** A TCP proxy between a process and a store. */
 export interface Wire {
   readonly port: number;
   mode: WireMode;
-  /** Switches to mute when a client sends this string. Earlier requests still receive responses. */
+  /** Switches to `muted` when a client sends this string. Earlier requests still receive responses. */
   muteAt(text: string): void;
   close(): Promise<void>;
 }
@@ -169,13 +169,13 @@ export async function openWire(target: number): Promise<Wire> {
     client.on('data', (bytes) => {
       // The string may span several chunks.
       if (muteTrigger !== null) received = received.slice(-muteTrigger.length) + bytes.toString('latin1');
-      if (muteTrigger !== null && received.includes(muteTrigger)) [mode, muteTrigger] = ['mute', null];
+      if (muteTrigger !== null && received.includes(muteTrigger)) [mode, muteTrigger] = ['muted', null];
       if (mode !== 'hangs') store.write(bytes);
     });
     store.on('data', (bytes) => mode === 'open' && client.write(bytes));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const cutAll = () => {
+  const closeAll = () => {
     for (const socket of sockets) socket.destroy();
   };
   return {
@@ -185,14 +185,14 @@ export async function openWire(target: number): Promise<Wire> {
     },
     set mode(next) {
       // Connections that have lost bytes cannot be resumed.
-      if (next === 'open' || next === 'cut') cutAll();
+      if (next === 'open' || next === 'cut') closeAll();
       mode = next;
     },
     muteAt(text) {
       muteTrigger = text;
     },
     close: async () => {
-      cutAll();
+      closeAll();
       server.close();
       await once(server, 'close');
     },
@@ -204,7 +204,7 @@ const PAUSE_MS = 25;
 
 /** Sequential requests with one key, until a request is refused. */
 export interface RefusedLoad {
-  /** Time of the last 200 response, by `performance.now`; 0 before the first. */
+  /** Time of the last 200 response, by `performance.now`; 0 before the first 200 response. */
   takenAt(): number;
   /** Resolves when a request is refused. Rejects on any other status, or if no request is refused within a minute. */
   readonly refused: Promise<void>;

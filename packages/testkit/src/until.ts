@@ -25,7 +25,7 @@ export async function until<T>(
     const waitedMs = performance.now() - start;
     if (waitedMs >= deadlineMs) break;
     const pauseMs = Math.min(PAUSE_MS.max, Math.max(PAUSE_MS.min, waitedMs * PAUSE_MS.fraction));
-    // Check a last time at the deadline.
+    // Check one last time at the deadline.
     await delay(Math.min(pauseMs, deadlineMs - waitedMs));
   }
   throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toText(fault)})`}`);

@@ -76,8 +76,8 @@ it('ticks advance the watermarks of idle partitions, and restore watermarks that
   const untilAdvanced = (before: readonly (number | null)[]) =>
     until('every watermark advances', async () => {
       const now = await readWatermarks();
-      const isMoved = now.every((each, partition) => each !== null && each > (before[partition] ?? 0));
-      return isMoved ? now : null;
+      const hasAdvanced = now.every((each, partition) => each !== null && each > (before[partition] ?? 0));
+      return hasAdvanced ? now : null;
     });
   const first = await untilAdvanced([0, 0]);
   const second = await untilAdvanced(first);
@@ -89,7 +89,7 @@ it('ticks advance the watermarks of idle partitions, and restore watermarks that
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);
 
-it('an activity keeps its time when its writer is killed between the watermark and the commit', async () => {
+it('an activity keeps its time when its writer is killed between publishing the watermark and the commit', async () => {
   const chain = RETIMED;
   const monitor = await real.redis.client.monitor();
   const watermarkOf = (partition: number) =>
@@ -102,9 +102,9 @@ it('an activity keeps its time when its writer is killed between the watermark a
   for (let cut = 0; cut < 3; cut++) {
     const writer = await real.start();
     await watermarkOf(0);
-    const moved = watermarkOf(partitionOf(chain));
+    const watermarkMoved = watermarkOf(partitionOf(chain));
     await publishActivities(chain, numbersFrom(400_000 + cut * 20, 20));
-    await moved;
+    await watermarkMoved;
     await writer.stop('SIGKILL');
     monitor.removeAllListeners('monitor');
   }

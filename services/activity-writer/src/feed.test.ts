@@ -104,7 +104,7 @@ async function send(world: MemoryWorld, { sent, stepMs }: WriterRun, version: ()
   }
 }
 
-/** Runs writers that are killed one after the other, then one that finishes, while a replica follows the feed. */
+/** Runs writers that are killed one after another, then a writer that finishes, while a replica follows the feed. */
 async function runAll(runs: readonly WriterRun[]) {
   const world = createMemoryWorld();
   const follower = new Follower(world);

@@ -13,7 +13,7 @@ import {
 import { activityOf, activityValue, detailsOf } from './test/records.ts';
 
 const CHAIN = 'test-chain';
-const HOME = partitionOf(CHAIN);
+const PARTITION = partitionOf(CHAIN);
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
 /** Enough event loop turns for a killed writer to finish its pending calls. */
@@ -38,7 +38,7 @@ async function killBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_
 
 /** Returns the rows in the feed, and the rows that `activities` requires in the feed. */
 async function compare(world: MemoryWorld) {
-  const horizon = toHorizon((await world.watermarks.read(HOME)) ?? 0);
+  const horizon = toHorizon((await world.watermarks.read(PARTITION)) ?? 0);
   const query = { chain: CHAIN, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200 } as const;
   const page = await world.store.reader.readPage({ ...query, horizon });
   const inOrder = world.activities().toSorted((a, b) => a.updatedAt - b.updatedAt);
@@ -86,7 +86,7 @@ describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is compl
   ])('%s', async (_, block, next) => {
     await send(world, block);
     await killBefore(world, table);
-    world.log.expire(ACTIVITIES, HOME, 2);
+    world.log.expire(ACTIVITIES, PARTITION, 2);
     if (block.length > 1) await expectComplete();
     await send(world, next);
     await expectComplete();

@@ -65,7 +65,7 @@ await runService(logger, async (use) => {
   const mintTopics = [TOPICS.mintStates, TOPICS.mintRequests].map(({ name }) => `${topicPrefix}${name}/`);
   const isBehind = () =>
     [...lag()].some(([name, waiting]) => waiting > 0 && mintTopics.some((mint) => name.startsWith(mint)));
-  const states = await use('view of mints', () =>
+  const states = await use('mint view', () =>
     openMintStates({ view, isBehind, log, schemaOf, topicPrefix, logger, metrics }),
   );
   const degraded = { ticks: () => ticks.working, mintStates: () => states.working };

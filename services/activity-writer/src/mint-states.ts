@@ -26,7 +26,7 @@ export interface MintStatesOptions extends MintLogsParts {
 export type MintStates = ReturnType<typeof openMintStates>;
 
 /**
- * Copies the latest state of each mint request from the logs to Redis, also after a restart of this process or Redis.
+ * Copies the latest state of each mint request from the logs to Redis, even after a restart of this process or Redis.
  * Redis stores the offsets up to which the logs were read, so several processes can copy concurrently.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions) {
@@ -41,10 +41,10 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     try {
       const count = await catchUpMints(view, logs);
       if (count > 0) copiedTotal.inc({}, count);
-      if (faultReason !== null) logger.info('copy of mint states to Redis resumed');
+      if (faultReason !== null) logger.info('copying mint states to Redis resumed');
       faultReason = null;
     } catch (error) {
-      if (faultReason === null) logger.warn({ error }, 'copy of mint states to Redis failed, retrying');
+      if (faultReason === null) logger.warn({ error }, 'copying mint states to Redis failed; retrying');
       faultReason = `mint states are not copied to Redis: ${error instanceof Error ? error.message : String(error)}`;
     }
   };

@@ -14,8 +14,8 @@ import {
 import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './test/records.ts';
 
 const CHAIN = 'test-chain';
-const HOME = partitionOf(CHAIN);
-const OTHER_CHAIN = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
+const PARTITION = partitionOf(CHAIN);
+const OTHER_CHAIN = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== PARTITION)!;
 const NOW_MS = 1_790_000_000_000;
 
 let world: MemoryWorld;
@@ -36,7 +36,7 @@ it("an activity is stored with a time from the log, and its partition's watermar
     [times[0], 0],
     [times[1], 1],
   ]);
-  expect(await world.watermarks.read(HOME)).toBe(times[1]);
+  expect(await world.watermarks.read(PARTITION)).toBe(times[1]);
   expect(await world.store.activities.constantsOf([world.activities()[0]!.id])).toHaveProperty('size', 1);
 });
 
@@ -46,8 +46,8 @@ it("times stay above the watermark and the previous block when the broker's cloc
   vi.setSystemTime(NOW_MS - 60_000);
   await send(2);
   await world.write();
-  world.log.moveCommit({ topic: ACTIVITIES, partition: HOME, offset: 2, metadata: '{"v":1}' });
-  await world.watermarks.publish(HOME, NOW_MS * 1_000 + 500);
+  world.log.moveCommit({ topic: ACTIVITIES, partition: PARTITION, offset: 2, metadata: '{"v":1}' });
+  await world.watermarks.publish(PARTITION, NOW_MS * 1_000 + 500);
   await send(3);
   await world.write();
   const times = world.activities().map(({ updatedAt }) => updatedAt - NOW_MS * 1_000);
@@ -57,11 +57,11 @@ it("times stay above the watermark and the previous block when the broker's cloc
 it('a tick advances the watermark and becomes neither a row nor a dead letter', async () => {
   await send(1);
   vi.setSystemTime(NOW_MS + 5_000);
-  await world.tick(HOME);
-  await world.tick(1 - HOME);
+  await world.tick(PARTITION);
+  await world.tick(1 - PARTITION);
   await world.write();
-  expect(await world.watermarks.read(HOME)).toBe((NOW_MS + 5_000) * 1_000);
-  expect(await world.watermarks.read(1 - HOME)).toBe((NOW_MS + 5_000) * 1_000);
+  expect(await world.watermarks.read(PARTITION)).toBe((NOW_MS + 5_000) * 1_000);
+  expect(await world.watermarks.read(1 - PARTITION)).toBe((NOW_MS + 5_000) * 1_000);
   expect(world.activities()).toHaveLength(1);
   expect(world.deadLetters(ACTIVITIES)).toEqual([]);
 });

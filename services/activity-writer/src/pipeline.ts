@@ -87,7 +87,7 @@ export function createPipeline(options: PipelineOptions) {
   );
   /** Publishes dead letters with the step `write`. The stream itself uses the step `transform`. */
   const publishDeadLetters = async (rejected: readonly DeadLetter[]): Promise<void> => {
-    await retried('dead letters were not acknowledged', sendDeadLetters(deadLetters, rejected, 'write'));
+    await toRetryable('dead letters were not acknowledged', sendDeadLetters(deadLetters, rejected, 'write'));
     refusedTotal.inc({}, rejected.length);
   };
   const writeActivities = createWriteActivities({ store, calls });
@@ -96,7 +96,7 @@ export function createPipeline(options: PipelineOptions) {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
     readWatermark: async (partition) =>
-      (await retried('the watermark could not be read', watermarks.read(partition))) ?? 0,
+      (await toRetryable('the watermark could not be read', watermarks.read(partition))) ?? 0,
     storedOffsets: (rows) => calls.query('activities', () => store.storedOffsets(rows)),
     refuse: createRefuseUpdates({ store, calls, partitionOf }),
     publishDeadLetters,
@@ -162,8 +162,8 @@ function createOpenPlain(schemaOf: SchemaSource, publishDeadLetters: TimedBlockO
   };
 }
 
-/** Turns every fault into a retryable fault. @throws RetryableFault */
-function retried<T>(message: string, work: Promise<T>): Promise<T> {
+/** Converts every fault to a retryable fault. @throws RetryableFault */
+function toRetryable<T>(message: string, work: Promise<T>): Promise<T> {
   return work.catch((cause: unknown) => {
     throw new RetryableFault(message, { cause });
   });
@@ -180,7 +180,7 @@ function createPublishWatermark(watermarks: Pick<Watermarks, 'publish'>, metrics
     ['partition'],
   );
   return async (partition: number, us: number): Promise<void> => {
-    await retried('the watermark could not be published', watermarks.publish(partition, us));
+    await toRetryable('the watermark could not be published', watermarks.publish(partition, us));
     watermark.set({ partition: String(partition) }, us / 1_000_000);
   };
 }
@@ -192,10 +192,10 @@ function createPublishWatermark(watermarks: Pick<Watermarks, 'publish'>, metrics
  */
 function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   /**
-   * Adds rows that only an earlier attempt wrote, because their records are lost, unreadable, or timed differently now.
+   * Adds rows that only an earlier attempt wrote, because their records are lost, unreadable, or now have other times.
    * These rows are in `activities` and therefore count as versions, but may be missing from the other tables.
    */
-  const withEarlier = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
+  const addEarlier = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
     const earlier = await calls.query('activities', () => store.rowsBetween(block.partition, after, end));
     const all = new Map([...earlier, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
     return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
@@ -232,7 +232,7 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
         insert: createInsert(table, tableRows),
       });
     };
-    const all = block.isRecovered ? await withEarlier(block) : rows;
+    const all = block.isRecovered ? await addEarlier(block) : rows;
     await storeReplacing('activity_ids', all);
     const supersessions = await findSupersessions(all, (...selected) =>
       calls.query('activity_ids', () => store.lastBefore(...selected)),

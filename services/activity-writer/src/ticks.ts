@@ -126,7 +126,7 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     } catch (error) {
       ticksTotal.inc({ outcome: 'failed' });
       idle.recordRead(partition, performance.now());
-      if (faultReason === null) logger?.warn({ error, topic, partition }, 'tick failed, retrying after a second');
+      if (faultReason === null) logger?.warn({ error, topic, partition }, 'tick failed; retrying in a second');
       faultReason = `ticks cannot be sent: ${error instanceof Error ? error.message : String(error)}`;
     }
   };

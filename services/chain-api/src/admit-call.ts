@@ -15,7 +15,7 @@ export interface RateLimitPlan {
 }
 
 export interface RateLimitKeys {
-  /** null for an invalid key. @throws Error when the key cannot be checked */
+  /** Returns null for an invalid key. @throws Error if the key cannot be checked */
   find(key: string): Promise<RateLimitPlan | null>;
 }
 
@@ -80,7 +80,7 @@ export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts) {
   const { find, refresh, close } = openRateLimitKeyFinder({ view, prefix });
   return {
     find,
-    /** Whether the copy is current. */
+    /** Returns true if the copy is current. */
     ready: () =>
       refresh().then(
         () => true,

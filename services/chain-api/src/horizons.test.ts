@@ -3,7 +3,7 @@ import { hang } from '@playline/testkit/hang';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createHorizons } from './horizons.ts';
 
-/** Horizons on a watermark store that can be unreachable, hang or be empty. */
+/** Creates horizons with a watermark store that can be unreachable, hang or be empty. */
 function setUp() {
   const stored = openMemoryWatermarks();
   const world = { mode: 'up' as 'up' | 'unreachable' | 'hanging' | 'empty', faults: 0, stored };
@@ -49,7 +49,7 @@ it('the horizon never decreases', async () => {
   expect([await lower.read(1), await lower.read(1)]).toEqual([5001, 5001]);
 });
 
-it('callers during a watermark read share the next read, so that they see all earlier watermarks', async () => {
+it('callers that arrive during a watermark read share the next read, so that they see all earlier watermarks', async () => {
   const readings: PromiseWithResolvers<number>[] = [];
   const read = () => {
     readings.push(Promise.withResolvers<number>());

@@ -4,19 +4,19 @@ import type { Chain } from './chains.ts';
 
 /**
  * Returns the exclusive upper bound of `updated_at` for pages, in epoch microseconds; null before the first watermark.
- * @param isShared whether concurrent readers can share a slightly older watermark
+ * @param isShared true if concurrent readers can share a slightly older watermark
  */
 export type ReadHorizon = (partition: number, isShared?: boolean) => Promise<number | null>;
 
 interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
-  /** Called when the last known horizon is used instead. */
+  /** Called when a watermark cannot be read and the last known horizon is used. */
   onFault: (fault: unknown) => void;
 }
 
 /** Redis normally responds within a millisecond. */
 const READ_MAX_MS = 250;
-/** Reading the watermark took one eighth of the time of a page. A single reader always gets the latest watermark. */
+/** Watermark reads took an eighth of the time of page reads. A single reader always gets the latest watermark. */
 const SHARED_AGE_MAX_MS = 50;
 
 /** Rows below a watermark never change, so the last known watermark is safe to use when Redis is unavailable. */

@@ -38,7 +38,7 @@ import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
 import { createChainDocs } from './docs/source.ts';
 import { createHorizons, createReadiness } from './horizons.ts';
-import { createChainApiMetrics, showHorizons } from './metrics.ts';
+import { createChainApiMetrics, exportHorizons } from './metrics.ts';
 import { createCollections } from './minting/collections.ts';
 import { createIsLogApplied, createMintTopics, mintTopicNames } from './minting/publish.ts';
 
@@ -61,7 +61,7 @@ await runService(logger, async (use) => {
     openRateLimitKeys({ view: await openRedisRecords(RATE_LIMIT_KEYS, redis), prefix: config.ACCESS_KEY_PREFIX }),
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
-  showHorizons(registry, chains, horizons.lastKnown);
+  exportHorizons(registry, chains, horizons.lastKnown);
   const minting = await openMinting(use);
   const lost = registry.counter('playline_chain_api_usage_lost_total', 'Calls missing from the key usage counts');
   const onLost = (calls: number) => lost.inc(calls);
@@ -72,7 +72,7 @@ await runService(logger, async (use) => {
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
-  watchWrites(registry, minting.takesWrites);
+  watchWrites(registry, minting.isWritable);
   const degraded = { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
   const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
@@ -114,7 +114,7 @@ async function openMinting(use: Use) {
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const readOffsets = async () => (await view.progress()).offsets;
   return {
-    takesWrites: ready,
+    isWritable: ready,
     ready: async () => (await producer.ready()) && (await ready()),
     parts: {
       verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),

@@ -51,7 +51,7 @@ export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRea
 }
 
 /** The lag of the feed is the current time minus this metric. */
-export function showHorizons(
+export function exportHorizons(
   metrics: Metrics,
   chains: readonly Chain[],
   lastKnown: (partition: number) => number | null,

@@ -78,7 +78,7 @@ it('the chain API returns 500 for every rate limit key while Redis has lost the 
 });
 
 it.each(['cut', 'hangs'] as const)(
-  'the chain API accepts known rate limit keys and returns 500 for others when the connection to Redis is in mode "%s"',
+  'the chain API accepts known rate limit keys and returns 500 for unknown keys when the connection to Redis is in mode "%s"',
   async (mode) => {
     const url = new URL(stores.redisUrl);
     const wire = await openWire(Number(url.port));

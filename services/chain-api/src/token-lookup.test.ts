@@ -9,7 +9,7 @@ const word = (value: number) => `0x${value.toString(16).padStart(64, '0')}`;
 const text = (value: string) => `0x${Buffer.from(value).toString('hex').padEnd(64, '0')}`;
 /** Name, symbol, decimals, supply, balance and allowance. */
 const ERC20: readonly CallResult[] = [text('Gold'), text('GLD'), word(18), word(5), word(0), word(0)];
-const NOTHING: readonly CallResult[] = ERC20.map(() => '0x');
+const NO_RESULTS: readonly CallResult[] = ERC20.map(() => '0x');
 const failToConnect = () => Promise.reject(new NodeFault('unreachable', 'the node is unreachable'));
 
 interface NodeSetup {
@@ -23,7 +23,7 @@ async function openLookup(nodes: readonly NodeSetup[] = [{}], linked: readonly s
   const requests: string[] = [];
   const createNode = ({ url }: { url: string }): ChainNode => {
     const { calls, chainId = 31_337 } = nodes[Number(url)]!;
-    const respond = calls ?? (async (contract) => (contract === addressOf(2) ? ERC20 : NOTHING));
+    const respond = calls ?? (async (contract) => (contract === addressOf(2) ? ERC20 : NO_RESULTS));
     return {
       chainId: async () => chainId,
       calls: (contractCalls: readonly ContractCall[]) => {
@@ -150,7 +150,7 @@ it('a chain runs at most eight unlinked lookups, two per caller, and four linked
   await until('seven unlinked lookups are rejected', () => rejections === 7);
   const linkedLookups = linked.map((address) => send(address, 7));
   await until('two linked lookups are rejected', () => rejections === 9);
-  nodeResponse.resolve(NOTHING);
+  nodeResponse.resolve(NO_RESULTS);
   expect((await Promise.all(unlinkedLookups)).filter((status) => status === 404)).toHaveLength(8);
   expect((await Promise.all(linkedLookups)).filter((status) => status === 404)).toHaveLength(4);
   expect(requests).toHaveLength(12);

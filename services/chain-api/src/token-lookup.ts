@@ -22,7 +22,7 @@ export interface TokenLookupParts {
   readonly chains: readonly Pick<ChainOfSettings, 'name' | 'chainId' | 'urls'>[];
   /** @param name must not contain the URL, which may be secret */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** Whether a project has linked the contract. */
+  /** Returns true if a project has linked the contract. */
   readonly isLinked: (contract: { chain: string; contractAddress: string }) => boolean;
   readonly onLookup: (outcome: LookupOutcome) => void;
   readonly wallClockMs: () => number;
@@ -67,28 +67,28 @@ interface CallerState {
 class LookupChain {
   private readonly chain: TokenLookupParts['chains'][number];
   private readonly nodes: readonly ChainNode[];
-  private readonly checked = new Set<ChainNode>();
+  private readonly checkedNodes = new Set<ChainNode>();
   private readonly callers = new Map<string, CallerState>();
   private readonly running = { linked: 0, unknown: 0 };
   private second = 0;
-  private inSecond = 0;
+  private startedInSecond = 0;
 
   constructor(chain: LookupChain['chain'], nodes: readonly ChainNode[]) {
     this.chain = chain;
     this.nodes = nodes;
   }
 
-  /** Reserves a lookup of an unlinked contract. @returns the release @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  /** Reserves a lookup of an unlinked contract. Returns a release function. @throws PublicError if limited */
   reserve(caller: string, nowMs: number): () => void {
     const isIdle = nowMs - (this.callers.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= IDLE_MS;
     const state = this.refill(caller, nowMs);
     const second = Math.floor(nowMs / 1_000);
-    if (second !== this.second) [this.second, this.inSecond] = [second, 0];
+    if (second !== this.second) [this.second, this.startedInSecond] = [second, 0];
     if (state.remaining < 1) throw tooMany(Math.ceil(((1 - state.remaining) * CALLER_REFILL_MS) / 1_000));
     const perSecond = isIdle ? UNKNOWN_PER_SECOND : UNKNOWN_PER_SECOND - RESERVED_PER_SECOND;
-    const isFull = this.running.unknown >= UNKNOWN_MAX || this.inSecond >= perSecond;
+    const isFull = this.running.unknown >= UNKNOWN_MAX || this.startedInSecond >= perSecond;
     if (isFull || state.running >= CALLER_RUNNING_MAX) throw tooMany();
-    this.inSecond++;
+    this.startedInSecond++;
     state.remaining--;
     state.running++;
     this.running.unknown++;
@@ -118,24 +118,24 @@ class LookupChain {
 
   /** @throws NodeFault if no node responds */
   async describe(contract: string): Promise<TokenRecord | null> {
-    let last: NodeFault = new NodeFault('unreachable', 'the chain has no node');
+    let lastFault: NodeFault = new NodeFault('unreachable', 'the chain has no node');
     for (const node of this.nodes)
       try {
         await this.check(node);
         return await describeErc20(node, this.chain.name, contract);
       } catch (fault) {
         if (!(fault instanceof NodeFault)) throw fault;
-        last = fault;
+        lastFault = fault;
       }
-    throw last;
+    throw lastFault;
   }
 
   /** Rejects a node for another chain, where the same address is a different contract. */
   private async check(node: ChainNode): Promise<void> {
-    if (this.checked.has(node)) return;
+    if (this.checkedNodes.has(node)) return;
     const chainId = await node.chainId();
     if (chainId !== this.chain.chainId) throw new NodeFault('other-chain', `the node belongs to chain ${chainId}`);
-    this.checked.add(node);
+    this.checkedNodes.add(node);
   }
 }
 

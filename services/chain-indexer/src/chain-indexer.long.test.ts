@@ -62,7 +62,7 @@ const tokenOf = (chain: string, number: number): TokenRecord => ({
 const partitionOf = (key: string) => toPartition(Buffer.from(key), PARTITIONS);
 type OpenedChain = Awaited<ReturnType<typeof openChain>>;
 
-const untilWhole = ({ expected, published }: OpenedChain) =>
+const untilComplete = ({ expected, published }: OpenedChain) =>
   until('all final activities are published', async () => (await published()).length >= expected().length);
 
 /** One test waits for half a minute of silence, so the other group runs concurrently. */
@@ -77,10 +77,10 @@ describe('an indexer on real brokers', parallel, () => {
       testChain.mine(200, 20);
       let requests = 0;
       testChain.server.corrupt = (response) => {
-        const turn = requests++ % 7;
-        if (turn === 3) response.writeHead(429).end();
-        if (turn === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
-        return turn === 3 || turn === 5;
+        const phase = requests++ % 7;
+        if (phase === 3) response.writeHead(429).end();
+        if (phase === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
+        return phase === 3 || phase === 5;
       };
       for (let run = 0; run < 3; run++) {
         const before = (await testChain.published()).length;
@@ -94,7 +94,7 @@ describe('an indexer on real brokers', parallel, () => {
       testChain.server.corrupt = () => false;
       await indexers.start(testChain.settings);
       testChain.mine(DEPTH);
-      await untilWhole(testChain);
+      await untilComplete(testChain);
       expect(await testChain.published()).toEqual(testChain.expected());
     },
   );
@@ -106,7 +106,7 @@ describe('an indexer on real brokers', parallel, () => {
       const testChain = await openChain('row-chain');
       testChain.mine(30);
       const child = await indexers.start(testChain.settings);
-      await untilWhole(testChain);
+      await untilComplete(testChain);
       for (const record of await indexers.activities()) toActivityRow(record, LOCATION);
       const tokens = (await indexers.tokens()).filter(({ chain }) => chain === testChain.settings.name);
       expect(tokens.map((record) => toTokenRow(record, LOCATION))).toMatchObject([
@@ -116,7 +116,7 @@ describe('an indexer on real brokers', parallel, () => {
       await child.stop('SIGTERM');
       testChain.mine(10);
       await indexers.start(testChain.settings);
-      await untilWhole(testChain);
+      await untilComplete(testChain);
       expect((await indexers.tokens()).filter(({ chain }) => chain === testChain.settings.name)).toHaveLength(2);
     },
   );
@@ -125,7 +125,7 @@ describe('an indexer on real brokers', parallel, () => {
     const testChain = await openChain('reported-chain');
     testChain.mine(20);
     const child = await indexers.start(testChain.settings);
-    await untilWhole(testChain);
+    await untilComplete(testChain);
     const metrics = async () => (await fetch(`${child.admin}/metrics`)).text();
     await until('all blocks are indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
     expect(await metrics()).toMatch(/playline_chain_indexer_block_number\{.*of="horizon".*\} 16/);
@@ -144,7 +144,7 @@ describe('an indexer whose node is silent', parallel, () => {
     const testChain = await openChain('silent-chain');
     testChain.mine(20);
     const child = await indexers.start(testChain.settings);
-    await untilWhole(testChain);
+    await untilComplete(testChain);
     const silentS = async () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
       return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
@@ -170,7 +170,7 @@ describe('an indexer whose node is silent', parallel, () => {
   }, 120_000);
 });
 
-const nothing = { activities: [], tokens: [], notices: [] };
+const EMPTY_BATCH = { activities: [], tokens: [], notices: [] };
 const progressOf = (chain: string, block: number) => ({
   chain,
   block,
@@ -181,50 +181,50 @@ const progressOf = (chain: string, block: number) => ({
 });
 
 it('a fenced publisher cannot publish anything, not even records that it has already sent', async () => {
-  const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const [commitGate, recordsSent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const first = indexers.openLogs({
     beforeCommit: async () => {
-      sent.resolve();
-      await stuck.promise;
+      recordsSent.resolve();
+      await commitGate.promise;
     },
   });
   const second = indexers.openLogs();
   const fenced = await first.open('fenced-chain');
-  const lost = fenced.publish({ ...nothing, progress: progressOf('fenced-chain', 1) });
+  const lost = fenced.publish({ ...EMPTY_BATCH, progress: progressOf('fenced-chain', 1) });
   lost.catch(() => {});
-  await sent.promise;
+  await recordsSent.promise;
   const successor = await second.open('fenced-chain');
   expect(successor.progress).toBeNull();
-  stuck.resolve();
+  commitGate.resolve();
   await expect(lost).rejects.toThrow(FencedFault);
-  await expect(fenced.publish({ ...nothing, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
-  await successor.publish({ ...nothing, progress: progressOf('fenced-chain', 3) });
+  await expect(fenced.publish({ ...EMPTY_BATCH, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
+  await successor.publish({ ...EMPTY_BATCH, progress: progressOf('fenced-chain', 3) });
   expect((await second.readProgress('fenced-chain'))?.block).toBe(3);
   await Promise.all([fenced.close(), successor.close()]);
   await Promise.all([first.close(), second.close()]);
 });
 
 it("opening a chain's log waits for other chains' open transactions", async () => {
-  const stuck = Promise.withResolvers<void>();
+  const commitGate = Promise.withResolvers<void>();
   let [begun, reads, isResolved] = [0, 0, false];
-  const slow = indexers.openLogs({
+  const slowLogs = indexers.openLogs({
     beforeCommit: async () => {
       begun++;
-      await stuck.promise;
+      await commitGate.promise;
     },
   });
   const logs = indexers.openLogs();
   const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
   expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
   const chainLog = await logs.open('read-chain');
-  await chainLog.publish({ ...nothing, progress: progressOf('read-chain', 1) });
+  await chainLog.publish({ ...EMPTY_BATCH, progress: progressOf('read-chain', 1) });
   const open = names.map(async (name) => {
-    const log = await slow.open(name);
-    await log.publish({ ...nothing, progress: progressOf(name, 7) });
+    const log = await slowLogs.open(name);
+    await log.publish({ ...EMPTY_BATCH, progress: progressOf(name, 7) });
     await log.close();
   });
   await until('all transactions have begun', () => begun === names.length);
-  await chainLog.publish({ ...nothing, progress: progressOf('read-chain', 2) });
+  await chainLog.publish({ ...EMPTY_BATCH, progress: progressOf('read-chain', 2) });
   const reopened = indexers.openLogs({ onBounds: () => reads++ });
   const requested = reopened.open('read-chain').finally(() => {
     isResolved = true;
@@ -232,24 +232,24 @@ it("opening a chain's log waits for other chains' open transactions", async () =
   // Brokers abort transactions after ten seconds, by which time the reader has polled often enough.
   await until('the reader polls repeatedly or resolves', () => reads > 4 || isResolved);
   expect(isResolved, 'resolved while transactions before the record are open').toBe(false);
-  stuck.resolve();
+  commitGate.resolve();
   expect((await requested).progress?.block).toBe(2);
   await Promise.all(open);
   await (await requested).close();
   await chainLog.close();
-  await Promise.all([slow.close(), logs.close(), reopened.close()]);
+  await Promise.all([slowLogs.close(), logs.close(), reopened.close()]);
 });
 
 it("reading a chain's tokens waits for other chains' open transactions", async () => {
-  const stuck = Promise.withResolvers<void>();
+  const commitGate = Promise.withResolvers<void>();
   let [begun, reads, isResolved] = [0, 0, false];
-  const slow = indexers.openLogs({
+  const slowLogs = indexers.openLogs({
     beforeCommit: async () => {
       begun++;
-      await stuck.promise;
+      await commitGate.promise;
     },
   });
-  const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
+  const [logs, otherLogs] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
   const chainLog = await logs.open('token-chain');
   const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
   const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
@@ -259,24 +259,24 @@ it("reading a chain's tokens waits for other chains' open transactions", async (
     .map((number) => `token-neighbour-${number}`)
     .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
   const number = numbers.find((each) => partitionOf(keyOf(neighbour, each)) === at)!;
-  const log = await slow.open(neighbour);
-  const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
+  const log = await slowLogs.open(neighbour);
+  const tokensOf = (chain: string, each: number) => ({ ...EMPTY_BATCH, tokens: [tokenOf(chain, each)] });
   const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
   await until('the transaction has begun', () => begun === 1);
   await chainLog.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
-  const successor = await others.open('token-chain');
+  const successor = await otherLogs.open('token-chain');
   reads = 0;
   const requested = successor.readTokens().finally(() => {
     isResolved = true;
   });
   await until('the reader polls repeatedly or resolves', () => reads > 4 || isResolved);
   expect(isResolved, 'resolved while a transaction before the record is open').toBe(false);
-  stuck.resolve();
+  commitGate.resolve();
   expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
   expect([...(await successor.readTokens())], 'the token was already returned').toEqual([]);
   await open;
   await Promise.all([log.close(), chainLog.close(), successor.close()]);
-  await Promise.all([slow.close(), logs.close(), others.close()]);
+  await Promise.all([slowLogs.close(), logs.close(), otherLogs.close()]);
 });
 
 it("a chain's log accepts a batch of several megabytes", async () => {

@@ -9,13 +9,13 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 const DEPTH = 4;
 
 /** Creates a chain with two nodes that can be frozen, and a clock that the test controls. */
-function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing = '', salt = '' } = {}) {
+function createTestWatch({ stillAfterS = 120, names = ['first', 'second'], syncing = '', salt = '' } = {}) {
   const chain = new MemoryChain(DEPTH, salt);
   const clock = { nowMs: 0 };
   /** The chain state that a node returns. By default, the whole chain. */
-  const shown = new Map<string, () => MemoryChain['state']>();
+  const reportedStates = new Map<string, () => MemoryChain['state']>();
   const nodes: readonly ChainNode[] = names.map((name) =>
-    createStateNode(name, DEPTH, () => (shown.get(name) ?? (() => chain.state))()),
+    createStateNode(name, DEPTH, () => (reportedStates.get(name) ?? (() => chain.state))()),
   );
   const identity = new ChainIdentity(CHAIN.chainId);
   identity.restore(chain.state[0]!.hash);
@@ -30,18 +30,18 @@ function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing
   };
   const freeze = (name: string) => {
     const { state } = chain;
-    shown.set(name, () => state);
+    reportedStates.set(name, () => state);
   };
-  const show = (name: string, stateOf: () => MemoryChain['state']) => void shown.set(name, stateOf);
+  const show = (name: string, stateOf: () => MemoryChain['state']) => void reportedStates.set(name, stateOf);
   let synced = 1;
   if (syncing !== '') show(syncing, () => chain.state.slice(0, synced++));
-  const thaw = (name: string) => void shown.delete(name);
+  const thaw = (name: string) => void reportedStates.delete(name);
   return { chain, clock, identity, nodes, watch, runPolls, show, freeze, thaw };
 }
-const lagging = ({ heads }: HeadWatch) => heads.filter(({ lags }) => lags).map(({ node }) => node.name);
+const lagging = ({ heads }: HeadWatch) => heads.filter(({ isLagging }) => isLagging).map(({ node }) => node.name);
 
 it('a node lags while it lacks a block that another node had half a minute ago', async () => {
-  const { watch, runPolls, freeze, thaw } = createWatched();
+  const { watch, runPolls, freeze, thaw } = createTestWatch();
   await runPolls(3);
   freeze('first');
   await runPolls(5);
@@ -53,10 +53,10 @@ it('a node lags while it lacks a block that another node had half a minute ago',
   expect(lagging(watch)).toEqual([]);
 });
 
-it('a lagging node is used last, so that indexing continues', async () => {
-  const { chain, nodes, watch, runPolls, freeze } = createWatched();
+it('a lagging node is used only as a last resort, so that indexing continues', async () => {
+  const { chain, nodes, watch, runPolls, freeze } = createTestWatch();
   const logs = new MemoryIndexLogs();
-  const testLane = createTestLane(nodes, logs, { lags: (node) => watch.lags(node) });
+  const testLane = createTestLane(nodes, logs, { isLagging: (node) => watch.isLagging(node) });
   await runPolls(3);
   freeze('first');
   await runPolls(12);
@@ -66,8 +66,8 @@ it('a lagging node is used last, so that indexing continues', async () => {
 
 it('a silent node lags even if the other nodes have no new blocks', async () => {
   for (const isMining of [true, false]) {
-    const { nodes, watch, runPolls } = createWatched();
-    const silent = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
+    const { nodes, watch, runPolls } = createTestWatch();
+    const silent = () => Promise.reject(new NodeFault('late', 'the request timed out'));
     const { block, chainId } = nodes[0]!;
     Object.assign(nodes[0]!, { block: silent, chainId: silent });
     await runPolls(6, isMining);
@@ -79,26 +79,26 @@ it('a silent node lags even if the other nodes have no new blocks', async () => 
 });
 
 it('a silent node does not lag if no other node responds', async () => {
-  const { nodes, watch, runPolls } = createWatched();
+  const { nodes, watch, runPolls } = createTestWatch();
   for (const node of nodes)
-    Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached')) });
+    Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'cannot reach the node')) });
   await runPolls(30);
   expect(lagging(watch)).toEqual([]);
 });
 
 it('no node lags if all nodes have stopped, or if there is only one node', async () => {
-  const { watch, runPolls, freeze } = createWatched();
+  const { watch, runPolls, freeze } = createTestWatch();
   await runPolls(3);
   for (const name of ['first', 'second']) freeze(name);
   await runPolls(20);
   expect(lagging(watch)).toEqual([]);
-  const single = createWatched({ names: ['first'] });
+  const single = createTestWatch({ names: ['first'] });
   await single.runPolls(20, false);
   expect(lagging(single.watch)).toEqual([]);
 });
 
 it('a node does not lag if a reorganisation briefly shortens its chain', async () => {
-  const { chain, watch, runPolls } = createWatched();
+  const { chain, watch, runPolls } = createTestWatch();
   await runPolls(20);
   chain.states.push(chain.state.slice(0, -2));
   await runPolls(1, false);
@@ -106,7 +106,7 @@ it('a node does not lag if a reorganisation briefly shortens its chain', async (
 });
 
 it('a chain is reported as stalled after the configured time, until a node has a new block', async () => {
-  const { watch, runPolls } = createWatched({ stillAfterS: 60 });
+  const { watch, runPolls } = createTestWatch({ stillAfterS: 60 });
   await runPolls(3);
   await runPolls(10, false);
   expect(watch.stall).toBeNull();
@@ -117,7 +117,7 @@ it('a chain is reported as stalled after the configured time, until a node has a
 });
 
 it('a chain is reported as stalled even while a node that is far behind catches up', async () => {
-  const { chain, watch, runPolls, freeze } = createWatched({ stillAfterS: 60, syncing: 'second' });
+  const { chain, watch, runPolls, freeze } = createTestWatch({ stillAfterS: 60, syncing: 'second' });
   for (let block = 0; block < 1_000; block++) chain.mine();
   await runPolls(3);
   freeze('first');
@@ -127,7 +127,7 @@ it('a chain is reported as stalled even while a node that is far behind catches 
 });
 
 it('a chain is reported as stalled even if nodes behind one URL alternate', async () => {
-  const { chain, watch, runPolls, show } = createWatched({ stillAfterS: 60, names: ['first'] });
+  const { chain, watch, runPolls, show } = createTestWatch({ stillAfterS: 60, names: ['first'] });
   await runPolls(3);
   const { state } = chain;
   chain.reorg(1, []);
@@ -139,7 +139,7 @@ it('a chain is reported as stalled even if nodes behind one URL alternate', asyn
 });
 
 it('a single incorrect block number hides a stall for at most ten minutes', async () => {
-  const { watch, runPolls, chain, show, thaw } = createWatched({ stillAfterS: 60, names: ['first'] });
+  const { watch, runPolls, chain, show, thaw } = createTestWatch({ stillAfterS: 60, names: ['first'] });
   await runPolls(3);
   show('first', () =>
     Array.from({ length: 9_000 }, () => chain.state.at(-1)!).map((block, number) => ({ ...block, number })),
@@ -155,16 +155,16 @@ it('a single incorrect block number hides a stall for at most ten minutes', asyn
 });
 
 it('a chain is never reported as stalled if stillAfterS is 0', async () => {
-  const { watch, runPolls } = createWatched({ stillAfterS: 0 });
+  const { watch, runPolls } = createTestWatch({ stillAfterS: 0 });
   await runPolls(1_000, false);
   expect(watch.stall).toBeNull();
 });
 
 it('a chain is not reported as stalled while no node responds', async () => {
-  const { nodes, watch, runPolls, clock } = createWatched();
+  const { nodes, watch, runPolls, clock } = createTestWatch();
   await runPolls(3);
   for (const node of nodes)
-    Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached')) });
+    Object.assign(node, { block: () => Promise.reject(new NodeFault('unreachable', 'cannot reach the node')) });
   await runPolls(30);
   expect(watch.stall).toBeNull();
   expect(clock.nowMs).toBeGreaterThan(120_000);
@@ -174,8 +174,8 @@ it.each([
   ['with a different id', { chainId: async () => 1 }],
   ['that was recreated under the same id', {}],
 ])('blocks from a node on another chain %s are ignored and do not hide a stall', async (_what, overrides) => {
-  const { nodes, watch, runPolls } = createWatched();
-  const other = createWatched({ salt: 'again' });
+  const { nodes, watch, runPolls } = createTestWatch();
+  const other = createTestWatch({ salt: 'again' });
   Object.assign(nodes[0]!, other.nodes[0], overrides);
   for (let block = 0; block < 50; block++) other.chain.mine();
   await runPolls(3);
@@ -189,11 +189,11 @@ it.each([
 });
 
 it("a node's chain is checked again after the node was unavailable, and blocks from another chain are discarded", async () => {
-  const { nodes, watch, runPolls } = createWatched();
+  const { nodes, watch, runPolls } = createTestWatch();
   await runPolls(3);
   const { block } = nodes[0]!;
-  const other = createWatched({ salt: 'again' });
-  Object.assign(nodes[0]!, { block: () => Promise.reject(new NodeFault('unreachable', 'it cannot be reached')) });
+  const other = createTestWatch({ salt: 'again' });
+  Object.assign(nodes[0]!, { block: () => Promise.reject(new NodeFault('unreachable', 'cannot reach the node')) });
   await runPolls(1);
   Object.assign(nodes[0]!, { block: other.nodes[0]!.block });
   await runPolls(1);
@@ -204,7 +204,7 @@ it("a node's chain is checked again after the node was unavailable, and blocks f
 });
 
 it("a node is not polled until the chain's genesis hash is known, which is checked every second", async () => {
-  const { chain, nodes, clock } = createWatched();
+  const { chain, nodes, clock } = createTestWatch();
   const identity = new ChainIdentity(CHAIN.chainId);
   const watch = new HeadWatch({ chain: CHAIN, identity, nodes, nowMs: () => clock.nowMs });
   expect(await watch.poll(nodes[0]!)).toBe(1_000);
@@ -215,7 +215,7 @@ it("a node is not polled until the chain's genesis hash is known, which is check
 });
 
 it('a node is polled after its Retry-After, but within a minute at the latest', async () => {
-  const { nodes, watch } = createWatched();
+  const { nodes, watch } = createTestWatch();
   const [first] = nodes;
   const busy = (retryAfterMs: number | null) => async () => {
     throw new NodeFault('busy', 'rate limited', retryAfterMs);
@@ -231,7 +231,7 @@ it('a node is polled after its Retry-After, but within a minute at the latest', 
 });
 
 const createWithFinality = (names: string[]) => {
-  const watched = createWatched({ names });
+  const watched = createTestWatch({ names });
   const chain = { ...CHAIN, stillAfterS: 60, finality: 'finalized' as const };
   const watch = new HeadWatch({
     chain,
@@ -239,11 +239,11 @@ const createWithFinality = (names: string[]) => {
     nodes: watched.nodes,
     nowMs: () => watched.clock.nowMs,
   });
-  const poll = async (finals: readonly (number | null)[], polls: number) => {
+  const poll = async (finalBlocks: readonly (number | null)[], polls: number) => {
     for (let n = 0; n < polls; n++) {
       watched.chain.mine([transferDraft(1, [0, 1], watched.chain.state.length)]);
       for (const [index, node] of watched.nodes.entries()) {
-        const number = finals[index]!;
+        const number = finalBlocks[index]!;
         const head = watched.chain.state.length;
         const final = number === null ? null : { number, hash: `0x${number}` };
         const first = watched.chain.state[0]!;

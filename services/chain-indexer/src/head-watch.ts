@@ -24,7 +24,7 @@ export interface WatchedHead {
   /** null until the node responds. */
   readonly head: number | null;
   /** Whether the node lacks a block that another node had half a minute ago, or has been silent for that long. */
-  readonly lags: boolean;
+  readonly isLagging: boolean;
 }
 
 /** How long the chain has had no higher block, and the latest block. */
@@ -38,17 +38,17 @@ interface ReportedBlock {
   readonly number: number;
 }
 
-interface Watched {
+interface WatchedNode {
   readonly node: ChainNode;
   /** Whether the chain was checked since the node was last unavailable. */
-  isOfChain: boolean;
+  isChainChecked: boolean;
   isResponding: boolean;
   /** null while the node responds. */
   silentSinceMs: number | null;
   /** Oldest first. Only the last of the blocks older than LAG_MS is retained. */
   readonly heads: ReportedBlock[];
   /** The number is -1 if no block is final. */
-  readonly finals: ReportedBlock[];
+  readonly finalBlocks: ReportedBlock[];
   isLoggedAsLagging: boolean;
 }
 
@@ -56,7 +56,7 @@ interface Watched {
 const POLL_MS = 5_000;
 const POLL_MAX_MS = 60_000;
 /** Delay until the lane's first step has determined the chain. */
-const UNKNOWN_MS = 1_000;
+const IDENTITY_WAIT_MS = 1_000;
 /** A time rather than blocks, because block times vary. Nodes behind load balancers usually lag a few seconds. */
 const LAG_MS = 30_000;
 /** Much longer than the few minutes between final blocks. */
@@ -65,22 +65,22 @@ const FINAL_STALL_MS = 1_800_000;
 /** Polls every node's latest block, because a node that no longer follows its chain still responds to requests. */
 export class HeadWatch {
   private readonly options: HeadWatchOptions;
-  private readonly watched: readonly Watched[];
+  private readonly watched: readonly WatchedNode[];
   private readonly nowMs: () => number;
   /** The highest blocks that any node has reported. */
-  private readonly highest: { readonly heads: HighestBlock; readonly finals: HighestBlock };
+  private readonly highest: { readonly heads: HighestBlock; readonly finalBlocks: HighestBlock };
 
   constructor(options: HeadWatchOptions) {
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
-    this.highest = { heads: new HighestBlock(this.nowMs()), finals: new HighestBlock(this.nowMs()) };
+    this.highest = { heads: new HighestBlock(this.nowMs()), finalBlocks: new HighestBlock(this.nowMs()) };
     this.watched = options.nodes.map((node) => ({
       node,
-      isOfChain: false,
+      isChainChecked: false,
       isResponding: false,
       silentSinceMs: null,
       heads: [],
-      finals: [],
+      finalBlocks: [],
       isLoggedAsLagging: false,
     }));
   }
@@ -88,16 +88,16 @@ export class HeadWatch {
   /** @returns milliseconds until the next poll */
   async poll(node: ChainNode): Promise<number> {
     const each = this.watched.find((found) => found.node === node)!;
-    if (this.options.identity.genesis === null) return UNKNOWN_MS;
+    if (this.options.identity.genesis === null) return IDENTITY_WAIT_MS;
     const polledAtMs = this.nowMs();
     try {
-      if (!each.isOfChain) await this.options.identity.check(node);
-      each.isOfChain = true;
+      if (!each.isChainChecked) await this.options.identity.check(node);
+      each.isChainChecked = true;
       await this.pollBlocks(each);
       each.silentSinceMs = null;
       return POLL_MS;
     } catch (fault) {
-      this.noteFault(each, fault, polledAtMs);
+      this.recordFault(each, fault, polledAtMs);
       const retryAfterMs = fault instanceof NodeFault ? fault.retryAfterMs : null;
       return Math.min(Math.max(retryAfterMs ?? 0, POLL_MS), POLL_MAX_MS);
     } finally {
@@ -105,31 +105,31 @@ export class HeadWatch {
     }
   }
 
-  private noteFault(each: Watched, fault: unknown, polledAtMs: number): void {
+  private recordFault(each: WatchedNode, fault: unknown, polledAtMs: number): void {
     each.isResponding = false;
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
     if (kind === 'unreachable' || kind === 'late') {
       each.silentSinceMs ??= polledAtMs;
       // A different node may respond at the URL afterwards.
-      each.isOfChain = false;
+      each.isChainChecked = false;
     } else each.silentSinceMs = null;
-    if (kind === 'other-chain') [each.heads.length, each.finals.length] = [0, 0];
+    if (kind === 'other-chain') [each.heads.length, each.finalBlocks.length] = [0, 0];
   }
 
   /** Whether other nodes are ahead, or respond while this node does not. false for a single node. */
-  lags(node: ChainNode): boolean {
+  isLagging(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
     if (each === undefined) return false;
     const others = this.watched.filter((other) => other !== each);
     if (this.isSilent(each)) return others.some(({ isResponding }) => isResponding);
-    return (['heads', 'finals'] as const).some((kind) => this.isBehind(each, others, kind));
+    return (['heads', 'finalBlocks'] as const).some((kind) => this.isBehind(each, others, kind));
   }
 
-  private isSilent({ silentSinceMs }: Watched): boolean {
+  private isSilent({ silentSinceMs }: WatchedNode): boolean {
     return silentSinceMs !== null && this.nowMs() - silentSinceMs >= LAG_MS;
   }
 
-  private isBehind(each: Watched, others: readonly Watched[], kind: 'heads' | 'finals'): boolean {
+  private isBehind(each: WatchedNode, others: readonly WatchedNode[], kind: 'heads' | 'finalBlocks'): boolean {
     const last = each[kind].at(-1);
     const before = this.nowMs() - LAG_MS;
     if (last === undefined) return false;
@@ -142,63 +142,63 @@ export class HeadWatch {
   get stall(): Stall | null {
     const { stillAfterS } = this.options.chain;
     if (stillAfterS === 0) return null;
-    const finalMs = this.finalStillMs;
+    const finalMs = this.finalityStalledMs;
     if (finalMs >= Math.max(stillAfterS * 1000, FINAL_STALL_MS))
-      return { ms: finalMs, block: Math.max(0, this.highestOf('finals')) };
-    const ms = this.stillMs;
+      return { ms: finalMs, block: Math.max(0, this.highestOf('finalBlocks')) };
+    const ms = this.stalledMs;
     if (ms < stillAfterS * 1000) return null;
     return { ms, block: Math.max(0, this.highestOf('heads')) };
   }
 
   /** 0 while no node responds, which is reported separately as silence. */
-  private get stillMs(): number {
+  private get stalledMs(): number {
     if (!this.watched.some(({ isResponding }) => isResponding)) return 0;
-    return this.nowMs() - this.highest.heads.lastRoseAtMs;
+    return this.nowMs() - this.highest.heads.lastAdvancedAtMs;
   }
 
   /** Returns the responding nodes' highest block, or -1 if there is none. */
-  private highestOf(kind: 'heads' | 'finals'): number {
+  private highestOf(kind: 'heads' | 'finalBlocks'): number {
     const responding = this.watched.filter(({ isResponding }) => isResponding);
     return responding.map((each) => each[kind].at(-1)?.number ?? -1).reduce((most, each) => Math.max(most, each), -1);
   }
 
   /** 0 if final blocks are not watched, and while no node responds. */
-  private get finalStillMs(): number {
+  private get finalityStalledMs(): number {
     const isWatched = this.options.chain.finality === 'finalized';
     if (!isWatched || !this.watched.some(({ isResponding }) => isResponding)) return 0;
-    return this.nowMs() - this.highest.finals.lastRoseAtMs;
+    return this.nowMs() - this.highest.finalBlocks.lastAdvancedAtMs;
   }
 
-  /** In the order of the settings. */
+  /** In configuration order. */
   get heads(): readonly WatchedHead[] {
     return this.watched.map(({ node, heads }) => {
-      return { node, head: heads.at(-1)?.number ?? null, lags: this.lags(node) };
+      return { node, head: heads.at(-1)?.number ?? null, isLagging: this.isLagging(node) };
     });
   }
 
-  private async pollBlocks(each: Watched): Promise<void> {
+  private async pollBlocks(each: WatchedNode): Promise<void> {
     const head = await each.node.block('latest');
     each.isResponding = head !== null;
-    if (head !== null) this.note(each, 'heads', head.number);
+    if (head !== null) this.recordBlock(each, 'heads', head.number);
     if (this.options.chain.finality !== 'finalized') return;
-    this.note(each, 'finals', (await each.node.block('finalized'))?.number ?? -1);
+    this.recordBlock(each, 'finalBlocks', (await each.node.block('finalized'))?.number ?? -1);
   }
 
-  private note(each: Watched, kind: 'heads' | 'finals', number: number): void {
+  private recordBlock(each: WatchedNode, kind: 'heads' | 'finalBlocks', number: number): void {
     const atMs = this.nowMs();
     addBlock(each[kind], { atMs, number });
     this.highest[kind].report(this.highestOf(kind), atMs);
   }
 
-  private logLag(each: Watched): void {
-    const lags = this.lags(each.node);
-    if (lags === each.isLoggedAsLagging) return;
-    each.isLoggedAsLagging = lags;
+  private logLag(each: WatchedNode): void {
+    const isLagging = this.isLagging(each.node);
+    if (isLagging === each.isLoggedAsLagging) return;
+    each.isLoggedAsLagging = isLagging;
     const { chain, logger } = this.options;
     const fields = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
-    if (!lags) logger?.info(fields, 'node caught up with the other nodes');
-    else if (this.isSilent(each)) logger?.warn(fields, 'node not responding, used last');
-    else logger?.warn(fields, 'node lagging behind the other nodes, used last');
+    if (!isLagging) logger?.info(fields, 'node caught up with the other nodes');
+    else if (this.isSilent(each)) logger?.warn(fields, 'node not responding; using it only as a last resort');
+    else logger?.warn(fields, 'node lagging behind other nodes; using it only as a last resort');
   }
 }
 
@@ -223,29 +223,29 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
 }
 
 /** A number that was not reported for this long was incorrect, or the chain has become shorter. */
-const FORGOTTEN_MS = 600_000;
+const NUMBER_EXPIRY_MS = 600_000;
 
 /** The highest block of all nodes. Only a higher block counts, because nodes that catch up keep reporting blocks. */
 class HighestBlock {
   /** -1 before the first report. */
   private number = -1;
   private reportedAtMs: number;
-  private roseAtMs: number;
+  private advancedAtMs: number;
 
   constructor(nowMs: number) {
-    [this.reportedAtMs, this.roseAtMs] = [nowMs, nowMs];
+    [this.reportedAtMs, this.advancedAtMs] = [nowMs, nowMs];
   }
 
-  get lastRoseAtMs(): number {
-    return this.roseAtMs;
+  get lastAdvancedAtMs(): number {
+    return this.advancedAtMs;
   }
 
   /** @param number the nodes' highest current block */
   report(number: number, nowMs: number): void {
-    // An incorrect number must not hide all blocks below it forever.
-    if (number < this.number && nowMs - this.reportedAtMs >= FORGOTTEN_MS) this.number = number;
+    // Otherwise, an incorrect number would hide all lower blocks forever.
+    if (number < this.number && nowMs - this.reportedAtMs >= NUMBER_EXPIRY_MS) this.number = number;
     if (number < this.number) return;
-    if (number > this.number) this.roseAtMs = nowMs;
+    if (number > this.number) this.advancedAtMs = nowMs;
     [this.number, this.reportedAtMs] = [number, nowMs];
   }
 }

@@ -46,8 +46,8 @@ function createCounters(metrics: Metrics) {
 export function createIndexerMetrics(metrics: Metrics) {
   const [gauges, counters] = [createGauges(metrics), createCounters(metrics)];
   return (chain: string) => {
-    const [known, labels] = [{ final: -1, indexed: -1 }, { chain }];
-    const setBehind = () => gauges.behind.set(labels, Math.max(0, known.final - known.indexed));
+    const [latest, labels] = [{ final: -1, indexed: -1 }, { chain }];
+    const setBehind = () => gauges.behind.set(labels, Math.max(0, latest.final - latest.indexed));
     gauges.halted.set(labels, 0);
     gauges.tooLarge.set(labels, 0);
     counters.summarised.inc(labels, 0);
@@ -57,12 +57,12 @@ export function createIndexerMetrics(metrics: Metrics) {
         gauges.block.set({ chain, of: 'head' }, head);
         gauges.headTime.set(labels, headTimestampS);
         if (final === null) return;
-        known.final = final;
+        latest.final = final;
         gauges.block.set({ chain, of: 'horizon' }, final);
         setBehind();
       },
       setIndexed(number: number) {
-        known.indexed = number;
+        latest.indexed = number;
         gauges.block.set({ chain, of: 'indexed' }, number);
         setBehind();
       },

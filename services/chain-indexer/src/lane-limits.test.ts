@@ -13,10 +13,10 @@ function createBusyChain(blocks: number): MemoryChain {
   return chain;
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
-const late = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
-const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its response is truncated'));
+const rejectLate = () => Promise.reject(new NodeFault('late', 'the request timed out'));
+const unreachable = () => Promise.reject(new NodeFault('unreachable', 'the response is truncated'));
 
-function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = late) {
+function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = rejectLate) {
   const honest = honestNode(chain);
   const requested: number[] = [];
   const node: ChainNode = {
@@ -30,7 +30,7 @@ function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promi
 }
 
 it.each([
-  ['does not respond in time', late],
+  ['does not respond in time', rejectLate],
   ['truncates its response', unreachable],
 ])(
   'a node that %s receives requests for smaller ranges until it responds, and the chain is indexed',
@@ -40,7 +40,7 @@ it.each([
     const { node, requested } = createSlowNode(chain, 100, fail);
     await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
-    // Two late responses cause the first halving, one each further halving. Larger ranges are retried later.
+    // The first halving takes two late responses, each further halving one. Larger ranges are retried later.
     const tooMany = requested.filter((blocks) => blocks > 100);
     expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
     expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
@@ -53,9 +53,9 @@ it('the indexer does not reduce its ranges for a node that does not respond at a
   const { node, requested } = createSlowNode(chain, 100);
   const testLane = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
   await testLane.lane.step();
-  Object.assign(node, { ...node, block: late, blocks: late });
+  Object.assign(node, { ...node, block: rejectLate, blocks: rejectLate });
   for (let poll = 0; poll < 10; poll++) {
-    await expect(testLane.lane.step()).rejects.toThrow('no node responds: it does not respond in time');
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds: the request timed out');
     testLane.clock.nowMs += 120_000;
   }
   Object.assign(node, honestNode(chain));
@@ -77,7 +77,7 @@ it('a range is not halved if the node does not respond to a small request either
   };
   const testLane = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
   for (let poll = 0; poll < 10; poll++) {
-    await expect(testLane.lane.step()).rejects.toThrow('no node responds: its response is truncated');
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds: the response is truncated');
     testLane.clock.nowMs += 120_000;
   }
   expect(requested).toEqual(Array(10).fill(800));
@@ -96,22 +96,22 @@ it("one node's limits do not reduce the ranges requested from other nodes", asyn
 
 const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
-/** Opens an HTTP node that rejects the given requests, for a chain with one large block. */
-async function openLimitedNode(refused: (request: RpcRequest, chain: MemoryChain) => boolean) {
+/** Opens an HTTP node for a chain with one large block. The node rejects the given requests. */
+async function openLimitedNode(isRefused: (request: RpcRequest, chain: MemoryChain) => boolean) {
   const chain = createBusyChain(6);
   chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
   for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
   const server = await openRpcServer(chain);
   onTestFinished(() => server.close());
-  server.refuses = (request) => refused(request, chain);
+  server.isRefused = (request) => isRefused(request, chain);
   const logs = new MemoryIndexLogs();
   const node = createRpcNode({ name: 'limited', url: server.url });
   return { chain, server, logs, testLane: createTestLane([node], logs, { recordsMax: 100 }) };
 }
-const large = 7;
+const LARGE_BLOCK = 7;
 const isLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
-  method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[large]!.hash;
-const isMany = ({ method, params: [filter] }: RpcRequest) =>
+  method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === chain.state[LARGE_BLOCK]!.hash;
+const isRangeRequest = ({ method, params: [filter] }: RpcRequest) =>
   method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
 
 it.each([
@@ -119,7 +119,7 @@ it.each([
   ['its transaction receipts', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
 ])('a block whose logs every node refuses is published completely from %s', async (_what, refused, requested) => {
   const { chain, server, logs, testLane } = await openLimitedNode(
-    (request, ofChain) => isLarge(request, ofChain) || isMany(request) || refused.includes(request.method),
+    (request, ofChain) => isLarge(request, ofChain) || isRangeRequest(request) || refused.includes(request.method),
   );
   await stepToEnd(testLane);
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
@@ -129,9 +129,9 @@ it.each([
 
 it('a block whose logs and receipts are refused is reported, and no later block is published', async () => {
   const { chain, logs, testLane } = await openLimitedNode(
-    (request, ofChain) => isLarge(request, ofChain) || isMany(request) || RECEIPTS.includes(request.method),
+    (request, ofChain) => isLarge(request, ofChain) || isRangeRequest(request) || RECEIPTS.includes(request.method),
   );
   await expect(stepToEnd(testLane, 50)).rejects.toThrow('not at the end');
   expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
-  expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
+  expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < LARGE_BLOCK).length);
 });

@@ -34,7 +34,7 @@ const action = fc.oneof(
     }),
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('step' as const), count: fc.integer({ min: 1, max: 6 }) }) },
-  // Starts another process. The earlier one is killed or keeps running.
+  // Starts another process. The earlier process is killed or keeps running.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('start' as const), isOldKilled: fc.boolean() }) },
 );
 const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
@@ -67,14 +67,14 @@ async function play({ actions, faults, outcomes: publishOutcomes, picks, ...opti
   const chain = new MemoryChain(DEPTH);
   const logs = new MemoryIndexLogs();
   const [nextFault, nextPick] = [createCycle(faults), createCycle(picks)];
-  let isHealed = false;
+  let isFaultless = false;
   for (let block = 0; block < options.blocksBefore; block++)
     chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
   logs.outcome = createCycle(publishOutcomes);
   const nodes: ChainNode[] = Array.from({ length: options.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
-      draw: () => (isHealed ? 'none' : nextFault()),
+      draw: () => (isFaultless ? 'none' : nextFault()),
       pick: (below) => nextPick() % below,
     }),
   );
@@ -92,7 +92,7 @@ async function play({ actions, faults, outcomes: publishOutcomes, picks, ...opti
           clock.nowMs += 500;
         }
   }
-  isHealed = true;
+  isFaultless = true;
   logs.outcome = () => 'published';
   await stepToEnd(start());
   return { chain, logs };
@@ -219,10 +219,10 @@ it('a node on another chain, or on a chain recreated with the same id, is not us
   const chain = createBusyChain(20);
   await stepToEnd(createTestLane([honestNode(chain)], logs));
   const before = publishedIds(logs);
-  const again = createBusyChain(60, 'again');
-  await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow('its genesis block differs from');
+  const recreated = createBusyChain(60, 'again');
+  await expect(createTestLane([honestNode(recreated)], logs).lane.step()).rejects.toThrow('the genesis block differs');
   const other = { ...honestNode(chain), chainId: async () => 1 };
-  await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node on chain 1, not on chain 31337');
+  await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('the node is on chain 1, not on chain 31337');
   expect(publishedIds(logs)).toEqual(before);
 });
 
@@ -242,7 +242,7 @@ it('a lane does not overwrite a token that another process has published', async
   expect(logs.tokens.some((token) => token.contractAddress.at(-1) === 0xa4)).toBe(true);
 });
 
-it('a fenced indexer stays inactive while the other indexer makes progress, and takes over when it stops', async () => {
+it('a fenced indexer stays inactive until the other indexer stops making progress, and then takes over', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
   const [first, second] = [createTestLane([honestNode(chain)], logs), createTestLane([honestNode(chain)], logs)];

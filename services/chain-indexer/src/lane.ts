@@ -26,7 +26,7 @@ export interface LaneOptions {
   /** The chain's identity, shared with the head watch. */
   readonly identity?: ChainIdentity;
   /** Whether the node lags behind other nodes. */
-  readonly lags?: (node: ChainNode) => boolean;
+  readonly isLagging?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
   readonly logger?: Logger;
@@ -49,7 +49,7 @@ const FORKS_TO_HALT = 3;
 /** Maximum contracts that are logged. `npm run chain -- verify` lists all contracts. */
 const UNINDEXED_MAX = 1_000;
 
-/** Indexes a chain, one range of final blocks per step. All durable state is on the log. */
+/** Indexes a chain, one range of final blocks per step. All durable state is stored on the log. */
 export class ChainLane {
   private readonly options: LaneOptions;
   private readonly pool: NodePool;
@@ -84,7 +84,7 @@ export class ChainLane {
     this.identity = options.identity ?? new ChainIdentity(chain.chainId);
     const onFault = (node: ChainNode, fault: Error) => {
       if (fault instanceof NodeFault) metrics.countFault(node, fault);
-      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'token description failed');
+      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'describing a token failed');
     };
     this.newTokens = new NewTokens({ chain: chain.name, onFault, nowMs: this.nowMs });
     this.readActivities = createReadActivities({ ...chain, chain: chain.name });
@@ -93,7 +93,7 @@ export class ChainLane {
     this.pool = new NodePool({
       nodes: options.nodes,
       nowMs: this.nowMs,
-      ...(options.lags && { lags: options.lags }),
+      ...(options.isLagging && { isLagging: options.isLagging }),
       check: (node) => this.identity.check(node),
       onFault: (node, fault) => {
         metrics.countFault(node, fault);
@@ -181,7 +181,7 @@ export class ChainLane {
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
-    size.pass(read.blocks.length);
+    size.recordSuccess(read.blocks.length);
     return plan.to < final.number ? 'more' : 'idle';
   }
 
@@ -285,13 +285,13 @@ export class ChainLane {
 const WAIT_MIN_MS = 60_000;
 const WAIT_MAX_MS = 600_000;
 
-const toMark = (progress: IndexProgressRecord | null): string =>
+const toProgressKey = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
-/** Makes a fenced indexer wait while the other one makes progress, so that they do not keep fencing each other. */
+/** Makes a fenced indexer wait while the other indexer makes progress, so that they do not fence each other. */
 class TakeoverWait {
   private readonly nowMs: () => number;
-  private mark: string | null = null;
+  private progressKey: string | null = null;
   private waitMs = WAIT_MIN_MS;
   private untilMs = 0;
 
@@ -301,18 +301,18 @@ class TakeoverWait {
 
   /** @param progress the other process's last progress */
   begin(progress: IndexProgressRecord | null): void {
-    this.mark = toMark(progress);
+    this.progressKey = toProgressKey(progress);
     this.untilMs = this.nowMs() + this.waitMs;
     this.waitMs = Math.min(2 * this.waitMs, WAIT_MAX_MS);
   }
 
   /** @param readProgress reads the published progress */
   async isNeeded(readProgress: () => Promise<IndexProgressRecord | null>): Promise<boolean> {
-    if (this.mark === null) return false;
+    if (this.progressKey === null) return false;
     if (this.nowMs() < this.untilMs) return true;
     const progress = await readProgress();
-    if (toMark(progress) === this.mark) {
-      this.mark = null;
+    if (toProgressKey(progress) === this.progressKey) {
+      this.progressKey = null;
       return false;
     }
     this.begin(progress);
@@ -367,7 +367,7 @@ interface BatchRules {
   readonly bytesMax?: number;
 }
 
-/** Publishing this many takes a few hundred milliseconds, during which readers of the partition wait. */
+/** Publishing this many records takes a few hundred milliseconds, during which readers of the partition wait. */
 const RECORDS_MAX = 5_000;
 /** Limits transactions, because sale details can take 64 KiB and brokers abort long transactions. */
 const BYTES_MAX = 4 * 1024 * 1024;

@@ -37,7 +37,7 @@ await runService(logger, async (use) => {
   });
   const [ready, degraded] = [
     checks(({ isWorking }) => isWorking),
-    checks(({ isActive, isMoving }) => isActive && isMoving),
+    checks(({ isActive, isAdvancing }) => isActive && isAdvancing),
   ];
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),

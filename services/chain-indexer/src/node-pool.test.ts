@@ -7,9 +7,9 @@ it("the pool reports a node's fork even if the next node is unavailable", async 
   const chain = new MemoryChain(2);
   const nodes = ['forked', 'stopped'].map((name) => createStateNode(name, 2, () => chain.state));
   const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });
-  const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 differs from the known block');
+  const fork = new ForkFault({ number: 1, hash: '0x' }, 'block 1 on the node differs from the known block');
   const requested = pool.use(async ({ name }) => {
-    throw name === 'forked' ? fork : new NodeFault('unreachable', 'it cannot be reached');
+    throw name === 'forked' ? fork : new NodeFault('unreachable', 'cannot reach the node');
   });
   await expect(requested).rejects.toMatchObject({ cause: fork, message: `no node responds: ${fork.message}` });
 });

@@ -7,8 +7,8 @@ export interface NodePoolOptions {
   /** Called once per node, before any request. @throws NodeFault if the node is on another chain */
   readonly check: (node: ChainNode) => Promise<void>;
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
-  /** Whether the node lags behind other nodes. Lagging nodes are used last. */
-  readonly lags?: (node: ChainNode) => boolean;
+  /** Whether the node lags behind other nodes. Lagging nodes are used only if all others fail. */
+  readonly isLagging?: (node: ChainNode) => boolean;
   /** Returns monotonic time. */
   readonly nowMs?: () => number;
 }
@@ -22,7 +22,7 @@ interface PooledNode {
 
 const SKIP_MIN_MS = 250;
 const SKIP_MAX_MS = 10_000;
-/** Limits a `Retry-After`. */
+/** Upper limit for `Retry-After`. */
 const RETRY_AFTER_MAX_MS = 60_000;
 
 /** All nodes have failed or are skipped after an earlier failure. */
@@ -35,17 +35,17 @@ export class NodesFault extends Error {
 
   constructor(waitMs: number, cause: NodeFault | null) {
     super(
-      cause === null ? 'all nodes failed recently and will be retried soon' : `${startOf(cause)}: ${cause.message}`,
+      cause === null ? 'all nodes failed recently and will be retried soon' : `${prefixOf(cause)}: ${cause.message}`,
     );
     this.waitMs = waitMs;
     this.cause = cause;
   }
 }
 
-const startOf = ({ kind }: NodeFault) =>
+const prefixOf = ({ kind }: NodeFault) =>
   kind === 'too-much' ? 'no node returns the complete next block' : 'no node responds';
 
-/** A chain's nodes. A failing node is skipped for a while, longer each time. A lagging node is used last. */
+/** A chain's nodes. Failing nodes are skipped for growing intervals. Lagging nodes are used last. */
 export class NodePool {
   private readonly options: NodePoolOptions;
   private readonly pooled: readonly PooledNode[];
@@ -62,7 +62,7 @@ export class NodePool {
     for (const each of this.pooled) each.isChecked = false;
   }
 
-  /** If a node fails, repeats the action with the next node. @throws NodesFault if all fail; SmallerRangeFault */
+  /** Tries the nodes in order until the action succeeds. @throws NodesFault if all nodes fail; SmallerRangeFault */
   async use<T>(action: (node: ChainNode) => Promise<T>): Promise<T> {
     let last: NodeFault | null = null;
     for (const each of this.inOrder()) {
@@ -90,8 +90,8 @@ export class NodePool {
   }
 
   private inOrder(): readonly PooledNode[] {
-    const { lags = () => false } = this.options;
-    const lagging = new Set(this.pooled.filter(({ node }) => lags(node)));
+    const { isLagging = () => false } = this.options;
+    const lagging = new Set(this.pooled.filter(({ node }) => isLagging(node)));
     return [...this.pooled.filter((each) => !lagging.has(each)), ...lagging];
   }
 

@@ -27,7 +27,7 @@ it('an orphaned block at which a node has stopped is not published, even if the 
   const nodes = [{ ...honest, blocks }, createStateNode('stopped', DEPTH, () => stopped)];
   const logs = new MemoryIndexLogs();
   const testLane = createTestLane(nodes, logs, { chain: { ...CHAIN, rangeBlocks: RANGE }, recordsMax: 1_000 });
-  await expect(testLane.lane.step()).rejects.toThrow('it does not return block 446, which is final');
+  await expect(testLane.lane.step()).rejects.toThrow('the node does not return final block 446');
   testLane.clock.nowMs += 10_000;
   await stepToEnd(testLane);
   expect(publishedIn(logs)).toEqual(finalIn(chain));

@@ -29,11 +29,11 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
     const nodes = chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url }));
     const { name, pollMs } = chain;
     const identity = new ChainIdentity(chain.chainId);
-    const { watch } = await use(`head watch of ${name}`, () => openHeadWatch({ chain, identity, nodes, logger }));
+    const { watch } = await use(`head watch for ${name}`, () => openHeadWatch({ chain, identity, nodes, logger }));
     watches.set(name, watch);
-    const lags = (node: ChainNode) => watch.lags(node);
-    const lane = new ChainLane({ chain, identity, nodes, lags, logs, metrics: metricsOf(name), logger });
-    lanes.push(await use(`lane of ${name}`, () => openLane({ chain: name, lane, watch, pollMs, logger })));
+    const isLagging = (node: ChainNode) => watch.isLagging(node);
+    const lane = new ChainLane({ chain, identity, nodes, isLagging, logs, metrics: metricsOf(name), logger });
+    lanes.push(await use(`lane for ${name}`, () => openLane({ chain: name, lane, watch, pollMs, logger })));
   }
   return lanes;
 }
@@ -41,7 +41,7 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
 function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
   metrics.collectedGauge(
     'playline_chain_indexer_silent_seconds',
-    'Seconds since a step was due that nodes or brokers prevent',
+    'Seconds by which a step is overdue because nodes or brokers do not respond',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -52,7 +52,7 @@ function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
 }
 
 function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): void {
-  metrics.collectedGauge('playline_chain_indexer_node_block_number', 'Latest block of a node', {
+  metrics.collectedGauge('playline_chain_indexer_node_block_number', 'Latest block per node', {
     labelNames: ['chain', 'node'],
     collect: (gauge) => {
       for (const [chain, { heads }] of watches)
@@ -61,12 +61,12 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   });
   metrics.collectedGauge(
     'playline_chain_indexer_node_lags',
-    '1 while a node is silent, or half a minute behind the others',
+    '1 while a node is silent, or half a minute behind the other nodes',
     {
       labelNames: ['chain', 'node'],
       collect: (gauge) => {
         for (const [chain, { heads }] of watches)
-          for (const { node, lags } of heads) gauge.set({ chain, node: node.name }, lags ? 1 : 0);
+          for (const { node, isLagging } of heads) gauge.set({ chain, node: node.name }, isLagging ? 1 : 0);
       },
     },
   );

@@ -29,7 +29,7 @@ function openTestLane(pollMs = 50) {
 }
 
 const unreachable = async () => {
-  throw new NodesFault(0, new NodeFault('unreachable', 'it cannot be reached'));
+  throw new NodesFault(0, new NodeFault('unreachable', 'cannot reach the node'));
 };
 
 it('a lane whose nodes fail is ready for 30 s, and is then not ready until a node responds', async () => {
@@ -38,7 +38,7 @@ it('a lane whose nodes fail is ready for 30 s, and is then not ready until a nod
   script.step = unreachable;
   await untilStepped();
   clock.nowMs = 30_000;
-  expect(running).toMatchObject({ isWorking: true, reason: 'no node responds: it cannot be reached' });
+  expect(running).toMatchObject({ isWorking: true, reason: 'no node responds: cannot reach the node' });
   clock.nowMs += 50;
   expect(running).toMatchObject({ isWorking: false, silentMs: 30_000 });
   script.step = async () => 'idle';
@@ -71,13 +71,13 @@ it('a lane that polls once a minute is not silent between polls', async () => {
 it('a lane with a stalled chain is ready, and reports the stall unless there is another fault', async () => {
   const { running, script, watch, untilStepped } = openTestLane();
   await untilStepped();
-  expect(running).toMatchObject({ isMoving: true, reason: null });
+  expect(running).toMatchObject({ isAdvancing: true, reason: null });
   watch.stall = { ms: 130_500, block: 77 };
   const reason = 'no node has had a new block for 130 s; the latest is 77';
-  expect(running).toMatchObject({ isWorking: true, isActive: true, isMoving: false, reason });
+  expect(running).toMatchObject({ isWorking: true, isActive: true, isAdvancing: false, reason });
   script.step = unreachable;
   await untilStepped();
-  expect(running.reason).toBe('no node responds: it cannot be reached');
+  expect(running.reason).toBe('no node responds: cannot reach the node');
 });
 
 it('a lane is not silent during a step of several minutes that keeps publishing', async () => {
@@ -95,7 +95,7 @@ it('a lane is not silent during a step of several minutes that keeps publishing'
   done.resolve('idle');
 });
 
-it('a lane polls a quarter as often after half a minute without a new final block, until there is one', async () => {
+it('a lane polls a quarter as often after half a minute without a new final block, until one appears', async () => {
   const { lane, clock, script } = openTestLane(200);
   let steppedAt: number[] = [];
   script.step = async () => {

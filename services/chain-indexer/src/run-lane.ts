@@ -11,10 +11,10 @@ export interface RunningLane extends Closable {
   /** Whether this process owns the chain. */
   readonly isActive: boolean;
   /** Whether the chain has new blocks. False while the chain is stalled. */
-  readonly isMoving: boolean;
-  /** Why one of the above is false. */
+  readonly isAdvancing: boolean;
+  /** Why `isWorking`, `isActive` or `isAdvancing` is false. */
   readonly reason: string | null;
-  /** Milliseconds for which nodes or brokers have prevented a due step. */
+  /** Milliseconds by which a step is overdue because nodes or brokers do not respond. */
   readonly silentMs: number;
 }
 
@@ -32,7 +32,7 @@ export interface RunLaneOptions {
 const SILENT_MAX_MS = 30_000;
 /** Fewer consecutive faults are normal. */
 const FAULTS_TO_LOG = 3;
-const LOG_EVERY_MS = 60_000;
+const LOG_INTERVAL_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const INACTIVE_POLL_MS = 1_000;
@@ -65,7 +65,7 @@ class LaneProgress {
   }
 
   /** @returns milliseconds until the next step */
-  done(step: LaneStep): number {
+  recordSuccess(step: LaneStep): number {
     const wait = step === 'more' ? 0 : step === 'idle' ? this.pollMs : INACTIVE_POLL_MS;
     [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
     this.isActive = step !== 'inactive';
@@ -79,7 +79,7 @@ class LaneProgress {
   }
 
   /** @returns milliseconds until the next step */
-  failed(fault: unknown): number {
+  recordFault(fault: unknown): number {
     const wereNodesSkipped = fault instanceof NodesFault && fault.cause === null;
     // Retains the previous reason, because skipped nodes are not a cause.
     if (!wereNodesSkipped) this.reason = fault instanceof Error ? fault.message : String(fault);
@@ -90,10 +90,10 @@ class LaneProgress {
 
   private logFault(): void {
     const { chain, logger } = this.options;
-    const isLong = this.faults > FAULTS_TO_LOG && this.nowMs() - this.loggedAtMs > LOG_EVERY_MS;
+    const isLong = this.faults > FAULTS_TO_LOG && this.nowMs() - this.loggedAtMs > LOG_INTERVAL_MS;
     if (this.faults !== FAULTS_TO_LOG && !isLong) return;
     this.loggedAtMs = this.nowMs();
-    logger?.warn({ chain, reason: this.reason }, 'indexing failed, retrying');
+    logger?.warn({ chain, reason: this.reason }, 'indexing failed; retrying');
   }
 }
 
@@ -110,8 +110,8 @@ export function openLane(options: RunLaneOptions): RunningLane {
   const run = async () => {
     while (!stop.signal.aborted) {
       const ms = await lane.step().then(
-        (step) => progress.done(step),
-        (fault: unknown) => progress.failed(fault),
+        (step) => progress.recordSuccess(step),
+        (fault: unknown) => progress.recordFault(fault),
       );
       if (ms > 0) await pause(ms, stop.signal);
     }
@@ -126,7 +126,7 @@ export function openLane(options: RunLaneOptions): RunningLane {
     get isActive() {
       return progress.isActive;
     },
-    get isMoving() {
+    get isAdvancing() {
       return (watch?.stall ?? null) === null;
     },
     get reason() {

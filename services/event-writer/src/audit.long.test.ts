@@ -53,7 +53,7 @@ const toEntry = (changes: Partial<AuditEntryRecord>) => {
     projectId: '',
     environmentId: '',
     object: 'account-1',
-    detail: '{"way":"passkey"}',
+    detail: '{"method":"passkey"}',
     address: '192.0.2.7',
     requestId: 'r',
     ...changes,
@@ -120,7 +120,7 @@ it('audit_log contains a duplicate record once, even if a new consumer group rea
   await stores.publish([record]);
   await untilRows(projectId, 2);
   // With blocks of one record, the second reader writes different blocks with different tokens.
-  const again = await stores.startWriter('again', { BLOCK_ROWS_MAX: '1' });
+  const secondWriter = await stores.startWriter('again', { BLOCK_ROWS_MAX: '1' });
   const raw = async () => Number(await stores.query("SELECT count() FROM audit_log WHERE project_id = 'twice'"));
   await until('the rows are stored again', async () => (await raw()) > 3);
   expect(await readAudit(projectId)).toHaveLength(2);
@@ -130,13 +130,13 @@ it('audit_log contains a duplicate record once, even if a new consumer group rea
   };
   await until('each row remains once', isMerged);
   await stores.query('SYSTEM STOP MERGES audit_log');
-  expect(await stores.stop(again, 'SIGTERM')).toBe(0);
+  expect(await stores.stop(secondWriter, 'SIGTERM')).toBe(0);
 });
 
 it('audit_log removes addresses after 90 days and entries after two years', async () => {
   const projectId = 'old';
-  const ofAge = (days: number) => toEntry({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });
-  await stores.publish([ofAge(800), ofAge(100), ofAge(80)]);
+  const withAge = (days: number) => toEntry({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });
+  await stores.publish([withAge(800), withAge(100), withAge(80)]);
   await untilRows(projectId, 3);
   await merge();
   await untilRows(projectId, 2);

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const ENVIRONMENT = 'test-fences';
-const T = 1_790_000_000_000;
+const CUTOFF = 1_790_000_000_000;
 const [erased, bystander, zeroKey] = [randomBytes(16), randomBytes(16), Buffer.alloc(16)];
-/** A common key of all records, so that one partition preserves their order. */
+/** Kafka key that all records share, so that one partition preserves their order. */
 const KEY = Buffer.from('one partition');
 
 let stores: RealStores;
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 
 const message = (eventName: string, parts: Partial<MessageRecord>) =>
-  messageRecordOf(eventName, { environmentId: ENVIRONMENT, eventTime: T, receivedAt: T, ...parts });
+  messageRecordOf(eventName, { environmentId: ENVIRONMENT, eventTime: CUTOFF, receivedAt: CUTOFF, ...parts });
 const publish = (records: readonly MessageRecord[]) =>
   stores.publish(records.map((record) => stores.outgoing(TOPICS.messages, messageRecordCodec, record, KEY)));
 
@@ -33,25 +33,25 @@ const names = async () => (await rows()).map(({ name }) => name);
 
 const fence = (key: Buffer) =>
   stores.query(`INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
-    VALUES ('${ENVIRONMENT}', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(${T}), generateUUIDv4())`);
+    VALUES ('${ENVIRONMENT}', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(${CUTOFF}), generateUUIDv4())`);
 
 /** Publishes messages of the erased person, each followed by a message of another person, until one is dropped. */
 async function untilFenced(): Promise<void> {
   for (let probe = 0; ; probe++) {
-    const [own, other] = [`probe-${probe}`, `after-${probe}`];
-    await publish([message(own, { identityKey: erased }), message(other, { identityKey: bystander })]);
-    await until(`${other} is stored`, async () => (await names()).includes(other));
-    if (!(await names()).includes(own)) return;
+    const [erasedEvent, nextEvent] = [`probe-${probe}`, `after-${probe}`];
+    await publish([message(erasedEvent, { identityKey: erased }), message(nextEvent, { identityKey: bystander })]);
+    await until(`${nextEvent} is stored`, async () => (await names()).includes(nextEvent));
+    if (!(await names()).includes(erasedEvent)) return;
   }
 }
 
-/** Replayed records, an old batch from an offline client, and new events of the person. */
+/** Replayed records, an old batch from an offline client, and the person's new events. */
 const toLateMessages = (run: string) => [
   message(`${run}-replayed`, { identityKey: erased }),
-  message(`${run}-old-batch`, { identityKey: erased, receivedAt: T + 60_000 }),
+  message(`${run}-old-batch`, { identityKey: erased, receivedAt: CUTOFF + 60_000 }),
   message(`${run}-alias`, { identityKey: bystander, fromKey: erased, toKey: bystander }),
   message(`${run}-shared-device`, { identityKey: bystander, anonymousKey: erased, anonymousId: 'device-1' }),
-  message(`${run}-back`, { identityKey: erased, eventTime: T + 1, receivedAt: T + 60_000, anonymousId: 'new' }),
+  message(`${run}-back`, { identityKey: erased, eventTime: CUTOFF + 1, receivedAt: CUTOFF + 2, anonymousId: 'new' }),
   message(`${run}-bystander`, { identityKey: bystander, anonymousKey: zeroKey, anonymousId: 'other' }),
 ];
 
@@ -67,7 +67,7 @@ async function expectFenced(run: string): Promise<void> {
   expect(stored.find(({ name }) => name === `${run}-shared-device`)?.key).toBe('0'.repeat(32));
 }
 
-it('a running writer drops late records of an erased person, and stores newer records and records of others', async () => {
+it("a running writer drops an erased person's late records, and stores newer and other people's records", async () => {
   await stores.startWriter('running');
   await publish([message('before', { identityKey: erased })]);
   await until('the message is stored', async () => (await names()).includes('before'));
@@ -80,7 +80,7 @@ it('a writer started after an erasure loads the fences before it stores messages
   await stores.killWriters();
   const consent = { environmentId: ENVIRONMENT, status: 'full', source: 'test', traceId: 'e'.repeat(32) } as const;
   const records = [erased, bystander].map((identityKey) =>
-    stores.outgoing(TOPICS.consents, consentCodec, { ...consent, identityKey, receivedAt: T }, KEY),
+    stores.outgoing(TOPICS.consents, consentCodec, { ...consent, identityKey, receivedAt: CUTOFF }, KEY),
   );
   await stores.publish(records);
   await publish(toLateMessages('waiting'));

@@ -5,7 +5,7 @@ import type { Logger } from '@playline/runtime';
 import { RetryableFault } from '@playline/stream';
 
 const LOG_INTERVAL_MS = 60_000;
-const UNREADABLE = 'the fences of erased people cannot be read';
+const UNREADABLE = 'cannot read the fences of erased people';
 
 /** Opens the fences of erased people and reports read errors. Without fences, nothing is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger) {
@@ -15,7 +15,7 @@ export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: 
     reason = error instanceof Error ? error.message : String(error);
     if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
     loggedMs = performance.now();
-    logger.warn({ error }, `${UNREADABLE}: writing stops five seconds after the last successful read`);
+    logger.warn({ error }, `${UNREADABLE}; writing stops five seconds after the last successful read`);
   };
   const set = openFenceSet({ records, onFault });
   /** Returns why nothing can be written; empty while the set is fresh. */
@@ -26,7 +26,7 @@ export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: 
 /** Result for a row of `events`: keep the row, drop it, or store it without another person's anonymous id. */
 type FenceVerdict = 'keep' | 'drop' | 'blank';
 
-/** Checks records against fences, regardless of their age. @throws RetryableFault if the fences are not loaded */
+/** Checks records of any age against fences. @throws RetryableFault if the fences are not loaded */
 export interface CheckFences {
   checkRow(head: RowHead): FenceVerdict;
   isFenced(query: FenceQuery): boolean;
@@ -34,8 +34,8 @@ export interface CheckFences {
 
 /**
  * Creates the step that decides which parts of a record must not be stored. Unlike other steps, it may return a
- * different result when a block is written again, because fences are added between attempts. This is harmless, because
- * it only removes rows and ids, and the block has the same token.
+ * different result when a block is written again, because fences are added between attempts. This is harmless: a
+ * later check can only remove more rows and ids, and the block keeps its token.
  * @param onBlanked called for each event that is stored without the anonymous id of an erased person
  */
 export function createCheckFences(fences: FenceSet, onBlanked: () => void): CheckFences {

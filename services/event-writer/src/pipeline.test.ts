@@ -162,7 +162,7 @@ it('rejections are written even if the fences are not loaded, because no fence a
   expect(store.blocks).toHaveLength(1);
 });
 
-it('a block writes the same bytes again after a temporary fault, and rethrows a permanent fault', async () => {
+it('a block rewrites the same bytes after a temporary fault, and rethrows a permanent fault', async () => {
   const { store, pipeline } = await createTestPipeline();
   const block = pipeline.sink.openBlock(MESSAGES, 0);
   block.add(toRecord(MESSAGES, messageValue()));
@@ -245,7 +245,7 @@ it("an event of another user on an erased person's device is stored without the 
   expect(bytes.includes(device)).toBe(false);
 });
 
-it('nothing is stored until the fences are loaded, and records read earlier are then checked', async () => {
+it('nothing is stored until the fences are loaded, and earlier records are then checked', async () => {
   const fences = { ...NOT_LOADED, loaded: false };
   const { store, pipeline } = await createTestPipeline(fences);
   const block = pipeline.sink.openBlock(MESSAGES, 0);

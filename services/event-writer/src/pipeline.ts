@@ -19,7 +19,7 @@ import {
 import type { FenceSet } from '@playline/erasure';
 import {
   accountAuditRows,
-  blankAnonymous,
+  clearAnonymousId,
   collectionAuditRows,
   consentRows,
   createRowPlan,
@@ -66,7 +66,7 @@ export interface PipelineOptions {
   deadLetters: Producer;
   metrics: Metrics;
   topicPrefix: string;
-  /** The block consumer's limit. Buffers that are slightly larger are reused. */
+  /** The block consumer's limit. Buffers of up to four times this size are reused. */
   blockBytesMax: number;
 }
 
@@ -141,7 +141,7 @@ const createAuditSteps = (parts: BlockParts): [topic: Topic, step: BlockStep][] 
   [TOPICS.audit, createWriteRecords(auditEntryCodec, entryAuditRows, parts)],
 ];
 
-/** Creates the step for `audience.messages`: transcodes records without objects, checks fences, writes rows. */
+/** Creates the step for `audience.messages`: transcodes records, checks fences and writes rows. */
 function createWriteMessages(parts: BlockParts): BlockStep {
   // Blocks are filled one record at a time, so they can share a transcoder.
   const transcoder = new RowTranscoder();
@@ -152,13 +152,13 @@ function createWriteMessages(parts: BlockParts): BlockStep {
     addRows([events], plan, record) {
       transcoder.add(events!, plan, record);
       const verdict = parts.checkFences.checkRow(transcoder.head);
-      if (verdict === 'blank') blankAnonymous(events!);
+      if (verdict === 'blank') clearAnonymousId(events!);
       return verdict === 'drop' ? FENCED : OK;
     },
   });
 }
 
-/** Creates the step for topics with few records: decodes records to objects, checks fences, writes rows. */
+/** Creates the step for topics with few records: decodes records to objects, checks fences and writes rows. */
 function createWriteRecords<R>(codec: RecordCodec<R>, { tables }: RecordRows<R>, parts: BlockParts): BlockStep {
   return createBlockStep(parts, {
     tables: tables.map(({ table }) => table),
@@ -183,13 +183,13 @@ interface DeferringOptions {
   countDeferred(kind: Outcome['kind']): void;
 }
 
-/** The step in the headers of these dead letters. Dead letters of the stream have the step `transform`. */
+/** Step name in the headers of these dead letters. The stream's dead letters contain `transform`. */
 const STEP = 'write';
 
 /**
  * Wraps a block so that it also accepts records that cannot be read yet, because the registry is slow or the fences are
- * not loaded: `add` must not wait, and such a record must not become a dead letter. Deferred records are read when the
- * block is written, before their offsets are committed.
+ * not loaded. `add` must not wait, and a record that is only unreadable for now must not become a dead letter. Deferred
+ * records are read when the block is written, before their offsets are committed.
  */
 export function createDeferringBlock(inner: BlockBuilder, options: DeferringOptions): BlockBuilder {
   const deferred: StreamRecord[] = [];
@@ -228,7 +228,7 @@ export function createDeferringBlock(inner: BlockBuilder, options: DeferringOpti
   };
 }
 
-/** Adds a deferred record. Any other error results in a dead letter. @throws RetryableFault if it cannot be read yet */
+/** Adds a deferred record, or returns a dead letter. @throws RetryableFault if the record cannot be read yet */
 function addDeferred(inner: BlockBuilder, record: StreamRecord): Outcome {
   try {
     return inner.add(record);

@@ -1,14 +1,14 @@
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stores';
 
-/** Short enough that a query without limits cannot fill the memory of the server between two checks. */
+/** Short enough that a query without limits cannot fill the server's memory between two checks. */
 const POLL_MS = 500;
-/** ClickHouse itself checks the execution time between blocks, with a better error message. */
+/** Lets ClickHouse, which checks the execution time between blocks, report the timeout with a better message first. */
 const GRACE_S = 2;
 const REQUEST_MAX_MS = 5_000;
 /** Minimum time between two log lines about failed checks. */
 const LOG_INTERVAL_MS = 60_000;
-/** How long account limits are cached. The limits of a new account are read at its first query. */
+/** How long account limits are cached. A new account's limits are read when its first query runs. */
 const LIMITS_CACHED_MS = 60_000;
 
 /**
@@ -37,14 +37,14 @@ export interface QueryLimitsOptions {
   readonly metrics: Metrics;
 }
 
-/** Kills queries that exceed the limits of their accounts until it is closed. Several processes may do this. */
+/** Until closed, kills queries that exceed their account's limits. Several processes may run this concurrently. */
 export function openQueryLimits(options: QueryLimitsOptions): Closable {
   const check = createCheck(options);
   let loggedMs = Number.NEGATIVE_INFINITY;
   const report = (error: unknown) => {
     if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
     loggedMs = performance.now();
-    options.logger.warn({ error }, 'check of running queries failed, so queries can remove their limits');
+    options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
   };
   let isClosed = false;
   let timer: NodeJS.Timeout;
@@ -88,7 +88,7 @@ function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Pr
     await send(account, `KILL QUERY WHERE (user, hex(query_id)) IN (${names.join(', ')}) ASYNC FORMAT Null`);
     for (const { user, elapsedS, lifted } of found) {
       stopped.inc({ reason: lifted.length > 0 ? 'lifted a limit' : 'time' });
-      logger.warn({ account: user, elapsedS, lifted }, 'query killed, because it exceeded the limits of its account');
+      logger.warn({ account: user, elapsedS, lifted }, 'query killed because it exceeded the limits of its account');
     }
   };
 }

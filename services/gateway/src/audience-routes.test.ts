@@ -1,7 +1,7 @@
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { openHoldSweep } from './audience-routes.ts';
+import { startHoldSweep } from './audience-routes.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -16,7 +16,7 @@ it('the hold sweep drops an unconfirmed hold within 75 s of its request, even af
     if (failures-- > 0) throw new Error('ECONNREFUSED');
     return await guards.dropLapsedHolds(nowMs);
   };
-  const sweep = openHoldSweep({ dropLapsedHolds: dropLapsed }, logger);
+  const sweep = startHoldSweep({ dropLapsedHolds: dropLapsed }, logger);
   const hold = { environmentId: 'demo-test', erasureId: Buffer.alloc(16), keys: [key], cutoffMs: 1 };
   await guards.putHold({ ...hold, lapsesAtMs: Date.now() + 60_000 });
   await vi.advanceTimersByTimeAsync(59_999);
@@ -28,7 +28,7 @@ it('the hold sweep drops an unconfirmed hold within 75 s of its request, even af
 
 it('the hold sweep stops when it is closed', async () => {
   let sweeps = 0;
-  const sweep = openHoldSweep({ dropLapsedHolds: async () => sweeps++ }, logger);
+  const sweep = startHoldSweep({ dropLapsedHolds: async () => sweeps++ }, logger);
   await sweep.close();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(sweeps).toBe(0);

@@ -129,7 +129,7 @@ export function parseSubject(target: string) {
   const query = parseQuery(target);
   const [anonymousId, userId] = [singleValueOf(query, 'anonymousId'), singleValueOf(query, 'userId')];
   if ((anonymousId === undefined) === (userId === undefined))
-    throw new PublicError('VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' });
+    throw new PublicError('VALIDATION_ERROR', { message: 'Exactly one of anonymousId and userId is required.' });
   const field = anonymousId === undefined ? 'userId' : 'anonymousId';
   const id = requireText(anonymousId ?? userId, field);
   const kinds: readonly IdentityKind[] = anonymousId === undefined ? USER_KINDS : ['anonymous'];
@@ -199,9 +199,9 @@ async function receiveChange(
   const reservation = bytesInFlight.admit(projectId, plan.declaredBytes ?? CONSENT_BYTES_MAX);
   try {
     const body = await readBody(exchange.request, plan, { reservation });
-    // The key may have been revoked while the body arrived.
+    // The key may have been revoked while the body was arriving.
     await authorise(exchange);
-    const { anonymousId, status, source } = parseWantedConsent(body);
+    const { anonymousId, status, source } = parseConsentUpdate(body);
     assertIdentifies(anonymousId, 'anonymousId');
     const identityKey = keyer(environmentId, 'anonymous', anonymousId);
     const { traceId } = exchange;
@@ -248,19 +248,19 @@ function createConsentAuthorise(authorise: Authorise): Authorise {
 }
 
 /** The statuses that a client can set. */
-const CHOSEN_STATUSES = CONSENT_STATUSES.filter((status): status is ChosenStatus => status !== 'not_set');
+const SETTABLE_STATUSES = CONSENT_STATUSES.filter((status): status is ChosenStatus => status !== 'not_set');
 
 /**
  * Contract, "UpdateTrackingConsentRequest".
  * @throws PublicError VALIDATION_ERROR, with `details.field` if a field is invalid
  */
-export function parseWantedConsent(body: Buffer): Pick<ConsentRecord, 'status' | 'source'> & { anonymousId: string } {
+export function parseConsentUpdate(body: Buffer): Pick<ConsentRecord, 'status' | 'source'> & { anonymousId: string } {
   const read = parseJsonObject(body);
   if (read.kind === 'refused') throw new PublicError('VALIDATION_ERROR', read);
   const anonymousId = requireText(read.object.anonymousId, 'anonymousId');
   const source = requireText(read.object.source, 'source', CONSENT_SOURCE_CODE_POINTS_MAX);
-  const status = CHOSEN_STATUSES.find((value) => value === read.object.status);
-  if (status === undefined) throw invalidField('status', `status ${toOptionError(CHOSEN_STATUSES)}`);
+  const status = SETTABLE_STATUSES.find((value) => value === read.object.status);
+  if (status === undefined) throw invalidField('status', `status ${toOptionError(SETTABLE_STATUSES)}`);
   return { anonymousId, source, status };
 }
 
@@ -268,13 +268,13 @@ export function parseWantedConsent(body: Buffer): Pick<ConsentRecord, 'status' |
 const SWEEP_INTERVAL_MS = 15_000;
 
 /** Drops holds of gateways that stopped before they published the erasure request. */
-export function openHoldSweep(guards: Pick<ErasureGuards, 'dropLapsedHolds'>, logger: Logger): Closable {
+export function startHoldSweep(guards: Pick<ErasureGuards, 'dropLapsedHolds'>, logger: Logger): Closable {
   const sweep = async () => {
     try {
       const dropped = await guards.dropLapsedHolds(Date.now());
       if (dropped > 0) logger.warn({ dropped }, 'unconfirmed erasure holds dropped');
     } catch (error) {
-      logger.warn({ error }, 'dropping lapsed holds failed, retrying in the next sweep');
+      logger.warn({ error }, 'removing expired holds failed; retrying in the next sweep');
     }
   };
   const timer = setInterval(() => void sweep(), SWEEP_INTERVAL_MS);

@@ -38,8 +38,8 @@ beforeAll(async () => {
   wire = await openWire(Number(url.port));
   url.port = String(wire.port);
   gateways = await Promise.all([open(), open({ REDIS_URL: url.href })]);
-  const servesConsents = async ({ url }: GatewayProcess) => (await getConsent({ url, key: stores.key })).ok;
-  for (const gateway of gateways) await until('the gateway serves consents', () => servesConsents(gateway));
+  const canReadConsents = async ({ url }: GatewayProcess) => (await getConsent({ url, key: stores.key })).ok;
+  for (const gateway of gateways) await until('the gateway returns consents', () => canReadConsents(gateway));
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
@@ -79,7 +79,7 @@ it('a consent change is readable on both gateways as soon as one of them has ret
   }
 });
 
-it('after concurrent consent changes on two gateways, both return the status that was logged last', async () => {
+it('after concurrent consent changes on two gateways, both gateways return the status that was logged last', async () => {
   const ids = Array.from({ length: 40 }, (_, at) => `racing-${at}`);
   const race = ids.flatMap((anonymousId) =>
     (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
@@ -135,7 +135,7 @@ it('an erasure parks later links of the subject, but no links of other identitie
   expect(await applyLink(keys('free'), later)).toBe('decided');
 });
 
-it('the store does not apply consent changes of a fenced identity up to the cut-off', async () => {
+it('a consent change that was received before the cut-off is not applied to a fenced identity', async () => {
   const key = keyOf(environmentId(), 'anonymous', 'erased');
   await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }));
   await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);

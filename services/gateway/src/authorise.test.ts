@@ -12,7 +12,7 @@ import { KEY_HEADER, MESSAGES, message, openGateway, type TestGateway } from './
 const OWNER = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'publishable' } as const;
 
 /** Sends a request except for its last byte. */
-function begin({ url, key }: TestGateway, method: string, path: string, body: unknown) {
+function startRequest({ url, key }: TestGateway, method: string, path: string, body: unknown) {
   const bytes = Buffer.from(JSON.stringify(body));
   const headers = { 'content-type': 'application/json', 'content-length': bytes.length, [KEY_HEADER]: key };
   const clientRequest = request(url + path, { method, headers });
@@ -36,7 +36,7 @@ it.each(CALLS)(
   // biome-ignore lint/complexity/useMaxParams: the columns of the table
   async (method, path, body, status, code) => {
     const gateway = await openGateway();
-    const { finish, response } = begin(gateway, method, path, body);
+    const { finish, response } = startRequest(gateway, method, path, body);
     await until('the body is arriving', async () => /in_flight_bytes\S+ [1-9]/.test(await gateway.metrics()));
     await revokeKey({ store: gateway.store }, OWNER);
     await until('the key is refused', async () => (await gateway.post({ messages: [message()] })).status === 401);
@@ -53,7 +53,7 @@ it.each(CALLS)(
   'a %s %s succeeds if its key stays valid until the whole body has arrived',
   async (method, path, body) => {
     const gateway = await openGateway();
-    const { finish, response } = begin(gateway, method, path, body);
+    const { finish, response } = startRequest(gateway, method, path, body);
     await until('the body is arriving', async () => /in_flight_bytes\S+ [1-9]/.test(await gateway.metrics()));
     finish();
     expect((await response).status).toBeLessThan(300);
@@ -97,7 +97,7 @@ it('key usage does not count requests with an unknown key or without a key', asy
   expect(usage.take()).toMatchObject({ keys: [], environments: [], lost: 0 });
 });
 
-it('key usage counts consent reads and erasures under their own keys', async () => {
+it('key usage counts consent reads under the publishable key, and erasures under the secret key', async () => {
   const { url, usage, key, secretKey } = await openGateway();
   const headers = { [KEY_HEADER]: key };
   expect((await fetch(`${url}${CONSENT}?anonymousId=a`, { headers })).status).toBe(200);

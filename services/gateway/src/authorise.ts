@@ -8,19 +8,19 @@ export type Authorise = (exchange: Exchange) => KeyRecord | Promise<KeyRecord>;
 
 /**
  * Checks the key in a header: contract, "Missing key" and "Keys". An error of the key store becomes a 500.
- * @throws PublicError VALIDATION_ERROR if the key is missing; UNAUTHORISED_REQUEST if the key is invalid, or if its
- *   origins exclude the page (after `onOtherOrigin`); TOO_MANY_REQUESTS_ERROR after too many invalid keys
+ * @throws PublicError VALIDATION_ERROR if the key is missing; UNAUTHORISED_REQUEST if the key is invalid, or if it
+ *   does not allow the page's origin (after `onOriginRefused`); TOO_MANY_REQUESTS_ERROR after too many invalid keys
  */
 export function createAuthorise(
   header: string,
   verify: GuardedVerifier,
-  onOtherOrigin: (key: KeyRecord, exchange: Exchange) => void = () => {},
+  onOriginRefused: (key: KeyRecord, exchange: Exchange) => void = () => {},
 ): Authorise {
   const check = (record: KeyRecord | null, exchange: Exchange): KeyRecord => {
     if (record === null) throw new PublicError('UNAUTHORISED_REQUEST', { details: { header } });
     // The length check is fast, and most keys have no list of origins.
-    if (record.origins.length !== 0 && !isForOrigin(record, exchange)) {
-      onOtherOrigin(record, exchange);
+    if (record.origins.length !== 0 && !isOriginAllowed(record, exchange)) {
+      onOriginRefused(record, exchange);
       throw new PublicError('UNAUTHORISED_REQUEST', { message: ORIGIN_MESSAGE, details: { header: 'origin' } });
     }
     return record;
@@ -36,10 +36,10 @@ export function createAuthorise(
   };
 }
 
-const ORIGIN_MESSAGE = 'The key is not for pages of this origin.';
+const ORIGIN_MESSAGE = 'The key does not allow requests from this origin.';
 
 /** Browsers send the origin of the page. Other clients send no origin and may use any key. */
-function isForOrigin({ origins }: KeyRecord, exchange: Exchange): boolean {
+function isOriginAllowed({ origins }: KeyRecord, exchange: Exchange): boolean {
   const { origin } = exchange.request.headers;
   if (origin === undefined) return true;
   const isListed = origins.includes(origin);
@@ -99,7 +99,7 @@ type GuardedVerifier = (key: string, exchange: Exchange) => ReturnType<KeyVerifi
 
 /**
  * Limits invalid keys per client address in this process. The limit only restricts how often a client learns that a key
- * is invalid; valid keys are always accepted. Most invalid keys are detected without a query, so no check comes first.
+ * is invalid; valid keys are always accepted. Keys are checked first, because most invalid keys require no query.
  */
 export function createFailedKeyLimit(options: {
   limiter: LocalLimiter;

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { CLOCK_OFF_MAX_MS, createClockWatch, openClockComparison } from './clock-watch.ts';
+import { CLOCK_OFF_MAX_MS, createClockWatch, startClockComparison } from './clock-watch.ts';
 import { consentChange, erase, putConsent } from './test/audience-calls.ts';
 import { message, openGateway } from './test/open-gateway.ts';
 
@@ -23,7 +23,7 @@ it('the clock watch reports no error before the first comparison or for offsets 
   }
 });
 
-it('the clock watch detects without traffic that the wall clock was changed or corrected', () => {
+it('without traffic, the clock watch detects that the wall clock was changed or corrected', () => {
   const { clocks, watch, pass } = openClocks();
   watch.observe(clocks.wall);
   pass(60_000);
@@ -57,12 +57,12 @@ it('messages, consent changes and erasures return 500 while the clock is wrong',
   expect((await gateway.post({ messages: [message()] })).status).toBe(200);
 });
 
-it('openClockComparison compares before it resolves, and repeats the comparison without traffic', async () => {
+it('startClockComparison compares before it resolves, and repeats the comparison without traffic', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const { clocks, watch, pass } = openClocks();
   const redis = { at: clocks.wall - 2 * CLOCK_OFF_MAX_MS };
-  const comparison = await openClockComparison(watch, async () => redis.at);
+  const comparison = await startClockComparison(watch, async () => redis.at);
   onTestFinished(() => void comparison.close());
   expect(watch.fault()).toContain('120 min ahead of');
   pass(3_600_000);
@@ -71,9 +71,9 @@ it('openClockComparison compares before it resolves, and repeats the comparison 
   expect(watch.fault()).toContain('180 min ahead of');
 });
 
-it('openClockComparison resolves without Redis, and the clock watch uses acknowledgements instead', async () => {
+it('startClockComparison resolves without Redis, and the clock watch uses acknowledgements instead', async () => {
   const { clocks, watch } = openClocks();
-  const comparison = await openClockComparison(watch, () => Promise.reject(new Error('unavailable')));
+  const comparison = await startClockComparison(watch, () => Promise.reject(new Error('unavailable')));
   onTestFinished(() => void comparison.close());
   expect(watch.fault()).toBeNull();
   watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);

@@ -12,7 +12,7 @@ export const CLOCK_OFF_MAX_MS = 3_600_000;
  * an expiry a gateway that cannot reach its stores would never become ready again.
  */
 const COMPARISON_MAX_MS = 600_000;
-/** Needed without traffic, when there are no acknowledgements to compare with. */
+/** Without traffic, there are no acknowledgements to compare with. */
 const COMPARISON_INTERVAL_MS = 30_000;
 /** The maximum time that startup waits for the first comparison. */
 const FIRST_COMPARISON_MAX_MS = 1_000;
@@ -31,7 +31,7 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
     const aheadMs = wallClockMs() - (compared.storeAtMs + sinceMs);
     if (Math.abs(aheadMs) <= CLOCK_OFF_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
-    return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
+    return `this host's clock is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
   };
   return {
     /** Records the current time of a broker or of Redis. */
@@ -57,7 +57,7 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
 }
 
 /** Compares with Redis now and every 30 seconds. Resolves after the first comparison, or after one second. */
-export async function openClockComparison(
+export async function startClockComparison(
   clock: Pick<ClockWatch, 'observe'>,
   readClockMs: () => Promise<number>,
 ): Promise<Closable> {

@@ -72,7 +72,7 @@ it.each([
   ['5 days behind', -5 * 24, '7200 min behind'],
 ])(
   'a gateway whose wall clock is %s stores nothing and is not ready until the clock is corrected',
-  async (_what, hours, texts) => {
+  async (_what, hours, reason) => {
     const shiftMs = hours * HOUR_MS;
     await clock.set(gateway.child, shiftMs);
     await until(
@@ -86,7 +86,7 @@ it.each([
     expect(ready.status).toBe(503);
     expect(await ready.json()).toMatchObject({
       notReady: ['clock'],
-      reasons: { clock: expect.stringContaining(texts) },
+      reasons: { clock: expect.stringContaining(reason) },
     });
     await clock.set(gateway.child, 0);
     await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);

@@ -27,11 +27,11 @@ export const configSchema = z.object({
   ...registrySettings,
   ...redisSettings,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
-  /** Maximum request bytes in memory. At least two batches of the maximum size, so that one cannot block all others. */
+  /** Maximum request bytes in memory. At least two batches of the maximum size, so that one cannot block the rest. */
   BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
   /**
-   * Maximum time that a request waits for the brokers before it returns 500. The limit of 20 s fits into the drain of
-   * 25 s, and bounds how much of the log a comparison of consents must read.
+   * Maximum time that a request waits for the brokers before it returns 500. The upper bound of 20 s is shorter
+   * than a drain (25 s), and limits how much of the log a comparison of consents must read.
    */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   /** Maximum age of an accepted eventTimestamp. */

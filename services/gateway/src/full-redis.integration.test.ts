@@ -3,17 +3,17 @@ import { VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { consentChange, putConsent } from './test/audience-calls.ts';
-import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
+import { type CrashableRedis, openCrashableRedis } from './test/crashable-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
-let redis: ForgetfulRedis;
+let redis: CrashableRedis;
 let stores: KeyStores;
 let gateway: GatewayProcess;
 let key: string;
 beforeAll(async () => {
-  redis = await openForgetfulRedis();
+  redis = await openCrashableRedis();
   stores = await openKeyStores({ redisUrl: redis.url });
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
@@ -41,7 +41,7 @@ async function readWritableMetric(): Promise<string | undefined> {
 
 const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, consentChange())).status;
 
-it('readiness and a metric report a full Redis, and readiness explains the fix, while ingest continues', async () => {
+it('if Redis is full, ingest continues, a metric reports the failure, and readiness explains how to fix it', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await readWritableMetric()).toBe('1');
@@ -56,7 +56,7 @@ it('readiness and a metric report a full Redis, and readiness explains the fix, 
       version: VERSION,
       notReady: [],
       degraded: ['consentsAndErasures'],
-      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
+      reasons: { Redis: 'Redis rejects writes (OOM): it is full; raise its maxmemory, or delete data' },
     },
   });
   expect(await readWritableMetric()).toBe('0');
@@ -68,7 +68,7 @@ it('readiness and a metric report a full Redis, and readiness explains the fix, 
   expect(await readWritableMetric()).toBe('1');
 });
 
-it('readiness reports an emptied Redis and the command that restores it, while ingest continues', async () => {
+it('if Redis was emptied, ingest continues, and readiness reports the command that restores the data', async () => {
   await redis.client.del('identity:epoch');
   const { status, body } = await readReadiness();
   expect([status, body]).toEqual([

@@ -22,7 +22,7 @@ let gateways: GatewayProcess[];
 beforeAll(async () => {
   stores = await openKeyStores();
   view = await openRedisRecords(kind, { url: stores.redisUrl });
-  gateways = await Promise.all([open(stores.mutedRedisUrl), open(stores.mutedRedisUrl)]);
+  gateways = await Promise.all([open(stores.noPubSubRedisUrl), open(stores.noPubSubRedisUrl)]);
 });
 afterAll(async () => {
   await Promise.all(gateways.map(({ close }) => close()));
@@ -37,7 +37,7 @@ async function open(redisUrl: string, environment: Record<string, string> = {}):
 }
 
 /** Opens a gateway whose connection to Redis the test can cut. */
-async function openOnWire(environment: Record<string, string> = {}) {
+async function openBehindProxy(environment: Record<string, string> = {}) {
   const redis = new URL(stores.redisUrl);
   const wire = await openWire(Number(redis.port));
   onTestFinished(() => wire.close());
@@ -53,7 +53,7 @@ const statusOf = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
 it('the Redis login of the test gateways allows neither publishing nor subscribing', async () => {
-  const redis = new Redis(stores.mutedRedisUrl);
+  const redis = new Redis(stores.noPubSubRedisUrl);
   onTestFinished(() => redis.disconnect());
   await expect(redis.publish('channel', 'message')).rejects.toThrow('NOPERM');
   await expect(redis.subscribe('channel')).rejects.toThrow('NOPERM');
@@ -136,7 +136,7 @@ const textOf = async (response: Response) =>
   `${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`;
 
 it('a secret key does not appear in any log, metric or response, wherever a request contains the key', async () => {
-  const { gateway, wire } = await openOnWire({ LOG_LEVEL: 'trace' });
+  const { gateway, wire } = await openBehindProxy({ LOG_LEVEL: 'trace' });
   const secret = parseKey(await stores.keys('create', ...toArgs('production', 'secret')));
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const random = secret.slice(secret.indexOf('-') + 1);
@@ -192,7 +192,7 @@ it('two running gateways apply each change of a project’s rate within a second
 it('a project’s rate is enforced, and the last known rate applies while Redis is unavailable', async () => {
   await limit('--cap', '1/3');
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
-  const { gateway, wire } = await openOnWire();
+  const { gateway, wire } = await openBehindProxy();
   await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === '"messages";q=3;w=3');
   const { status } = await gateway.post(key, { messages: Array.from({ length: 9 }, () => message()) });
   expect(status).toBeLessThan(500);
@@ -216,7 +216,7 @@ async function readPartners(): Promise<string[] | null> {
   }
 }
 
-/** Revokes a key like a command that crashes after writing the log and before writing Redis. */
+/** Revokes a key like a command that crashes after writing to the log and before writing to Redis. */
 async function revokeInLogOnly(keyId: string): Promise<void> {
   const { kafka: brokers, registry } = testStores();
   const topic = stores.topicPrefix + kind.topic;

@@ -2,21 +2,21 @@ import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { consentChange, getConsent, putConsent } from './test/audience-calls.ts';
-import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
+import { type CrashableRedis, openCrashableRedis } from './test/crashable-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
-/** Maximum time to recover after Redis has restarted. An update that failed with Redis lasts up to 5 s. */
+/** Maximum time to recover after Redis has restarted. An update interrupted by the crash takes up to 5 s. */
 const RECOVERY_MAX_MS = 8_000;
 /** Longer than the lifetime of the gateway's caches. */
 const WATCHED_MS = 3_000;
 
-let redis: ForgetfulRedis;
+let redis: CrashableRedis;
 let stores: KeyStores;
 let gateways: GatewayProcess[];
 beforeAll(async () => {
-  redis = await openForgetfulRedis();
+  redis = await openCrashableRedis();
   stores = await openKeyStores({ redisUrl: redis.url });
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
@@ -81,7 +81,7 @@ it('after a crash in which Redis lost its last writes, lost key changes are rest
     ) as { key: string }
   ).key;
   for (const key of [revoked, refreshed, valid]) expect(await statusesOf(key)).toEqual([200, 200]);
-  redis.remember();
+  redis.saveState();
   await change('production', 'revoke');
   const successor = await changeKey('development', 'refresh');
   for (const key of [revoked, refreshed])
@@ -110,7 +110,7 @@ it('after a crash in which Redis lost its last writes, no gateway returns an out
   const ids = Array.from({ length: 20 }, (_, at) => `player-${at}`);
   for (const anonymousId of ids) await putConsent(first!, consentChange({ anonymousId, status: 'full' }));
   await until('the second gateway returns consents', async () => (await statusAt(second!, ids[0]!)) === 'full');
-  redis.remember();
+  redis.saveState();
   for (const [at, anonymousId] of ids.entries())
     expect((await putConsent(at % 2 ? first! : second!, consentChange({ anonymousId, status: 'none' }))).status).toBe(
       204,

@@ -37,7 +37,7 @@ async function openReady(environment: Record<string, string> = {}): Promise<Gate
   return opened;
 }
 
-async function notReadyOf({ adminUrl }: GatewayProcess): Promise<unknown> {
+async function readNotReady({ adminUrl }: GatewayProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { notReady: unknown }).notReady;
 }
 
@@ -85,7 +85,7 @@ it('on SIGTERM under load, the gateway exits with 0, all acknowledged messages a
 
 it('without brokers, the gateway keeps running, reports the missing brokers and returns 500', async () => {
   const opened = await open({ KAFKA_BROKERS: '127.0.0.1:1', PUBLISH_DEADLINE_MS: '300' });
-  await until('the other stores are connected', async () => String(await notReadyOf(opened)) === 'broker');
+  await until('the other stores are connected', async () => String(await readNotReady(opened)) === 'broker');
   expect((await opened.post(stores.key, batch(1))).status).toBe(500);
   expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
 });
@@ -96,7 +96,7 @@ it('without a schema registry, the gateway reports the missing schemas and retur
   const registry = new URL(testStores().registry);
   registry.port = String(wire.port);
   const opened = await open({ SCHEMA_REGISTRY_URL: registry.href });
-  await until('the other stores are connected', async () => String(await notReadyOf(opened)) === 'schemas');
+  await until('the other stores are connected', async () => String(await readNotReady(opened)) === 'schemas');
   expect((await opened.post(stores.key, batch(1))).status).toBe(500);
   wire.mode = 'open';
   await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);

@@ -20,13 +20,13 @@ import {
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createDocsRoutes, createGatewayApp, createReadiness } from './app.ts';
-import { openHoldSweep } from './audience-routes.ts';
-import { createClockWatch, openClockComparison } from './clock-watch.ts';
+import { startHoldSweep } from './audience-routes.ts';
+import { createClockWatch, startClockComparison } from './clock-watch.ts';
 import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
 import { createSharedLog } from './rate-limits/index.ts';
 import { openRejections } from './rejections.ts';
-import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
+import { audienceSchemasOf, resolveSchemaIds, topicNamesOf } from './schema-ids.ts';
 import {
   openSyncedConsents,
   openSyncedKeys,
@@ -56,10 +56,10 @@ await runService(logger, async (use) => {
   const limits = { balances, onShared: createSharedLog(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
   const { sync, keys, ratesOf } = await openViews(use);
-  const schemas = await use('schema ids', () => openSchemaIds(registry, encodedSchemas, logger));
-  const rejections = await openRejectionsOf(use);
+  const schemas = await use('schema ids', () => resolveSchemaIds(registry, encodedSchemas, logger));
+  const rejections = await openRejectionPublisher(use);
   const audience = await openAudience(use, { sync, keys });
-  await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
+  await use('clock', () => startClockComparison(clock, audience.people.readClockMs));
   const lostUsage = metrics.counter('playline_gateway_usage_lost_total', 'Requests missing from key usage counts');
   const onLost = (requests: number) => lostUsage.inc(requests);
   // Opened before the listener and closed after it, so that requests during the drain are counted.
@@ -112,7 +112,7 @@ async function openViews(use: Use) {
 }
 
 /** Opens a separate producer, because a rejection topic without a leader must not delay accepted messages. */
-function openRejectionsOf(use: Use) {
+function openRejectionPublisher(use: Use) {
   const topic = topicPrefix + TOPICS.rejections.name;
   const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger, onLogTime });
   return use('rejections', async () => openRejections({ producer: await open(), topic, registry, metrics, logger }));
@@ -124,9 +124,9 @@ async function openAudience(use: Use, { sync, keys }: { sync: SyncParts; keys: S
   const people = await use('people', () => openRedisPeople({ ...redis, ...options }));
   const consents = await use('consents', () => openSyncedConsents(people.consents, sync));
   const ids = await use('schema ids for consents and erasures', () =>
-    openSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
+    resolveSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
   );
-  await use('hold sweep', () => openHoldSweep(people.guards, logger));
+  await use('hold sweep', () => startHoldSweep(people.guards, logger));
   return {
     people,
     consents,

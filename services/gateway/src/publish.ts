@@ -6,8 +6,8 @@ import type { OutgoingRecord, Producer } from '@playline/stream';
 export type Publish = (records: readonly OutgoingRecord[], reservation: Reservation) => Promise<void>;
 
 /**
- * Creates the function that sends all messages to the brokers. Its promise rejects with INTERNAL_SERVER_ERROR if the
- * send fails or at the deadline. The reservation lasts until the producer settles, because the records stay in memory.
+ * Creates the function that sends all messages to the brokers. The promise rejects with INTERNAL_SERVER_ERROR if the
+ * send fails or the deadline passes. The reservation lasts until the producer settles and the memory is free.
  */
 export function createPublish(options: {
   producer: Pick<Producer, 'send'>;

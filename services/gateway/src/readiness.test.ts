@@ -28,7 +28,7 @@ it('readiness reports every failing check', async () => {
   expect(await query()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
 });
 
-it('the gateway stays ready if the keys cannot be read after the first successful read', async () => {
+it('after the first successful read of the keys, the gateway stays ready if they cannot be read', async () => {
   const { world, query } = setUp();
   await query();
   world.keys = false;

@@ -30,7 +30,7 @@ const metricsOf = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminU
 const post = ({ post: send }: GatewayProcess) =>
   send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
 
-it('the gateway logs all rejections, including those from just before SIGTERM', async () => {
+it('the gateway logs all rejections, including those that occur just before SIGTERM', async () => {
   const opened = await openReady();
   const reported: RejectionRecord[] = [];
   const consumer = await openRecordConsumer({

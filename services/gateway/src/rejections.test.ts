@@ -91,20 +91,20 @@ it('the rejection publisher drops and counts errors beyond its memory limit whil
 it('the rejection publisher respects its memory limit and counts each error once, in any order of calls', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('publish' as const), errors: fc.nat(40), omitted: fc.nat(3) }),
-    fc.record({ kind: fc.constant('settle' as const), fails: fc.boolean() }),
+    fc.record({ kind: fc.constant('settle' as const), isFailure: fc.boolean() }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
       const { publish, producer, waitingBytes, dropped, sentCount } = openPublisher();
       let [total, failed, settled] = [0, 0, 0];
-      for (const each of steps) {
-        if (each.kind === 'publish') {
-          publish(batchOf(each.errors, each.omitted));
-          total += each.errors + each.omitted;
+      for (const action of steps) {
+        if (action.kind === 'publish') {
+          publish(batchOf(action.errors, action.omitted));
+          total += action.errors + action.omitted;
         } else if (settled < producer.sent.length) {
           const { records, done } = producer.sent[settled++]!;
-          done(each.fails ? new Error('NOT_LEADER') : null);
-          failed += each.fails ? records.length : 0;
+          done(action.isFailure ? new Error('NOT_LEADER') : null);
+          failed += action.isFailure ? records.length : 0;
         }
         expect(await waitingBytes()).toBeLessThanOrEqual(BYTES_MAX);
       }

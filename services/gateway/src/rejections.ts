@@ -4,7 +4,7 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
 import { bytesOf } from './publish.ts';
-import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
+import { resolveSchemaIds, encoderSchemaOf } from './schema-ids.ts';
 
 /** The errors of all rejected messages in a batch. */
 export interface BatchRejections {
@@ -20,7 +20,7 @@ export interface BatchRejections {
 export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
 
 export interface PublishRejectionsOptions {
-  /** Separate from the producer of accepted messages, which a rejection topic without a leader must not delay. */
+  /** Not used for accepted messages, because a rejection topic without a leader would delay them. */
   producer: Pick<Producer, 'send'>;
   topic: string;
   /** Returns null until the registry has returned the id. */
@@ -72,7 +72,7 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
     }
   };
 
-  /** Sends as many records as fit, in order. */
+  /** Sends as many records as the limits allow, in order. */
   const publish: PublishRejections = ({ records, omitted }, logBytesMax) => {
     drop('batch', omitted);
     const id = schemaId();
@@ -106,12 +106,12 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
 function copyToDedicatedBuffer(records: readonly OutgoingRecord[]): OutgoingRecord[] {
   const target = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
   let end = 0;
-  const move = (bytes: Buffer) => {
+  const copy = (bytes: Buffer) => {
     const start = end;
     end += bytes.copy(target, start);
     return target.subarray(start, end);
   };
-  return records.map((record) => ({ ...record, key: move(record.key!), value: move(record.value) }));
+  return records.map((record) => ({ ...record, key: copy(record.key!), value: copy(record.value) }));
 }
 
 /**
@@ -150,7 +150,7 @@ function headBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): nu
 const CLOSE_MAX_MS = 1_000;
 
 /**
- * Opens the publisher. Its schema id is fetched separately, so that the gateway can be ready without it.
+ * Opens the publisher. Its schema id is fetched separately, so that the gateway can be ready without the id.
  * @param options.producer is closed together with the publisher
  */
 export function openRejections(options: {
@@ -161,7 +161,7 @@ export function openRejections(options: {
   logger: Logger;
 }): Closable & { readonly publish: PublishRejections } {
   const { producer, topic, registry, metrics, logger } = options;
-  const schema = openSchemaIds(registry, { rejections: writtenSchemaOf(topic, rejectionCodec) }, logger);
+  const schema = resolveSchemaIds(registry, { rejections: encoderSchemaOf(topic, rejectionCodec) }, logger);
   const schemaId = () => schema.current()?.rejections ?? null;
   return {
     publish: createPublishRejections({ producer, topic, schemaId, metrics }),

@@ -3,9 +3,9 @@ import { createLogger } from '@playline/runtime';
 import { UnregisteredSchemaFault } from '@playline/stream';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
+import { resolveSchemaIds, topicNamesOf } from './schema-ids.ts';
 
-it('openSchemaIds retries until the exact schemas of the encoder are registered, and logs missing schemas', async () => {
+it('resolveSchemaIds retries until the exact schemas of the encoder are registered, and logs missing schemas', async () => {
   const { schemas } = topicNamesOf('test.');
   const registered = new Map([[messageRecordCodec.schema, 7]]);
   const lines: string[] = [];
@@ -18,11 +18,11 @@ it('openSchemaIds retries until the exact schemas of the encoder are registered,
     if (id === undefined) throw new UnregisteredSchemaFault(`${subject}: deploy first`);
     return id;
   };
-  const ids = openSchemaIds({ idOf }, schemas, logger);
+  const ids = resolveSchemaIds({ idOf }, schemas, logger);
   await until('the error is logged', () => lines.length > 0);
   expect(lines[0]).toContain('test.audience.identity-links.v1-value: deploy first');
   expect(ids.current()).toBeNull();
   registered.set(identityLinkCodec.schema, 8);
-  expect(await until('both ids are known', () => ids.current())).toEqual({ messages: 7, identityLinks: 8 });
+  expect(await until('both ids are resolved', () => ids.current())).toEqual({ messages: 7, identityLinks: 8 });
   await ids.close();
 });

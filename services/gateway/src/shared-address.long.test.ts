@@ -8,7 +8,7 @@ import { type GatewayProcess, openProcess } from './test/open-process.ts';
 /** Clients that share an address. A machine cannot run all of them concurrently. */
 const CLIENTS = 1_000;
 const CONCURRENT_CLIENTS = 16;
-const GOOD_POSTS = 40;
+const NEW_KEY_POSTS = 40;
 
 let stores: KeyStores;
 let gateway: GatewayProcess;
@@ -25,7 +25,7 @@ afterAll(async () => {
 const args = ['--environment', 'production', '--kind', 'publishable', '--json'];
 const changeKey = async (...action: string[]) =>
   (JSON.parse(await stores.keys(...action, ...args)) as { key: string }).key;
-const createWrongKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
+const createUnknownKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
 const statusOf = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
 
 /** Posts with keys from `nextKey` until `isOver`. @returns the number of responses per status */
@@ -41,29 +41,29 @@ async function postAll(nextKey: () => string, isOver: () => boolean) {
   return counts;
 }
 
-it('the new key is always accepted while 1,000 clients at the same address post with the old key or createWrongKey keys', async () => {
+it('the new key is always accepted while 1,000 clients at the same address post with the old key or unknown keys', async () => {
   const oldKey = await changeKey('create', '--replace');
   await until('the key is accepted', async () => (await statusOf(oldKey)) === 200);
   let posted = 0;
   let isOver = false;
   const clients = postAll(
-    () => (++posted % 2 === 0 ? oldKey : createWrongKey()),
+    () => (++posted % 2 === 0 ? oldKey : createUnknownKey()),
     () => isOver && posted >= CLIENTS,
   );
   const successor = await changeKey('refresh');
   const statuses: number[] = [];
-  while (statuses.length < GOOD_POSTS) statuses.push(await statusOf(successor));
+  while (statuses.length < NEW_KEY_POSTS) statuses.push(await statusOf(successor));
   isOver = true;
   const clientStatuses = await clients;
   expect(statuses).toEqual(statuses.map(() => 200));
-  // The limit still applies: wrong keys get 401 for the first 60 attempts, then 429.
+  // The limit still applies: unknown keys get 401 for the first 60 attempts, then 429.
   expect(clientStatuses[401]).toBeLessThan(200);
   expect(clientStatuses[429]).toBeGreaterThan(CLIENTS / 4);
 });
 
-it('a key is accepted as soon as its command has printed it, even if clients try many wrong keys', async () => {
+it('a new key is accepted as soon as the command has printed it, even if clients try many unknown keys', async () => {
   let isOver = false;
-  const flood = postAll(createWrongKey, () => isOver);
+  const flood = postAll(createUnknownKey, () => isOver);
   const statuses: number[] = [];
   for (let attempt = 0; attempt < 3; attempt++) statuses.push(await statusOf(await changeKey('create', '--replace')));
   isOver = true;

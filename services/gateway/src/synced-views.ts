@@ -28,7 +28,7 @@ export type OpenRecordView<R extends Change> = RecordView<R> & Closable;
 
 /**
  * Keeps records of one kind in Redis in sync with the log: after a Redis restart that lost records, and after a command
- * that crashed between writing the log and writing Redis. Closing the result also closes the view.
+ * that crashed between writing to the log and to Redis. Closing the result also closes the view.
  * @returns the view for readers; reading an incomplete view waits for the sync
  */
 export function openSyncedRecords<R extends Change>(
@@ -44,16 +44,16 @@ export function openSyncedRecords<R extends Change>(
     read: (range) => log.read({ topic, ...range }),
   });
   const period = () => Math.floor(performance.now() / COMPARE_EVERY_MS);
-  let comparedIn = Number.NEGATIVE_INFINITY;
+  let lastPeriod = Number.NEGATIVE_INFINITY;
   const catchUp = openCatchUp({
     name: kind.name.replaceAll('-', ' '),
     run: async () => {
       const { run, completeIn } = await view.status();
       // Periods are aligned, so that all kinds are compared at the same time and share requests.
       const currentPeriod = period();
-      if (completeIn === run && currentPeriod === comparedIn) return null;
+      if (completeIn === run && currentPeriod === lastPeriod) return null;
       const records = await syncFromLog({ view, log: reader });
-      comparedIn = currentPeriod;
+      lastPeriod = currentPeriod;
       return records;
     },
     isLagging: (fault) => fault instanceof IncompleteViewFault,
@@ -141,7 +141,7 @@ export interface CatchUp extends Closable {
   query<T>(run: () => Promise<T>): Promise<T>;
 }
 
-/** Each check is one Redis command of ten microseconds. */
+/** Each check is one Redis command that takes ten microseconds. */
 const CHECK_INTERVAL_MS = 500;
 /** Retry interval while Kafka or Redis is unavailable, or while a new deployment has no keys. */
 const RETRY_MS = 1_000;
@@ -157,7 +157,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): C
       .then(
         (records) => {
           hasFailed = false;
-          if (records !== null) logger.info({ copy: name, records }, 'copy synced from the log');
+          if (records !== null) logger.info({ copy: name, records }, 'Redis copy synced from the log');
         },
         (fault: unknown) => {
           hasFailed = true;
@@ -196,7 +196,7 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): C
         (fault: unknown) => fault,
       );
       // Logged once per outage.
-      if (error !== null && !isReported) logger.warn({ error, copy: name }, 'comparing the copy with the log failed');
+      if (error !== null && !isReported) logger.warn({ error, copy: name }, 'comparing with the log failed; retrying');
       isReported = error !== null;
       if (error === null) await nextPoll(CHECK_INTERVAL_MS, closed.signal);
       else await pause(RETRY_MS, closed.signal);

@@ -8,7 +8,7 @@ import { type CallOutcome, createParts, openLines, stepOf, toFact, toOutgoing, t
 /** Moves facts to the parked topic after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
 /** Rewrites waiting facts within milliseconds. */
-const QUICK_TOPIC = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, rotateEveryMs: 30 };
+const QUICK_TOPIC = { checkIntervalMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, rotationIntervalMs: 30 };
 /** Can buffer only a few facts. */
 const SMALL_TOPIC = { ...QUICK_TOPIC, waitingBytesMax: 3_000 };
 const FAULTY = { withProducer: true, parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC };
@@ -41,7 +41,7 @@ const SUCCESSES = ['success', 'success', 'success'] as const;
 const outcome = fc.constantFrom<CallOutcome>(...SUCCESSES, 'kill before', 'kill after', 'fault after', 'fault before');
 const outcomes = fc.array(outcome, { maxLength: 25 });
 
-it('parked facts wait without rewrites while link offsets are committed, and return once released', async () => {
+it('parked facts wait without rewrites while link offsets are committed, and return after their holds', async () => {
   const bench = await createBench();
   const { put, decided, allDecided, allCommitted } = createFacts(bench);
   await bench.hold(keyOf('untyped', 'u'));
@@ -114,7 +114,7 @@ it('parked facts wait while Redis is being rebuilt', async () => {
   const written = bench.log.records(LINKS).length;
   bench.people.loseEpoch();
   await bench.release(key);
-  await until('the hold check has failed', () => lines.join('').includes('hold check'));
+  await until('a check has failed', () => lines.join('').includes('checking parked facts failed'));
   const renewed = bench.log.records(PARKED).length;
   await until('the fact is rewritten', () => bench.log.records(PARKED).length > renewed);
   await bench.hold(key);

@@ -41,7 +41,7 @@ beforeEach(() => {
 });
 afterEach(() => linkers.close());
 
-function openWired(): Promise<ServiceProcess> {
+function openWithProxy(): Promise<ServiceProcess> {
   const url = new URL(testStores().redis);
   url.port = String(wire.port);
   return linkers.start({ REDIS_URL: url.href });
@@ -102,7 +102,7 @@ it('no decision is lost or contradicted when a linker is killed', async () => {
 });
 
 it('facts wait while Redis is unavailable, and /readyz lists the graph', async () => {
-  const linker = await openWired();
+  const linker = await openWithProxy();
   wire.mode = 'cut';
   await publish(createFacts(5));
   const notReady = async () => (await (await fetch(`${linker.admin}/readyz`)).json()) as { notReady: string[] };
@@ -114,7 +114,7 @@ it('facts wait while Redis is unavailable, and /readyz lists the graph', async (
 });
 
 it('no fact is lost when a linker is killed while facts wait for an erasure', async () => {
-  // Keep this test last: facts in rounds count as committed.
+  // This test must be last, because facts in rounds count as committed.
   const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
   const key = keyOf(environmentId, 'steam', 'u0');
   const hold = { environmentId, erasureId: key };

@@ -120,7 +120,7 @@ it('records that are not valid link facts become dead letters', async () => {
   expect(reasons.sort()).toEqual([
     ...['blank id', 'blank id', 'no schema id', 'not a record of its schema: 7', 'not an environment id'],
     ...['schema not in the registry: 99', 'time out of range', 'time out of range'],
-    ...['too many identities to split off', 'unknown identity kind', 'unknown identity kind'],
+    ...['too many identities to unlink', 'unknown identity kind', 'unknown identity kind'],
   ]);
   expect(bench.decisions()).toHaveLength(1);
   await linker.close();

@@ -6,7 +6,7 @@ import type { AssignedPartition, BatchHandler, BatchPosition, Consumer } from '@
 import { type ApplyFacts, createApplyFacts } from './steps/apply-facts.ts';
 import type { LinkerParts } from './steps/decide-facts.ts';
 import { createDecideFacts } from './steps/decide-facts.ts';
-import { createDecodeBatch, type DecodedBatch, type Found, reportDeadLetters } from './steps/decode-batch.ts';
+import { createDecodeBatch, type DecodedBatch, type DecodedFact, reportDeadLetters } from './steps/decode-batch.ts';
 import { createLoggedDecisions } from './steps/logged-decisions.ts';
 import { type ParkedFact, ParkedFacts } from './steps/parked-facts.ts';
 import { ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
@@ -45,14 +45,14 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
 export async function openLinker(parts: LinkerParts) {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
-  const rewinds = metrics.counter('playline_identity_rewinds_total', 'Times the identity graph had lost applied facts');
+  const rewinds = metrics.counter('playline_identity_rewinds_total', 'Rewinds after the graph lost applied facts');
   const facts = createApplyFacts(people.graph, createLoggedDecisions(parts), createGraphFact(parts.rules));
   const consumer = await openRewindingConsumer(createBatchHandler(parts, facts), {
     open: parts.openConsumer,
     hasLost: facts.hasLost,
     onRewind() {
       rewinds.inc();
-      logger.error('identity graph lost applied facts, rewinding');
+      logger.error('identity graph lost applied facts; rewinding');
     },
   });
   const parked = createParkedFlow(parts);
@@ -88,7 +88,7 @@ function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], de
   ]);
   return (applied, deadLetters) => {
     if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
-    // Summed first, because a label lookup per decision costs more than the summing.
+    // Summed first, because a label lookup per decision costs more than the sum.
     const [results, outcomes] = [new Map<string, number>(), new Map<string, number>()];
     for (const result of applied) {
       increment(results, result.kind);
@@ -114,7 +114,7 @@ interface RewindingOptions {
   hasLost(): Promise<boolean>;
 }
 
-const CHECK_EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
 /** Opens a consumer that is reopened at an earlier offset when the graph has lost applied facts. */
 async function openRewindingConsumer(
@@ -126,14 +126,14 @@ async function openRewindingConsumer(
   const reopen = async () => {
     onRewind();
     await consumer.close();
-    if (!closed) consumer = await open(watched);
+    if (!closed) consumer = await open(rewindingHandler);
   };
   const rewind = () => {
     reopening ??= reopen().finally(() => {
       reopening = null;
     });
   };
-  const watched: BatchHandler = {
+  const rewindingHandler: BatchHandler = {
     ...handler,
     async onBatch(records, position) {
       try {
@@ -144,14 +144,14 @@ async function openRewindingConsumer(
       }
     },
   };
-  let consumer = await open(watched);
+  let consumer = await open(rewindingHandler);
   let timer: NodeJS.Timeout;
   const check = async () => {
     if (reopening === null && (await hasLost().catch(() => false)) && !closed) rewind();
     if (!closed) schedule();
   };
   const schedule = () => {
-    timer = setTimeout(() => void check(), CHECK_EVERY_MS);
+    timer = setTimeout(() => void check(), CHECK_INTERVAL_MS);
   };
   schedule();
   return {
@@ -170,7 +170,7 @@ async function openRewindingConsumer(
 /** Faults within this interval belong to one outage, which is logged once. */
 const OUTAGE_GAP_MS = 60_000;
 
-/** Keeps parked facts uncommitted until their holds are released and the facts return to the link topic. */
+/** Leaves parked facts uncommitted until their holds are released and the facts return to the link topic. */
 function createParkedFlow(parts: LinkerParts): { handler: BatchHandler; count(): number } {
   const decode = createDecodeBatch(parts.schemaOf, 'parked');
   const publish = createPublish(parts.producer);
@@ -206,13 +206,13 @@ function openParkedTopics(parts: LinkerParts) {
         const isNew = performance.now() - failedAt > OUTAGE_GAP_MS;
         failedAt = performance.now();
         if (isNew)
-          parts.logger.warn({ error, topic, partition }, 'hold check of parked facts failed, retrying every second');
+          parts.logger.warn({ error, topic, partition }, 'checking parked facts failed; retrying every second');
       },
     });
   });
 }
 
-function createToParkedTopicFact({ rules }: LinkerParts): (found: Found) => ParkedTopicFact {
+function createToParkedTopicFact({ rules }: LinkerParts): (found: DecodedFact) => ParkedTopicFact {
   const toGraphFact = createGraphFact(rules);
   const toKeys = (fact: IdentityLinkRecord, offset: number) =>
     namedBy(toGraphFact(fact, offset)).map((key) => key.toString('hex'));

@@ -26,7 +26,7 @@ it('the linker pauses a partition whose log has lost applied facts', async () =>
   await second.linker.close();
   const third = await bench.open({ generation: 1 });
   const isDecided = ({ generation, aKey }: ReturnType<typeof fromDecision>) => (generation === 1 ? [aKey] : []);
-  await until('every fact of the new log is decided', () => bench.decisions().flatMap(isDecided).length === 4);
+  await until('every fact in the new log is decided', () => bench.decisions().flatMap(isDecided).length === 4);
   await third.linker.close();
 });
 

@@ -5,7 +5,7 @@ import { type CampaignReport, runCampaign } from './test/campaign.ts';
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
 const SEEDS = runsOf({ quick: 5, all: 8 });
 
-it('minters settle each reference id exactly once, although minters are killed, duplicated and disconnected and blocks are replaced', async () => {
+it('minters settle each reference id exactly once despite kills, duplicates, outages and replaced blocks', async () => {
   const reports: CampaignReport[] = [];
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) reports.push(await runCampaign(seed));
   const sum = (of: (report: CampaignReport) => number) => reports.reduce((total, report) => total + of(report), 0);
@@ -18,7 +18,7 @@ it('minters settle each reference id exactly once, although minters are killed, 
     'reorg',
     'takeover',
     'commit unknown',
-    'nonce spent by another sender',
+    'nonce used by another sender',
     'killed after send',
     'killed before logging signed bytes',
   ])

@@ -10,7 +10,7 @@ let minting: Minting;
 afterEach(() => minting.close());
 
 describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS }, () => {
-  it('the minter mints by token id, by quantity and by amount, and a bad asset does not affect the others', async () => {
+  it('the minter mints by token id, quantity and amount, and a bad asset does not affect other assets', async () => {
     minting = await openMinting();
     const { erc721, erc1155 } = minting.contracts;
     await minting.publish([

@@ -104,9 +104,9 @@ await runService(logger, async (use) => {
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const access = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
   const view = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, access));
-  const keys = await use('copy of signable keys', () => openRecordCopy({ view }));
+  const keys = await use('signable key copy', () => openRecordCopy({ view }));
   const collectionView = await use('collections', () => openRedisRecords(COLLECTIONS, access));
-  const collections = await use('copy of collections', () => openRecordCopy({ view: collectionView }));
+  const collections = await use('collection copy', () => openRecordCopy({ view: collectionView }));
   const isUnlinked = createIsUnlinked(collections);
   const signer = createSigner({ privateKeys: config.SIGNER_KEYS });
   const reseal: ResealParts['reseal'] = (store, record) => resealSignableKey({ store, signer }, record);

@@ -5,7 +5,7 @@ import { createMinterMetrics } from './minter-metrics.ts';
 import { createWorld, DEPTH } from './test/lane-world.ts';
 import { CHAIN, SIGNER } from './test/mint-requests.ts';
 
-async function openMeasured() {
+async function openMeasuredMinter() {
   const metrics = createMetrics('minter');
   const requested = { count: 0 };
   const opened: { lane: MintLane | null } = { lane: null };
@@ -36,8 +36,8 @@ async function openMeasured() {
   return { ...world, requested, lane: opened.lane, measure };
 }
 
-it('the silence metric measures the time since the latest block last rose while assets are pending', async () => {
-  const { lane, time, node, request, mine, measure } = await openMeasured();
+it('the silence metric measures how long there has been no higher block while assets are pending', async () => {
+  const { lane, time, node, request, mine, measure } = await openMeasuredMinter();
   time.ms = 500_000;
   await lane.accept([request('a')]);
   await lane.turn();
@@ -61,7 +61,7 @@ it('the silence metric measures the time since the latest block last rose while 
 });
 
 it('scraping the metrics sends no requests to nodes', async () => {
-  const { lane, request, requested, measure } = await openMeasured();
+  const { lane, request, requested, measure } = await openMeasuredMinter();
   expect(await measure('playline_minter_funds_ether')).toBeNull();
   await lane.accept([request('a')]);
   await lane.turn();

@@ -7,17 +7,17 @@ import type { AcceptedRequests } from './steps/accept-requests.ts';
 interface ObservedHead {
   readonly head: ChainHead;
   /** Monotonic time. */
-  readonly roseAtMs: number;
+  readonly advancedAtMs: number;
 }
 
 const WEI_PER_ETHER = 1e18;
 
-type Measured = Pick<LaneWorker, 'lane' | 'current' | 'takeOvers'>;
+type MeasuredWorker = Pick<LaneWorker, 'lane' | 'current' | 'takeOvers'>;
 
 export interface MinterMetricsParts {
   readonly metrics: Metrics;
   readonly clock: LaneClock;
-  readonly workers: () => Iterable<Measured>;
+  readonly workers: () => Iterable<MeasuredWorker>;
 }
 
 export type MinterMetrics = ReturnType<typeof createMinterMetrics>;
@@ -58,14 +58,14 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
         return { ...writer, append };
       },
     }),
-    /** Records the node's latest block and when it last rose. */
+    /** Records the node's latest block and when a higher block was last reported. */
     watchNode: (chain: string, node: ChainNode): ChainNode => ({
       ...node,
       head: async (known) => {
         const head = await node.head(known);
         const before = observed.get(chain);
         if (before === undefined || head.number > before.head.number)
-          observed.set(chain, { head, roseAtMs: clock.monotonicMs() });
+          observed.set(chain, { head, advancedAtMs: clock.monotonicMs() });
         return head;
       },
     }),
@@ -91,7 +91,7 @@ function watchHeads(
   );
   metrics.collectedGauge(
     'playline_minter_head_silent_seconds',
-    'Seconds since the latest block last rose while assets were pending',
+    'Seconds without a higher block while assets were pending',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -103,7 +103,7 @@ function watchHeads(
           else if (!since.has(lane.chain) && observed.has(lane.chain)) gauge.set({ chain: lane.chain }, 0);
         }
         for (const [chain, sinceMs] of since) {
-          const fromMs = Math.max(sinceMs, observed.get(chain)?.roseAtMs ?? sinceMs);
+          const fromMs = Math.max(sinceMs, observed.get(chain)?.advancedAtMs ?? sinceMs);
           gauge.set({ chain }, (clock.monotonicMs() - fromMs) / 1000);
         }
       },
@@ -112,7 +112,7 @@ function watchHeads(
 }
 
 function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
-  const gauge = (name: string, help: string, measure: (worker: Measured) => number | null) =>
+  const gauge = (name: string, help: string, measure: (worker: MeasuredWorker) => number | null) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain', 'signer'],
       collect: (gauge) => {
@@ -124,7 +124,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
         }
       },
     });
-  const pendingOf = (worker: Measured) => worker.current?.ledger.pending ?? [];
+  const pendingOf = (worker: MeasuredWorker) => worker.current?.ledger.pending ?? [];
   gauge('playline_minter_pending_assets', 'Unsettled assets', (worker) => pendingOf(worker).length);
   gauge(
     'playline_minter_waiting_assets',
@@ -147,7 +147,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
     'Nonces without a final transaction',
     (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
-  gauge('playline_minter_takeovers', 'How often this process has taken over the signer', (worker) => worker.takeOvers);
+  gauge('playline_minter_takeovers', 'Takeovers of the signer by this process', (worker) => worker.takeOvers);
   gauge('playline_minter_funds_ether', 'Balance of the signer at the last turn', ({ current }) =>
     current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );

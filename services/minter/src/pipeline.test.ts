@@ -3,7 +3,7 @@ import { logChainId } from './pipeline.ts';
 import type { ChainNode } from './ports.ts';
 import { CHAIN } from './test/mint-requests.ts';
 
-it("a node's change to a wrong chain id is logged once, as is the change back", async () => {
+it("a node's change to a wrong chain id and its change back are logged once each", async () => {
   const lines: unknown[] = [];
   const push = (level: string) => (fields: unknown, text: unknown) => void lines.push([level, fields, text]);
   const logger = { warn: push('warn'), info: push('info') } as unknown as Parameters<typeof logChainId>[1]['logger'];

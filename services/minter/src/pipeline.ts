@@ -55,9 +55,9 @@ export interface MinterParts {
   readonly logger: Logger;
 }
 
-/** Intervals while assets are pending, and while none are. */
-const RECONCILE_EVERY_MS = 5_000;
-const IDLE_RECONCILE_EVERY_MS = 15_000;
+/** Intervals while assets are pending, and while no assets are pending. */
+const RECONCILE_INTERVAL_MS = 5_000;
+const IDLE_RECONCILE_INTERVAL_MS = 15_000;
 
 export async function openMinter(parts: MinterParts) {
   const { logger } = parts;
@@ -96,10 +96,10 @@ function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { s
   const run = async () => {
     let isPending = true;
     while (!stopped.signal.aborted) {
-      await pause(isPending ? RECONCILE_EVERY_MS : IDLE_RECONCILE_EVERY_MS, stopped.signal);
+      await pause(isPending ? RECONCILE_INTERVAL_MS : IDLE_RECONCILE_INTERVAL_MS, stopped.signal);
       if (stopped.signal.aborted) return;
       isPending = await workers.reconcile().catch((error) => {
-        logger.warn({ error }, 'lane reconciliation failed');
+        logger.warn({ error }, 'reconciling lanes failed');
         return true;
       });
     }

@@ -23,7 +23,7 @@ export interface LaneWriter {
   readTransactions(): Promise<readonly MintTransactionRecord[]>;
   /** Yields states in log order, possibly millions. An attempt's earlier states may be missing. */
   readStates(): AsyncIterable<MintStateRecord>;
-  /** Resolves when the change is committed. @throws Error if it may not be; the caller must then open a new writer */
+  /** Resolves when the change is committed. @throws Error if this is unknown; a new writer must then be opened */
   append(change: LaneChange): Promise<void>;
   close(): Promise<void>;
 }
@@ -101,15 +101,15 @@ export type CallOutcome<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** The contract's own message. */
   | { readonly kind: 'reverted'; readonly message: string }
-  /** The call cannot be executed (out of gas, invalid code). If not `isSure`, the node may have been too busy. */
-  | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
+  /** The call cannot be executed (out of gas, invalid code). If not `isCertain`, the node may have been too busy. */
+  | { readonly kind: 'unrunnable'; readonly message: string; readonly isCertain: boolean };
 
-/** `spent`: the nonce is used. `refused`: the bytes are never accepted. `deferred`: not accepted at the moment. */
+/** `nonce-used`: a block contains the nonce. `refused`: the bytes are never accepted. `deferred`: not accepted now. */
 export interface SendOutcome {
-  readonly kind: 'accepted' | 'known' | 'spent' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
+  readonly kind: 'accepted' | 'known' | 'nonce-used' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
 }
 
-export interface SpentNonce {
+export interface UsedNonce {
   readonly address: string;
   readonly nonce: number;
   readonly horizon: BlockName;
@@ -121,15 +121,15 @@ export interface ChainNode {
   genesisHash(): Promise<string>;
   /** @param known the number of the previous final block */
   head(known?: number): Promise<ChainHead>;
-  /** Counts the spent nonces at each of these blocks, requested in this order. */
-  spentNonces(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
+  /** Returns the address's transaction count at each of these blocks, requested in this order. */
+  nonceCounts(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
   /** Returns null if the block is unknown. */
   blockHashOf(number: number): Promise<string | null>;
   /** Reads a receipt and blocks from one branch. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
-  /** Finds the transaction that spent a nonce on the horizon's branch. null if unspent, or if the state is too old. */
-  spenderOf(spent: SpentNonce): Promise<string | null>;
+  /** Finds the transaction that used a nonce on the horizon's branch. null if unused, or if the state is too old. */
+  hashByNonce(used: UsedNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendOutcome>;
   call(call: ContractCall): Promise<CallOutcome<string>>;
   gasOf(call: ContractCall): Promise<CallOutcome<number>>;
@@ -143,7 +143,7 @@ export interface ChainNode {
 export interface ChainNodes {
   readonly count: number;
   readonly current: ChainNode;
-  /** Switches to the next node, unless another caller already has. */
+  /** Switches to the next node, unless another caller already did. */
   skip(node: ChainNode): void;
 }
 
@@ -170,7 +170,7 @@ export interface SignedTransaction {
   readonly bytes: Buffer;
 }
 
-export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
+export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'blocked'; readonly reason: string };
 
 export interface LaneSigner {
   /** Whether an environment may begin new transactions. */

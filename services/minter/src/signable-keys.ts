@@ -19,16 +19,16 @@ interface KeySignerParts {
 export function createKeySigner({ keys, signTransaction }: KeySignerParts, { signer }: SignerLane): LaneSigner {
   const address = toHexText(signer);
   const find = () => keys.records.find((record) => record.address === address);
-  const waits = (reason: string) => ({ kind: 'waits', reason }) as const;
+  const blocked = (reason: string) => ({ kind: 'blocked', reason }) as const;
   return {
     status: (environmentId) => {
       const record = find();
       if (record === undefined && keys.ageMs === Number.POSITIVE_INFINITY)
-        return waits('The signable keys have not been read yet: Redis does not respond or does not contain them.');
-      if (record === undefined) return waits(`The signable key ${address} does not exist.`);
+        return blocked('The signable keys have not been read yet: Redis does not respond or does not contain them.');
+      if (record === undefined) return blocked(`The signable key ${address} does not exist.`);
       if (record.environmentId !== environmentId)
-        return waits(`The signable key ${address} belongs to another environment.`);
-      return record.state === 'live' ? { kind: 'live' } : waits(`The signable key ${address} is disabled.`);
+        return blocked(`The signable key ${address} belongs to another environment.`);
+      return record.state === 'live' ? { kind: 'live' } : blocked(`The signable key ${address} is disabled.`);
     },
     sign: async (transaction, options) => {
       const record = find();
@@ -61,7 +61,7 @@ export interface ResealParts {
   readonly signerKeys: number;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly paces?: {
+  readonly intervals?: {
     /** Delay after a store fault. */
     readonly retryMs: number;
     /** Interval at which `keys` is checked for changes. */
@@ -72,23 +72,23 @@ export interface ResealParts {
 interface Pass {
   /** The sealed keys that were checked. */
   readonly checked: ReadonlySet<string>;
-  /** The sealed keys that no signer key opens. */
+  /** The sealed keys that no signer key decrypts. */
   readonly refused: ReadonlyMap<string, SignableKeyRecord>;
   /** The addresses of the resealed keys. */
   readonly resealed: readonly string[];
 }
 
-const PACES = { retryMs: 30_000, checkMs: 5_000 };
+const INTERVALS = { retryMs: 30_000, checkMs: 5_000 };
 const NAMED_MAX = 5;
 
 /** Seals every signable key to the newest key in `SIGNER_KEYS`, at startup and after changes. */
 export function openResealing(parts: ResealParts) {
   const closing = new AbortController();
   let last: Pass | null = null;
-  const findUnopened = () =>
+  const findUndecrypted = () =>
     parts.keys.records.filter(({ state, sealed }) => state === 'live' && last?.refused.has(sealed) === true);
-  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that no key in SIGNER_KEYS opens', {
-    collect: (gauge) => gauge.set(findUnopened().length),
+  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that SIGNER_KEYS cannot decrypt', {
+    collect: (gauge) => gauge.set(findUndecrypted().length),
   });
   const running = keepSealed(parts, closing.signal, (pass) => {
     report(parts, last, pass);
@@ -97,10 +97,10 @@ export function openResealing(parts: ResealParts) {
   return {
     /** Why live signable keys cannot be used. */
     reasons: (): Readonly<Record<string, string>> => {
-      const addresses = findUnopened().map(({ address }) => address);
+      const addresses = findUndecrypted().map(({ address }) => address);
       if (addresses.length === 0) return {};
       const named = addresses.slice(0, NAMED_MAX).join(', ');
-      return { signableKeys: `no key in SIGNER_KEYS opens ${addresses.length} live signable keys: ${named}` };
+      return { signableKeys: `live signable keys that no key in SIGNER_KEYS decrypts (${addresses.length}): ${named}` };
     },
     close: async () => {
       closing.abort();
@@ -110,7 +110,7 @@ export function openResealing(parts: ResealParts) {
 }
 
 async function keepSealed(parts: ResealParts, signal: AbortSignal, onPass: (pass: Pass) => void): Promise<void> {
-  const { keys, logger, paces: { retryMs, checkMs } = PACES } = parts;
+  const { keys, logger, intervals: { retryMs, checkMs } = INTERVALS } = parts;
   while (!signal.aborted) {
     let checked: ReadonlySet<string>;
     try {
@@ -119,7 +119,7 @@ async function keepSealed(parts: ResealParts, signal: AbortSignal, onPass: (pass
       onPass(pass);
       ({ checked } = pass);
     } catch (error) {
-      logger.warn({ error, retryMs }, 'signable key resealing failed, retrying');
+      logger.warn({ error, retryMs }, 'resealing signable keys failed; retrying');
       await pause(retryMs, signal);
       continue;
     }
@@ -150,7 +150,7 @@ async function resealAll({ openStore, reseal, logger }: ResealParts, signal: Abo
       checked.add(sealed);
       if (outcome.kind !== 'refused') continue;
       refused.set(sealed, record);
-      logger.error({ address, reason: outcome.reason }, 'signable key failed to open');
+      logger.error({ address, reason: outcome.reason }, 'cannot decrypt signable key');
     }
   }
   return { checked, refused, resealed };
@@ -164,7 +164,7 @@ function report({ logger, signerKeys }: ResealParts, before: Pass | null, { rese
     );
   if (refused.size > 0) {
     const addresses = [...refused.values()].map(({ address }) => address);
-    const message = 'signable keys not opened: add the missing signer key to SIGNER_KEYS, and remove none';
+    const message = 'signable keys not decrypted: add the missing signer key to SIGNER_KEYS, and do not remove any key';
     logger.warn({ resealed: resealed.length, refused: addresses }, message);
   } else if (signerKeys > 1)
     logger.info(

@@ -237,7 +237,7 @@ it("keys --kind signable never shows or changes another project's key", async ()
   expect(await signable('list')).toEqual([]);
   for (const name of ['Minter', created!.address]) {
     const refused = await run('keys', 'disable', '--kind', 'signable', '--environment', 'production', '--name', name);
-    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such signable key') });
+    expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('key does not exist') });
   }
 });
 

@@ -29,9 +29,9 @@ import type { Config } from './config.ts';
 import { createBrowserCookie, createProviderCookie, createSessionCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import type { FrameParts } from './frame/frame-parts.ts';
-import { answerFault, createPageRoutes } from './frame/page-route.ts';
+import type { PortalLimiters } from './frame/limiters.ts';
+import { createPageRoutes, respondWithError } from './frame/page-route.ts';
 import { pageNotFound } from './frame/scope.ts';
-import type { PortalShares } from './frame/shares.ts';
 import { createPages } from './pages/index.ts';
 import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
 import type { PortalParts } from './portal-parts.ts';
@@ -41,10 +41,10 @@ export interface PortalAppParts extends PortalParts {
   readonly config: Pick<Config, 'PORTAL_SECRET' | 'TRUSTED_PROXIES'>;
   readonly origin: URL;
   readonly sessions: Sessions;
-  readonly oneTime: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
-  readonly shares: PortalShares;
+  readonly limiters: PortalLimiters;
   readonly openIdProvider: OpenIdProvider | null;
   readonly logger: Logger;
   readonly metrics: Pick<Metrics, 'histogram'>;
@@ -53,12 +53,12 @@ export interface PortalAppParts extends PortalParts {
 const FORM_BYTES_MAX = 64 * 64 * 1024;
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
-  const { config, origin, sessions, oneTime, logger, accounts, openIdProvider: provider } = parts;
+  const { config, origin, sessions, oneTimeTokens, logger, accounts, openIdProvider: provider } = parts;
   const onFault = createFaultLog({ logger });
   const frame: FrameParts = {
     origin,
     sessions,
-    oneTime,
+    oneTimeTokens,
     onFault,
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
     browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
@@ -66,26 +66,26 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: accounts.all,
     projects: parts.projects.all,
-    admitStranger: createAdmit(FORMS, 'your address'),
-    admitMember: createAdmit(MEMBER_FORMS, 'your account'),
-    shares: parts.shares,
+    admitAnonymous: createAdmit(ANONYMOUS_FORMS, 'your address'),
+    admitAccount: createAdmit(ACCOUNT_FORMS, 'your account'),
+    limiters: parts.limiters,
     addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
-    forms: createBytesInFlight(FORM_BYTES_MAX),
+    formBytes: createBytesInFlight(FORM_BYTES_MAX),
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({
     accounts: accounts.all,
     sessions,
-    oneTimeTexts: oneTime,
+    oneTimeTexts: oneTimeTokens,
     passwords: parts.passwords,
     passkeys: parts.passkeys,
     noteUse: (use) => {
       const author = { changedBy: use.accountId, requestId: randomUUID() };
-      return notePasskeyUse({ store: accounts.changedBy(author) }, use);
+      return notePasskeyUse({ store: accounts.storeFor(author) }, use);
     },
   });
   const redirectUri = origin.origin + OPEN_ID_PATH;
-  const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTexts: oneTime, redirectUri });
+  const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTexts: oneTimeTokens, redirectUri });
   const writeAudit = createWriteAudit({ audit: parts.audit, onFault });
   const pages = createPages({ ...parts, writeAudit, frame, signIn, openId });
   return createHttpApp({
@@ -102,13 +102,13 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
 
 /** Shows an HTML page for unknown paths. */
 function createNotFoundRoutes(frame: FrameParts): Route[] {
-  const handle = (exchange: Exchange) => answerFault(frame, exchange, pageNotFound());
+  const handle = (exchange: Exchange) => respondWithError(frame, exchange, pageNotFound());
   return (['GET', 'POST'] as const).map((method) => ({ method, path: '/{*unknown}', handle }));
 }
 
 const FORWARDED_HEADERS = ['x-forwarded-for', 'forwarded'];
 
-/** Warns once if a request was forwarded although no proxy is trusted. */
+/** Logs one warning if a request was forwarded although no proxy is trusted. */
 function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): ClientAddressOf {
   const addressOf = createClientAddress(trustedProxies);
   if (trustedProxies > 0) return addressOf;
@@ -118,7 +118,7 @@ function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): 
       hasWarned = true;
       logger.warn(
         {},
-        'request forwarded by an untrusted proxy: all its users share one address and its sign-in attempts. Set TRUSTED_PROXIES to the number of proxies',
+        'request forwarded by an untrusted proxy; all of its users appear to have one IP address and share one sign-in attempt limit. Set TRUSTED_PROXIES to the number of proxies',
       );
     }
     return addressOf(request);
@@ -154,13 +154,13 @@ function createAssetRoutes(): Route[] {
   });
 }
 
-/** A form uses 150 bytes in Redis for up to twelve hours, so an address can use at most 6 MB. */
-const FORMS = { name: 'forms', calls: 60, windowS: 60 };
-/** An account can use at most 22 MB in Redis. */
-const MEMBER_FORMS = { name: 'forms of members', calls: 120, windowS: 60 };
+/** Each form uses 150 bytes in Redis for up to twelve hours, so one address can use at most 6 MB. */
+const ANONYMOUS_FORMS = { name: 'forms', calls: 60, windowS: 60 };
+/** Limits one account to 22 MB in Redis. */
+const ACCOUNT_FORMS = { name: 'forms of accounts', calls: 120, windowS: 60 };
 
-/** Limits forms per process. */
-function createAdmit(limit: typeof FORMS, source: string): (name: string) => void {
+/** Limits the submitted forms per process. */
+function createAdmit(limit: typeof ANONYMOUS_FORMS, source: string): (name: string) => void {
   const limiter = createWindowLimiter();
   return (name) => {
     const window = limiter.window(name, limit);

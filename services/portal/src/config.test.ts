@@ -28,24 +28,24 @@ it('OpenID Connect is disabled if its settings are missing or empty', () => {
   expect(read(Object.fromEntries(names.map((name) => [name, ''])))).toBeNull();
 });
 
-it('the OpenID settings configure the provider, its label and its additional origins', () => {
+it('the OpenID settings define the provider, its label and its additional origins', () => {
   expect(read(provider)).toEqual({
     issuer: new URL('https://id.example.com/realms/team'),
     clientId: 'portal',
     clientSecret: 'the secret',
     label: 'single sign-on',
-    alsoAt: [],
+    additionalOrigins: [],
   });
   const optional = { OPENID_LABEL: 'Work', OPENID_ALSO_AT: 'https://a.example, https://b.example:8443/' };
   expect(read({ ...provider, ...optional })).toMatchObject({
     label: 'Work',
-    alsoAt: ['https://a.example', 'https://b.example:8443'],
+    additionalOrigins: ['https://a.example', 'https://b.example:8443'],
   });
   expect(read({ ...provider, OPENID_ISSUER: 'http://localhost:4000' })?.issuer.origin).toBe('http://localhost:4000');
 });
 
 it.each(Object.keys(provider))('the OpenID settings are rejected if only %s is missing', (name) => {
-  expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, although other`));
+  expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: required if any other`));
 });
 
 it.each<Record<string, string>>([
@@ -60,7 +60,7 @@ it.each<Record<string, string>>([
   { OPENID_ALSO_AT: 'https://a.example; script-src *' },
 ])('the OpenID settings %j are rejected', (invalid) => {
   expect(() => read({ ...provider, ...invalid })).toThrow(
-    new RegExp(`^These settings are missing or wrong:\n  ${Object.keys(invalid)[0]}: expected`),
+    new RegExp(`^These settings are missing or invalid:\n  ${Object.keys(invalid)[0]}: expected`),
   );
   expect(() => read({ ...provider, ...invalid })).not.toThrow('the secret');
 });
@@ -72,7 +72,7 @@ it('OPENID_ALSO_AT accepts only origins that are safe in a content security poli
   fc.assert(
     fc.property(text, (parts) => {
       try {
-        const origins = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.alsoAt ?? [];
+        const origins = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.additionalOrigins ?? [];
         for (const origin of origins) expect(origin).toMatch(/^https:\/\/[a-z0-9.-]+(:\d+)?$/);
       } catch (fault) {
         expect(fault).toBeInstanceOf(ConfigError);

@@ -46,7 +46,7 @@ const schema = z.object({
     .baseUrl()
     .refine((url) => new URL(url).pathname === '/', 'expected a URL without a path')
     .optional(),
-  /** Secret for signing forms and cookies; the same for all processes of a portal. */
+  /** Secret for signing forms and cookies; must be the same for all processes of a portal. */
   PORTAL_SECRET: settings.secretHex(32),
   /** Public key that encrypts signable keys for the signer; required for creating signable keys. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
@@ -60,18 +60,18 @@ const schema = z.object({
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   CHAINS: deploymentSettings.CHAINS,
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
-  /** Gateway URL in the commands that pages show. */
+  /** Gateway URL for the commands that pages show. */
   GATEWAY_URL: settings.baseUrl().optional(),
-  /** Chain API URL in the commands that pages show. */
+  /** Chain API URL for the commands that pages show. */
   CHAIN_API_URL: settings.baseUrl().optional(),
   TRUSTED_PROXIES: settings.trustedProxies(),
   /** Issuer URL of an OpenID Connect provider; enables sign-in through the provider. */
   OPENID_ISSUER: settings.parsed(parseIssuer).optional(),
-  /** Client id of the portal at the OpenID Connect provider. */
+  /** Client id that the OpenID Connect provider issued to the portal. */
   OPENID_CLIENT_ID: settings.text().optional(),
-  /** Client secret of the portal at the OpenID Connect provider. */
+  /** Client secret that the OpenID Connect provider issued to the portal. */
   OPENID_CLIENT_SECRET: settings.text().optional(),
-  /** Provider name on the "Sign in with …" button. */
+  /** Name of the provider on the "Sign in with …" button. */
   OPENID_LABEL: settings.text().default('single sign-on'),
   /** Comma-separated list of additional provider origins for requests and redirects. */
   OPENID_ALSO_AT: settings.parsed(parseOrigins).optional(),
@@ -82,7 +82,7 @@ export const configSchema = schema.superRefine((config, context) => {
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length === names.length) return;
   for (const name of missing)
-    context.addIssue({ code: 'custom', path: [name], message: 'missing, although other OpenID settings are set' });
+    context.addIssue({ code: 'custom', path: [name], message: 'required if any other OpenID setting is set' });
 });
 
 export type Config = z.infer<typeof configSchema>;
@@ -90,7 +90,7 @@ export type Config = z.infer<typeof configSchema>;
 export function toOpenId(config: Config) {
   const { OPENID_ISSUER: issuer, OPENID_CLIENT_ID: clientId, OPENID_CLIENT_SECRET: clientSecret } = config;
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
-  return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, alsoAt: config.OPENID_ALSO_AT ?? [] };
+  return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, additionalOrigins: config.OPENID_ALSO_AT ?? [] };
 }
 
 export type PortalSettings = ReturnType<typeof toSettings>;
@@ -99,7 +99,7 @@ export function toSettings(config: Config) {
   return {
     keyPrefix: config.ACCESS_KEY_PREFIX,
     signerKey: config.SIGNER_PUBLIC_KEY ?? null,
-    // With null, contracts on any chain can be linked.
+    // If null, contracts on any chain can be linked.
     servedChains: config.CHAINS ?? null,
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',

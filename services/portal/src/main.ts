@@ -31,7 +31,7 @@ import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
-import { createPortalShares } from './frame/shares.ts';
+import { createPortalLimiters } from './frame/limiters.ts';
 import { openLive } from './live/index.ts';
 import { createPipelineStatus } from './pipeline-status.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
@@ -51,8 +51,8 @@ const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: tr
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
-const shares = createPortalShares();
-const reads = createPortalReads(shares.limitQueries(query));
+const limiters = createPortalLimiters();
+const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
@@ -89,7 +89,7 @@ await runService(logger, async (use) => {
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   let server: HttpServer | null = null;
-  // If Kafka is unavailable or a record is unreadable, pages work but changes fail.
+  // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
   await use('admin listener', () =>
     openAdminServer({
@@ -107,16 +107,16 @@ await runService(logger, async (use) => {
     logger,
     metrics,
     origin,
-    shares,
+    limiters,
     ...records,
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    // Loaded only if a provider is configured.
+    // The module is loaded only if a provider is configured.
     openIdProvider:
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     sessions: signIns.sessions,
-    oneTime: signIns.oneTimeTexts,
+    oneTimeTokens: signIns.oneTimeTexts,
     usage,
     people,
     reads,
@@ -125,6 +125,6 @@ await runService(logger, async (use) => {
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });
-  // Opened last and therefore closed first, so that requests in flight can still use the stores.
+  // Opened last and therefore closed first, so that the stores stay open until all requests have completed.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));
 });

@@ -1,4 +1,4 @@
-/** Reads the event writer delay and the open dead letters from Kafka without a consumer group. */
+/** Reads the delay of the event writer and the open dead letters from Kafka, without a consumer group. */
 import { IDENTITY_KEY_BYTES, TOPICS, type Topic } from '@playline/contracts';
 import {
   deadLetterTopicOf,
@@ -24,10 +24,10 @@ export interface WriterDelay {
 /** Dead letters that have been neither replayed nor dropped. */
 export interface OpenDeadLetters {
   readonly total: number;
-  /** Counts per environment id, for dead letters whose environment can be determined. */
+  /** Counts by environment id. Excludes dead letters whose environment is unknown. */
   readonly byEnvironment: ReadonlyMap<string, number>;
-  /** False if there are more than the counted dead letters. */
-  readonly isWhole: boolean;
+  /** False if only some of the dead letters were counted. */
+  readonly isComplete: boolean;
 }
 
 type Log = Pick<LogReader, 'bounds' | 'committed' | 'read'>;
@@ -48,8 +48,8 @@ export function createPipelineStatus(parts: PipelineStatusParts): PipelineStatus
   const environmentOf = createEnvironmentOf(messages, parts);
   const topics = Object.values<Topic>(TOPICS).map(({ name }) => topicPrefix + name);
   return {
-    writerDelay: createShared(() => readWriterDelay(log, messages, writerGroup), DELAY_TTL_MS),
-    openDeadLetters: createShared(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_TTL_MS),
+    writerDelay: createCachedRead(() => readWriterDelay(log, messages, writerGroup), DELAY_TTL_MS),
+    openDeadLetters: createCachedRead(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_TTL_MS),
   };
 }
 
@@ -62,7 +62,7 @@ function createEnvironmentOf(messages: string, { registry, topicPrefix }: Pipeli
   const keyOf = new Map(Object.values<Topic>(TOPICS).map(({ name, key }) => [topicPrefix + name, key]));
   return async (topic: string, deadLetter: StreamRecord): Promise<string | null> => {
     if (deadLetter.key === null) {
-      // A message without an owner has no key, so its environment must be read from the record.
+      // The record of a message without an owner has no key, so the environment must be read from the value.
       const record = topic === messages ? await readLiveRecord(deadLetter).catch(() => null) : null;
       return record?.entry?.environmentId ?? null;
     }
@@ -74,21 +74,21 @@ function createEnvironmentOf(messages: string, { registry, topicPrefix }: Pipeli
   };
 }
 
-/** Shares one read among concurrent callers and caches its result for `ttlMs`. Failed reads are not cached. */
-export function createShared<T>(read: () => Promise<T>, ttlMs: number): () => Promise<T> {
-  let reading: Promise<T> | null = null;
+/** Concurrent callers share one read. Its result is cached for `ttlMs`. Failed reads are not cached. */
+export function createCachedRead<T>(read: () => Promise<T>, ttlMs: number): () => Promise<T> {
+  let currentRead: Promise<T> | null = null;
   let last: { readonly value: T; readonly readAt: number } | null = null;
   return async () => {
     if (last !== null && performance.now() - last.readAt < ttlMs) return last.value;
-    reading ??= read()
+    currentRead ??= read()
       .then((value) => {
         last = { value, readAt: performance.now() };
         return value;
       })
       .finally(() => {
-        reading = null;
+        currentRead = null;
       });
-    return reading;
+    return currentRead;
   };
 }
 
@@ -103,11 +103,11 @@ export async function countOpenDeadLetters(
 ): Promise<OpenDeadLetters> {
   const byEnvironment = new Map<string, number>();
   let total = 0;
-  let isWhole = true;
+  let isComplete = true;
   for (const topic of topics) {
     const deadLetterTopic = deadLetterTopicOf(topic);
     for (const { partition, start, end } of await log.bounds(deadLetterTopic)) {
-      if (end - start > recordsMax) isWhole = false;
+      if (end - start > recordsMax) isComplete = false;
       const range = { topic: deadLetterTopic, partition, start: Math.max(start, end - recordsMax), end };
       for (const deadLetter of await readOpen(log, range)) {
         total++;
@@ -116,10 +116,10 @@ export async function countOpenDeadLetters(
       }
     }
   }
-  return { total, byEnvironment, isWhole };
+  return { total, byEnvironment, isComplete };
 }
 
-/** Returns the unsettled dead letters. A settlement marker follows its dead letter in the same partition. */
+/** Returns the dead letters that are not settled. A settlement marker follows its dead letter in the same partition. */
 async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReader['read']>[0]) {
   const open = new Map<number, StreamRecord>();
   for await (const record of log.read(range)) {
@@ -136,7 +136,7 @@ export async function readWriterDelay(log: Log, topic: string, writerGroup: stri
   const partitions = await Promise.all(
     bounds.map(async ({ partition, start, end }) => {
       const next = Math.max(start, committed.get(partition) ?? start);
-      // Finds no record if only transaction markers remain.
+      // Yields nothing if only transaction markers remain.
       for await (const { timestampMs } of log.read({ topic, partition, start: next, end }))
         return { waiting: end - next, oldestMs: timestampMs };
       return null;

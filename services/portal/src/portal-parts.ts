@@ -27,7 +27,7 @@ export interface PortalParts {
   readonly pipeline: PipelineStatus;
   readonly people: PortalPeople;
   readonly reads: PortalReads;
-  /** Records actions that do not change a record. */
+  /** Logs actions that do not change a record. */
   readonly audit: AuditLog;
   readonly settings: PortalSettings;
 }

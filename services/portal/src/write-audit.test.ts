@@ -14,7 +14,7 @@ async function open(append?: () => Promise<never>) {
   return { portal, entries, lines };
 }
 
-/** Not hexadecimal, so that it cannot occur in a random id. */
+/** Contains characters that cannot occur in a random hexadecimal id. */
 const LOGIN = 'some-login';
 
 it('the audit log records sign-ins, sign-outs and failed attempts without the login', async () => {
@@ -57,7 +57,7 @@ it('the audit log records the removal of a member', async () => {
   expect(entries).toMatchObject([{ action: 'member.remove', object: member.id, projectId: project.id }]);
 });
 
-it('users can sign in while the audit log fails or hangs, and failures are logged', async () => {
+it('users can sign in while writes to the audit log fail or hang, and failures are logged', async () => {
   const [failing, slow] = [() => Promise.reject(new Error('connection lost')), () => new Promise<never>(() => {})];
   for (const append of [failing, slow]) {
     const { portal, lines } = await open(append);

@@ -1,4 +1,4 @@
-/** Records actions that do not change a record in the audit log. */
+/** Writes audit entries for actions that do not change a record. */
 import type { AuditEntry, AuditLog } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { waitAtMost } from '@playline/stores';
@@ -21,7 +21,7 @@ export type AuditedAction =
   | 'identity.unlink'
   | 'member.remove';
 
-/** Must not contain secrets, logins or player ids. */
+/** An audited action. Must not contain secrets, logins or player ids. */
 export interface AuditedEvent {
   readonly action: AuditedAction;
   /** Id of the affected object. */
@@ -34,7 +34,7 @@ export interface AuditedEvent {
 /** Never rejects. */
 export type WriteAudit = (visit: Visit, event: AuditedEvent) => Promise<void>;
 
-/** Maximum time that a response waits for the audit entry. */
+/** The maximum time for which a response waits until the audit entry is stored. */
 const WAIT_MS = 1_000;
 
 /** Errors are logged instead of thrown, because the audited action has already happened. */

@@ -1,7 +1,7 @@
 // Floor for minting: viem mints BATCHES times ASSETS tokens with the same contract function, its own key and at most
 // OPEN transactions that are not final. Unlike the minter, it does not handle reorganisations.
 import { setTimeout as delay } from 'node:timers/promises';
-import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
+import { type DemoAddresses, deployDemo, prepareSigner } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { createPublicClient, createWalletClient, defineChain, type Hash, http } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
@@ -26,7 +26,7 @@ const account = privateKeyToAccount(generatePrivateKey());
 const wallet = createWalletClient({ account, chain, transport: http(NODE_URL) });
 const reader = createPublicClient({ chain, transport: http(NODE_URL), cacheTime: 0 });
 const contracts: DemoAddresses = await deployDemo(NODE_URL);
-await admitSigner(NODE_URL, account.address, contracts);
+await prepareSigner(NODE_URL, account.address, contracts);
 
 let nonce = 0;
 function send(): Promise<Hash> {

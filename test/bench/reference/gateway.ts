@@ -35,7 +35,7 @@ app.post('/v1/audience/messages', async (request, response) => {
     window: { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS },
     sources: texts.map((text) => ({ bytes: Buffer.byteLength(text), messageIdText: '' })),
   });
-  if (validated.kind === 'fault')
+  if (validated.kind === 'refused')
     return response.status(400).json({ code: 'VALIDATION_ERROR', trace_id: traceId, details: validated.details });
   const { accepted } = validated;
   const links = accepted.filter(({ message }) => isLink(message));

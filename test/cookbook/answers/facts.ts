@@ -30,13 +30,13 @@ export const daysBetween = (from: string, to: string): number => (toMs(to) - toM
 /** Returns all events except test events. */
 export const eventsOf = ({ facts }: World): Fact[] => facts.filter(({ message }) => message.test !== true);
 
-/** Returns events from `since` until before `until`, without test events. `days` extends the range on both sides. */
+/** Returns events from `since` (inclusive) to `until` (exclusive), except test events. `days` extends both bounds. */
 export function occurredIn(world: World, { since, until }: RecipeParams, days = 0): Fact[] {
   const [from, to] = [toMs(since) - days * DAY_MS, toMs(until) + days * DAY_MS];
   return eventsOf(world).filter(({ message }) => message.eventTime >= from && message.eventTime < to);
 }
 
-/** Returns events that were received from `since` until before `until`, without test events. */
+/** Returns events received from `since` (inclusive) to `until` (exclusive), except test events. */
 export function receivedIn(world: World, { since, until }: RecipeParams): Fact[] {
   const [from, to] = [toMs(since), toMs(until)];
   return eventsOf(world).filter(({ receivedAt }) => receivedAt >= from && receivedAt < to);

@@ -11,7 +11,7 @@ export function revenue(world: World, params: RecipeParams): Row[] {
     ([[day, currency], group]) => {
       const payers = countPeople(group.map(({ fact }) => fact));
       const sum = group.reduce((cents, { price }) => cents + Math.round(price * 100), 0) / 100;
-      return { day, currency, purchases: group.length, payers, revenue: sum, revenue_of_a_payer: sum / payers };
+      return { day, currency, purchases: group.length, payers, revenue: sum, revenue_per_payer: sum / payers };
     },
   );
 }

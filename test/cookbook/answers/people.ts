@@ -37,11 +37,11 @@ export function stickiness(world: World, params: RecipeParams): Row[] {
     const daily = groupSorted(facts, ({ message }) => [toDay(message.eventTime)] as const);
     const people = countPeople(facts);
     const averagePeople = daily.reduce((sum, [, dayFacts]) => sum + countPeople(dayFacts), 0) / days;
-    return { month, people, days, people_of_a_day: averagePeople, stickiness: averagePeople / people };
+    return { month, people, days, average_daily_people: averagePeople, stickiness: averagePeople / people };
   });
 }
 
-/** Returns the time of each person's first event, without test events. */
+/** Returns the time of each person's first event, ignoring test events. */
 export function findFirstSeen(world: World): Map<string, number> {
   const first = new Map<string, number>();
   for (const { person, message } of eventsOf(world))
@@ -91,8 +91,8 @@ export function firstTouch(world: World, params: RecipeParams): Row[] {
   });
   return groupSorted(touches, ({ key }) => key)
     .map(([[campaign, referrer, surface], group]) => {
-      const did = group.filter(({ person }) => converted.has(person)).length;
-      return { campaign, referrer_domain: referrer, surface, people: group.length, did, share: did / group.length };
+      const counts = { people: group.length, converted: group.filter(({ person }) => converted.has(person)).length };
+      return { campaign, referrer_domain: referrer, surface, ...counts, share: counts.converted / counts.people };
     })
     .sort((a, b) => b.people - a.people);
 }

@@ -26,14 +26,14 @@ export function errorRates(world: World, params: RecipeParams): Row[] {
     error: 1,
     client: [library, libraryVersion] as const,
   }));
-  const rateOf = ({ errors_of_a_thousand: rate }: { errors_of_a_thousand: number | null }) =>
+  const rateOf = ({ errors_per_thousand: rate }: { errors_per_thousand: number | null }) =>
     rate ?? Number.POSITIVE_INFINITY;
   return groupSorted([...events, ...errors], ({ client }) => client)
     .map(([[library, version], group]) => {
       const errorCount = group.filter(({ error }) => error === 1).length;
       const eventCount = group.length - errorCount;
       const rate = eventCount === 0 ? null : (1000 * errorCount) / eventCount;
-      return { library, library_version: version, events: eventCount, errors: errorCount, errors_of_a_thousand: rate };
+      return { library, library_version: version, events: eventCount, errors: errorCount, errors_per_thousand: rate };
     })
     .sort((a, b) => (rateOf(a) === rateOf(b) ? 0 : rateOf(b) - rateOf(a)));
 }
@@ -69,12 +69,12 @@ export function lateEvents(world: World, params: RecipeParams): Row[] {
         ({ message, receivedAt }) => Math.floor(receivedAt / 1000) - Math.floor(message.eventTime / 1000),
       );
       return {
-        day_of_receipt: day,
+        receipt_day: day,
         events: facts.length,
-        an_hour_late: lateBy(HOUR_MS),
-        a_day_late: lateBy(24 * HOUR_MS),
-        ahead: facts.filter(({ message, receivedAt }) => message.eventTime > receivedAt).length,
-        seconds_late_of_99_in_100: quantile(seconds, 0.99),
+        over_one_hour_late: lateBy(HOUR_MS),
+        over_one_day_late: lateBy(24 * HOUR_MS),
+        in_future: facts.filter(({ message, receivedAt }) => message.eventTime > receivedAt).length,
+        delay_seconds_p99: quantile(seconds, 0.99),
       };
     },
   );

@@ -62,7 +62,7 @@ export function funnelInAnyOrder(world: World, params: RecipeParams): Row[] {
 const cappedTimeOf = ({ message, receivedAt }: Fact) => Math.min(message.eventTime, receivedAt + 60_000);
 const eventTimeOf = ({ message }: Fact) => message.eventTime;
 
-/** Returns the ordered events of each session that started from `since` until before `until`. */
+/** Returns the ordered events of each session that started from `since` to `until` (exclusive). */
 export function sessionsOf(world: World, params: RecipeParams, timeOf: (fact: Fact) => number = eventTimeOf): Fact[][] {
   const inSession = occurredIn(world, params, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
   return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
@@ -98,8 +98,8 @@ export function sessions(world: World, params: RecipeParams): Row[] {
         day,
         sessions: daySessions.length,
         people: countPeople(daySessions.flat()),
-        seconds_of_half: quantile(seconds, 0.5),
-        events_of_one: daySessions.flat().length / daySessions.length,
+        median_seconds: quantile(seconds, 0.5),
+        events_per_session: daySessions.flat().length / daySessions.length,
       };
     },
   );

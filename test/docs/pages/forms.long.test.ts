@@ -16,7 +16,7 @@ useBrowser();
 const INGEST = 'Ingest messages';
 const ERASE = 'Erase data for an identity';
 
-const idsSent = ({ gateway }: DocsPage) =>
+const sentIds = ({ gateway }: DocsPage) =>
   sentMessages(gateway.producer).map(({ messageId }) => Buffer.from(messageId).toString('hex'));
 
 async function openWithKey(): Promise<DocsPage> {
@@ -32,10 +32,10 @@ it('the first page shows the product name and sends an event after the reader en
   expect(await page.getByRole('heading', { level: 2 }).first().textContent()).toBe('Send your first event');
   await fillKey(formOf(page, INGEST), gateway);
   expect(await sendForm(formOf(page, INGEST))).toMatch(/\b200\b/);
-  expect(idsSent(opened)).toHaveLength(1);
+  expect(sentIds(opened)).toHaveLength(1);
 });
 
-it('a public key is filled into every form, including forms on other pages in the same tab', async () => {
+it('a publishable key is filled into every form, including forms on other pages in the same tab', async () => {
   const { page, gateway } = await visitDocs('/docs');
   await fillKey(formOf(page, INGEST), gateway);
   await page.goto(`${gateway.url}/docs/reference`);
@@ -75,7 +75,7 @@ it.each(['with', 'without'])('the Send button creates a new message id for each 
   await opened.page.reload();
   await fillKey(formOf(opened.page, INGEST), opened.gateway);
   for (let round = 0; round < 3; round++) expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
-  const ids = idsSent(opened);
+  const ids = sentIds(opened);
   expect([ids.length, new Set(ids).size]).toEqual([3, 3]);
 });
 
@@ -85,7 +85,7 @@ it('the Send button resends the same message id after a 500', async () => {
   expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b500\b/);
   opened.gateway.producer.mode = 'acknowledge';
   expect(await sendForm(formOf(opened.page, INGEST))).toMatch(/\b200\b/);
-  expect(new Set(idsSent(opened)).size).toBe(1);
+  expect(new Set(sentIds(opened)).size).toBe(1);
 });
 
 it('the Send button does not replace an id that the reader entered', async () => {
@@ -94,7 +94,7 @@ it('the Send button does not replace an id that the reader entered', async () =>
   const id = '0192f3a4-5b6c-7d8e-9f00-000000000001';
   await body.fill((await body.inputValue()).replace(/("messageId": )"[^"]*"/, `$1"${id}"`));
   for (let round = 0; round < 2; round++) await sendForm(formOf(opened.page, INGEST));
-  expect(idsSent(opened)).toEqual(Array(2).fill(id.replaceAll('-', '')));
+  expect(sentIds(opened)).toEqual(Array(2).fill(id.replaceAll('-', '')));
 });
 
 it('the erasure form requires confirmation and sends nothing if the reader cancels', async () => {

@@ -31,7 +31,7 @@ it.each(VIEWPORTS)(
   },
 );
 
-it('the page of VALIDATION_ERROR has collapsed examples that open from the keyboard', async () => {
+it('the page for VALIDATION_ERROR has collapsed examples that open from the keyboard', async () => {
   const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR');
   expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(2_400);
   const collapsed = page.locator('details:not([open])').first();
@@ -41,7 +41,7 @@ it('the page of VALIDATION_ERROR has collapsed examples that open from the keybo
   expect(await page.locator('details[open] pre').last().isVisible()).toBe(true);
 });
 
-it('the page of VALIDATION_ERROR links to the operations that return the error', async () => {
+it('the page for VALIDATION_ERROR links to the operations that return the error', async () => {
   const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR');
   await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
   expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);

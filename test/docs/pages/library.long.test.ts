@@ -97,7 +97,7 @@ it('the buttons for the next and previous page appear after a response with curs
   await previous!.click();
   await form.getByText('"at-5"').waitFor();
   expect(lastRequest(library).target).toContain('page_cursor=at-7');
-  library.fails = true;
+  library.isFailing = true;
   await sendButton(form).click();
   await form.getByText('"VALIDATION_ERROR"').waitFor();
   expect(await visible()).toEqual([false, false]);

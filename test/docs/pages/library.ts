@@ -18,12 +18,12 @@ interface State {
   readonly received: ReceivedRequest[];
   /** Number of the page in the next response. Its cursors contain the adjacent numbers. */
   pageNumber: number;
-  fails: boolean;
+  isFailing: boolean;
 }
 
 /** Opens a service with features that the gateway lacks: path parameters, bounds, cursors and optional keys. */
 export async function openLibrary() {
-  const library: State = { received: [], pageNumber: 7, fails: false };
+  const library: State = { received: [], pageNumber: 7, isFailing: false };
   const app = createHttpApp({
     routes: [...createLibraryRoutes(library), ...createDocsRoutes(() => createLibrarySource())],
     publishableKeyHeader: 'x-desk-key',
@@ -42,7 +42,7 @@ function createLibraryRoutes(library: State): Route[] {
       const { url = '', headers } = exchange.request;
       const chunks = await exchange.request.toArray();
       library.received.push({ method, target: url, headers, body: Buffer.concat(chunks).toString() });
-      if (library.fails) throw new PublicError('VALIDATION_ERROR', { message: 'Invalid.', details: null });
+      if (library.isFailing) throw new PublicError('VALIDATION_ERROR', { message: 'Invalid.', details: null });
       const page = { previous_cursor: `at-${library.pageNumber - 1}`, next_cursor: `at-${library.pageNumber + 1}` };
       exchange.answer(200, JSON.stringify({ result: [], page }));
     },

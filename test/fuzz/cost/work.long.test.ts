@@ -3,8 +3,8 @@ import { createRandom } from '@playline/testkit/random';
 import { afterEach, expect, it, vi } from 'vitest';
 import {
   createBatchReader,
-  type ReadBatch,
-  toAnswerText,
+  type BatchData,
+  toResponseText,
 } from '../../../services/gateway/src/routes/messages/handler.ts';
 import { firstGenomes, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
@@ -19,7 +19,7 @@ const read = createBatchReader(new Set());
 afterEach(() => vi.restoreAllMocks());
 
 /** Reads a body. @returns null if the gateway rejects the whole body */
-function tryRead(body: Buffer): ReadBatch | null {
+function tryRead(body: Buffer): BatchData | null {
   try {
     return read(body, CONTEXT);
   } catch {
@@ -54,7 +54,7 @@ it('the gateway parses only single strings of a body, a few times each, and limi
     // At most one error per field and code, for 19 message fields, 12 context fields, rules between fields, repeated
     // ids and sizes.
     expect(errors).toBeLessThanOrEqual(batch.rejected * 40);
-    expect(Buffer.byteLength(toAnswerText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);
+    expect(Buffer.byteLength(toResponseText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);
     expect(batch.rejections.records.length).toBeLessThanOrEqual(Math.min(100, 10 + body.length / 256));
   }
   // Guards against a vacuous test: many bodies must be batches, and some must have many errors.

@@ -16,9 +16,9 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { proveMint } from '../../../infra/local/commands/start.ts';
 import {
+  type Exit,
   type JourneyStack,
   OPERATOR,
-  type Ran,
   runProgram,
   startJourneyStack,
   stored,
@@ -37,14 +37,14 @@ beforeAll(async () => {
   const chainProgram = join(folderWithoutChain, 'no-program');
   writeFileSync(chainProgram, 'for another machine', { mode: 0o755 });
   const report = (line: string) => void lines.push(line);
-  stack = await startJourneyStack({ security: true, staysUp: true, report, chain: true, chainProgram });
+  stack = await startJourneyStack({ security: true, isLenient: true, report, chain: true, chainProgram });
 }, 240_000);
 afterAll(async () => {
   await stack?.close();
   rmSync(folderWithoutChain, { recursive: true });
 });
 
-function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Ran> {
+function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Exit> {
   const { kafka, redis, registry, clickhouse, security } = stack.file();
   const env = {
     KAFKA_BROKERS: kafka.join(','),
@@ -86,7 +86,7 @@ const personsOf = (messages: { messageId: string }[], count: number) =>
     return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
   });
 
-it('a stack whose chain program cannot run reports this once, and runs without chain, minter and indexer', async () => {
+it('a stack whose chain program cannot run reports the fault once, and runs without minter and indexer', async () => {
   const { file, missing } = stack.stack;
   const services = SERVICES.map(({ name }) => name).filter((name) => name !== 'minter' && name !== 'chain-indexer');
   const stores = ['kafka', 'registry', 'redis', 'clickhouse', 'registry-relay', 'clickhouse-relay'];
@@ -94,10 +94,10 @@ it('a stack whose chain program cannot run reports this once, and runs without c
   expect([await proveMint(file), file.chain]).toEqual([null, undefined]);
   expect(missing).toEqual([
     expect.stringMatching(
-      /^The chain is left out, and with it chain-indexer and minter: .* does not run on this machine \(.*\)\. Remove .*--no-chain\)\.$/,
+      /^The stack runs without the chain, chain-indexer and minter: .* does not run on this machine \(.*\)\. Remove .*--no-chain\)\.$/,
     ),
   ]);
-  expect(lines.filter((line) => line.includes('left out'))).toEqual(missing);
+  expect(lines.filter((line) => line.includes('runs without'))).toEqual(missing);
 });
 
 describe('a pipeline whose stores require TLS and a login', () => {
@@ -105,7 +105,7 @@ describe('a pipeline whose stores require TLS and a login', () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const link = (fields: Record<string, unknown>) => trackMessage({ eventName: undefined, anonymousId, ...fields });
     const ids = { fromId: account, fromType: 'steam', toId: userId, toType: 'passport' };
-    const ofPlayer = [
+    const playerMessages = [
       trackMessage({ anonymousId }),
       link({ type: 'identify', userId, identityType: 'passport' }),
       link({ type: 'alias', ...ids }),
@@ -114,9 +114,9 @@ describe('a pipeline whose stores require TLS and a login', () => {
       trackMessage({ userId: account, identityType: 'steam' }),
     ];
     const stranger = trackMessage({ anonymousId: randomUUID() });
-    for (const message of [...ofPlayer, stranger]) expect((await stack.post([message])).status).toBe(200);
-    const persons = await personsOf([...ofPlayer, stranger], 2);
-    expect(new Set(idsOf(ofPlayer).map((id) => persons.get(id))).size).toBe(1);
+    for (const message of [...playerMessages, stranger]) expect((await stack.post([message])).status).toBe(200);
+    const persons = await personsOf([...playerMessages, stranger], 2);
+    expect(new Set(idsOf(playerMessages).map((id) => persons.get(id))).size).toBe(1);
   });
 
   it('commands with the same settings can read, verify and operate the pipeline', async () => {
@@ -206,10 +206,10 @@ it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
     await publisher.publish([{ topic, key, value: Buffer.from('published'), headers: {} }]);
     await publisher.close();
 
-    const mine = (records: readonly StreamRecord[]) =>
+    const ownValues = (records: readonly StreamRecord[]) =>
       records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
     // Brokers write the commit marker shortly after they acknowledge the commit.
-    const isRead = async () => mine(await readTopic({ ...kafka, topic })).join() === 'sent,published';
+    const isRead = async () => ownValues(await readTopic({ ...kafka, topic })).join() === 'sent,published';
     await until('both records are read in order', isRead);
     const reader = openLogReader({ ...kafka, clientId: 'test' });
     expect((await reader.bounds(topic)).length).toBeGreaterThan(0);
@@ -223,7 +223,7 @@ it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
       sessionTimeoutMs: 10_000,
       onBatch: async (records) => void consumed.push(...records),
     });
-    await until('the consumer has both records', () => mine(consumed).length === 2);
+    await until('the consumer has both records', () => ownValues(consumed).length === 2);
     await consumer.close();
   },
 );

@@ -20,13 +20,13 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from '../..
 import { checkRecovery, checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
 
-/** The user with which tests log in with a wrong password. */
+/** The user for whom tests send a wrong password. */
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
 const stranger = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
 const HOSTS = ['localhost', '127.0.0.1'];
-const good = authority.issue('server', HOSTS);
+const validCertificate = authority.issue('server', HOSTS);
 const flaws: Record<'authority' | 'host', CertificateFiles> = {
   authority: stranger.issue('server', HOSTS),
   host: authority.issue('elsewhere', ['elsewhere.example']),
@@ -37,7 +37,7 @@ const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
 const gated = {} as Record<Store, Settings>;
 
-function through(address: string, store: Store, login?: { user: string; password: string }): string {
+function toGatedUrl(address: string, store: Store, login?: { user: string; password: string }): string {
   const url = new URL(address);
   url.port = String(gates[store].port);
   if (login !== undefined) [url.username, url.password] = [login.user, login.password];
@@ -46,9 +46,9 @@ function through(address: string, store: Store, login?: { user: string; password
 
 beforeAll(async () => {
   for (const store of ['Kafka', 'Redis', 'ClickHouse', 'the schema registry'] as const)
-    gates[store] = await openTlsGate(good);
-  const front = { kafkaFrontPort: gates.Kafka.port };
-  stack = await startStack({ directory: folder, services: [], security: true, ...front });
+    gates[store] = await openTlsGate(validCertificate);
+  const frontPorts = { kafkaFrontPort: gates.Kafka.port };
+  stack = await startStack({ directory: folder, services: [], security: true, ...frontPorts });
   const { kafka, redis, registry, clickhouse, security } = stack.file;
   const caFile = authority.certificate;
   const portOf = (address: string) => Number(new URL(address).port);
@@ -80,9 +80,9 @@ beforeAll(async () => {
     SCHEMA_REGISTRY_URL: registry,
   };
   gated.Kafka = { KAFKA_BROKERS: `localhost:${gates.Kafka.port}` };
-  gated.Redis = { REDIS_URL: through(redis, 'Redis') };
-  gated.ClickHouse = { CLICKHOUSE_URL: through(clickhouse.url, 'ClickHouse') };
-  gated['the schema registry'] = { SCHEMA_REGISTRY_URL: through(registry, 'the schema registry') };
+  gated.Redis = { REDIS_URL: toGatedUrl(redis, 'Redis') };
+  gated.ClickHouse = { CLICKHOUSE_URL: toGatedUrl(clickhouse.url, 'ClickHouse') };
+  gated['the schema registry'] = { SCHEMA_REGISTRY_URL: toGatedUrl(registry, 'the schema registry') };
 }, 240_000);
 
 afterAll(async () => {
@@ -109,13 +109,13 @@ async function withServices(
     await check(processes);
   } finally {
     await Promise.all(processes.map((service) => service.close()));
-    gates[store].useCertificate(good);
+    gates[store].useCertificate(validCertificate);
   }
 }
 
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-/** Tests for a store share a gate, so they run sequentially. The Kafka tests run in parallel with all others. */
+/** Tests for a store share a gate, so they run sequentially. The Kafka tests run in parallel with all other tests. */
 const parallel = { concurrent: true } as const;
 const sequential = { concurrent: false } as const;
 
@@ -135,7 +135,7 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
           gates[store].useCertificate(flaws[flaw]);
           await checkRefusal({ store, services, sentence: new RegExp(sentences[flaw]) }, processes, gates[store]);
         }
-        gates[store].useCertificate(good);
+        gates[store].useCertificate(validCertificate);
         await checkRecovery(processes);
       });
     },
@@ -166,16 +166,16 @@ function loginTest({ store, services, sentence, login = 'login', settings, accep
 describe('Kafka', parallel, () => {
   certificateTest('Kafka', ['gateway', 'event-writer']);
 
-  const ofKafka = {
+  const kafkaLogin = {
     store: 'Kafka',
     services: ['gateway', 'event-writer'],
     sentence: /Kafka cannot be used: it refuses the login .*KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
   } as const;
-  const setPassword = (password: string) => setScramPassword(stack.inside.kafka[0]!, { username: TENANT, password });
+  const setPassword = (password: string) => setScramPassword(stack.plaintext.kafka[0]!, { username: TENANT, password });
 
   beforeAll(() => setPassword(`right-${randomUUID()}`));
   loginTest({
-    ...ofKafka,
+    ...kafkaLogin,
     login: 'SCRAM-SHA-512 login',
     settings: (wrong) => ({ KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong }),
     accept: setPassword,
@@ -183,7 +183,7 @@ describe('Kafka', parallel, () => {
 
   // PLAIN users are part of the broker's settings, so their passwords cannot be changed here.
   loginTest({
-    ...ofKafka,
+    ...kafkaLogin,
     login: 'PLAIN login',
     settings: (wrong) => ({ KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong }),
   });
@@ -203,7 +203,7 @@ describe('other stores', parallel, () => {
       store: 'Redis',
       services: ['gateway'],
       sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
-      settings: (password) => ({ REDIS_URL: through(stack.file.redis, 'Redis', { user: TENANT, password }) }),
+      settings: (password) => ({ REDIS_URL: toGatedUrl(stack.file.redis, 'Redis', { user: TENANT, password }) }),
       accept: setPassword,
     });
   });

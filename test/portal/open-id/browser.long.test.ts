@@ -25,7 +25,7 @@ afterAll(async () => {
   await provider?.close();
 });
 
-/** The portal needs the provider's issuer, and the provider needs the portal's redirect URI. */
+/** The portal requires the issuer of the provider, and the provider requires the redirect URI of the portal. */
 async function openPortalAndProvider(): Promise<[TestPortal, RealProvider]> {
   const holder: { provider: ReturnType<typeof createOpenIdProvider> | null } = { provider: null };
   const formOrigins: string[] = [];
@@ -43,7 +43,7 @@ async function openPortalAndProvider(): Promise<[TestPortal, RealProvider]> {
     issuer: real.issuer,
     ...real.client,
     label: 'Work',
-    alsoAt: [],
+    additionalOrigins: [],
     onFault: (code) => void errors.push(code),
   });
   return [portal, real];
@@ -67,7 +67,7 @@ async function signInAtProvider(name: string): Promise<void> {
 }
 
 it('an OpenID provider can create the first administrator, renew a sign-in, and be unlinked and linked', async () => {
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTimeTokens });
   await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
   expect(await findViolations(page)).toEqual([]);
   await page.getByLabel('Login').fill('ada@example.com');
@@ -86,7 +86,7 @@ it('an OpenID provider can create the first administrator, renew a sign-in, and 
   await clickButton(page, 'Sign out');
   expect(await findViolations(page)).toEqual([]);
   await clickButton(page, 'Sign in with Work');
-  // The provider still has a session, so no form appears.
+  // The provider still has a session, so it shows no form.
   await page.waitForURL(`${portal.origin}/`);
 
   await page.goto(`${portal.origin}/sign-in?again=1&next=/settings`);

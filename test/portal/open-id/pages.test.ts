@@ -22,23 +22,23 @@ afterEach(() => {
 
 const linkAccount = (login: string) => openLinkedBrowser(portal, login);
 
-it('the portal requests a fresh sign-in from the provider and checks its time', async () => {
+it('the portal requests a fresh sign-in from the provider and checks the time of the sign-in', async () => {
   await linkAccount('aged');
   const browser = portal.browser();
   portal.provider.lies = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
   expect((await portal.signInAs(browser, 'sub of aged')).status).toBe(303);
   const unlink = async () => (await browser.submit('/settings', 'unlink-openid')).headers.get('location');
   expect(await unlink()).toBe('/sign-in?again=1&next=%2Fsettings');
-  const again = { ...SIGN_IN, path: '/sign-in?again=1&next=%2Fsettings' };
-  const location = await portal.submitToProvider(browser, again);
+  const renewal = { ...SIGN_IN, path: '/sign-in?again=1&next=%2Fsettings' };
+  const location = await portal.submitToProvider(browser, renewal);
   expect([location.searchParams.get('prompt'), location.searchParams.get('max_age')]).toEqual(['login', '600']);
-  expect((await portal.signInAs(browser, 'sub of aged', again)).status).toBe(401);
+  expect((await portal.signInAs(browser, 'sub of aged', renewal)).status).toBe(401);
   portal.provider.lies = {};
-  expect((await portal.signInAs(browser, 'sub of aged', again)).status).toBe(303);
+  expect((await portal.signInAs(browser, 'sub of aged', renewal)).status).toBe(303);
   expect(await unlink()).toBe('/settings?done=unlinked');
 });
 
-it('accepting an invitation counts as a fresh sign-in even if the provider sends no time', async () => {
+it('accepting an invitation counts as a fresh sign-in even if the provider does not send `auth_time`', async () => {
   portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect(
@@ -52,17 +52,17 @@ it('accepting an invitation counts as a fresh sign-in even if the provider sends
   expect(await submit(joined)).toContain('/sign-in?again=1');
 });
 
-it('a sign-in is not fresh if the provider sends no time', async () => {
+it('a sign-in does not count as fresh if the provider does not send `auth_time`', async () => {
   await linkAccount('silent');
   portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect((await portal.signInAs(browser, 'sub of silent')).status).toBe(303);
   expect((await browser.submit('/settings', 'unlink-openid')).headers.get('location')).toContain('/sign-in?again=1');
-  const again = await portal.signInAs(browser, 'sub of silent', { ...SIGN_IN, path: '/sign-in?again=1' });
-  expect([again.status, again.text.includes('passkey')]).toEqual([401, true]);
+  const renewed = await portal.signInAs(browser, 'sub of silent', { ...SIGN_IN, path: '/sign-in?again=1' });
+  expect([renewed.status, renewed.text.includes('passkey')]).toEqual([401, true]);
 });
 
-it('the portal reports an unavailable provider and still accepts passwords', async () => {
+it('the portal reports that the provider is unavailable and still accepts passwords', async () => {
   const brokenPortal = await openPortalWithProvider();
   await addPerson(brokenPortal, 'ada', {});
   for (const instead of ['silence', 500] as const) {
@@ -78,19 +78,19 @@ it('the portal reports an unavailable provider and still accepts passwords', asy
   await brokenPortal.close();
 });
 
-it('the portal responds with 429 to too many unexpected callbacks and stops auditing them', async () => {
+it('the portal responds to excess unexpected callbacks with 429 and does not audit them', async () => {
   const entries: unknown[] = [];
   const floodedPortal = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
   const browser = floodedPortal.browser();
   const statuses = [];
-  for (let at = 0; at < 70; at++) statuses.push((await browser.get(`${CALLBACK}?state=${at}&code=c`)).status);
+  for (let n = 0; n < 70; n++) statuses.push((await browser.get(`${CALLBACK}?state=${n}&code=c`)).status);
   await floodedPortal.close();
   expect(statuses.filter((status) => status === 401)).toHaveLength(60);
   expect(statuses.filter((status) => status === 429)).toHaveLength(10);
   expect(entries).toHaveLength(60);
 });
 
-it('only pages with a provider form allow form submission to the provider', async () => {
+it('only pages with a form for the provider allow forms to be submitted to the provider', async () => {
   const readPolicy = async (path: string) => {
     const browser = await portal.signIn();
     const headers = (await browser.get(path)).headers.get('content-security-policy') ?? '';
@@ -112,14 +112,14 @@ it('the sign-in page shows a provider button only if a provider is configured', 
   await withoutProvider.close();
 });
 
-it('the portal stores neither the link code nor the state during the redirect to the provider', async () => {
+it('the portal does not store the link code or the state during the redirect to the provider', async () => {
   const stored: string[] = [];
   const { sessions, oneTimeTexts } = createMemorySessions();
   const issue: typeof oneTimeTexts.issue = async (request) => {
     stored.push(request.value);
     return oneTimeTexts.issue(request);
   };
-  const watchedPortal = await openPortalWithProvider({ sessions, oneTime: { ...oneTimeTexts, issue } });
+  const watchedPortal = await openPortalWithProvider({ sessions, oneTimeTokens: { ...oneTimeTexts, issue } });
   const path = await watchedPortal.createInvitation('analyst');
   const browser = watchedPortal.browser();
   const location = await watchedPortal.submitToProvider(browser, acceptForm(path, 'ada'));

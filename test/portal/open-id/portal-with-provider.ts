@@ -15,11 +15,11 @@ const LABEL = 'Work & Co';
 
 export interface PortalWithProvider extends TestPortal {
   readonly provider: HostileProvider;
-  /** Submits a form. @returns the provider URL @throws Error if the form does not redirect to the provider */
+  /** Submits a form and returns the redirect target. @throws Error if the form does not redirect to the provider */
   submitToProvider(browser: TestBrowser, form: ProviderForm): Promise<URL>;
   /** Submits a form, signs in to the provider as `subject`, and requests the callback. */
   signInAs(browser: TestBrowser, subject: string, form?: ProviderForm): Promise<Response>;
-  /** Creates an invitation. @returns the path of its link */
+  /** Creates an invitation. @returns the path of the invitation link */
   createInvitation(role: Role): Promise<string>;
 }
 
@@ -37,13 +37,13 @@ export async function openPortalWithProvider(parts: Partial<PortalAppParts> = {}
     issuer: provider.issuer,
     ...provider.client,
     label: LABEL,
-    alsoAt: [],
+    additionalOrigins: [],
     timeoutMs: 1_000,
     onFault: () => {},
   });
   const config = { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 };
   const portal = await openPortal({ openIdProvider, config, ...parts });
-  // Each browser uses a random client address to avoid the rate limit per address.
+  // Each browser uses a random client address to avoid the limit per address.
   const browser = () => createBrowser(portal.origin, { 'x-forwarded-for': `10.0.${randomInt(256)}.${randomInt(256)}` });
   const submitToProvider: PortalWithProvider['submitToProvider'] = async (browser, { path, action, values = {} }) => {
     const { status, headers, text } = await browser.submit(path, action, values);
@@ -52,7 +52,7 @@ export async function openPortalWithProvider(parts: Partial<PortalAppParts> = {}
     throw new Error(`The form does not redirect to the provider: ${status} ${location} ${text.slice(0, 2000)}`);
   };
   const createInvitation = async (role: Role) => {
-    const store = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+    const store = portal.parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' });
     const context = { store, sessions: portal.parts.sessions, actorId: null };
     const invitation = { name: 'A name', roles: [{ projectId: 'p', role }], isAdministrator: false };
     return `/invitation?code=${(await invite(context, invitation)).text}`;
@@ -93,7 +93,7 @@ export async function openSignedInBrowser(portal: PortalWithProvider, login: str
   return browser;
 }
 
-/** Adds a user, links the account to the subject `sub of <login>`, and signs the user in. */
+/** Adds an account, links it to the subject `sub of <login>`, and returns a browser that is signed in. */
 export async function openLinkedBrowser(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
   const browser = await openSignedInBrowser(portal, login);
   const { status, headers } = await portal.signInAs(browser, `sub of ${login}`, LINK);

@@ -6,7 +6,7 @@ import { Provider } from 'oidc-provider';
 
 export type RealProvider = Awaited<ReturnType<typeof openRealProvider>>;
 
-/** Opens a real OpenID Connect provider that accepts every name. @param redirectUri the portal's callback URL */
+/** Opens an OpenID Connect provider that accepts every name. @param redirectUri callback URL of the portal */
 export async function openRealProvider(redirectUri: string) {
   const client = { clientId: 'portal', clientSecret: 'shared-secret' };
   const server = createServer();
@@ -24,7 +24,7 @@ export async function openRealProvider(redirectUri: string) {
       },
     ],
     cookies: { keys: ['a key'] },
-    // Without these settings, the provider logs warnings about generated values.
+    // Without these settings, the provider generates values and logs warnings.
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
     ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 600, IdToken: 60, Interaction: 600, Session: 600 },
     features: { devInteractions: { enabled: false } },

@@ -66,7 +66,7 @@ it('a disabled account and an unknown user get the same response', async () => {
   await linkAccount('gone');
   const account = await findAccount('gone');
   await portal.parts.accounts
-    .changedBy({ changedBy: 'a test', requestId: 'r' })
+    .storeFor({ changedBy: 'a test', requestId: 'r' })
     .change(() => ({ ...account, state: 'disabled' }));
   const responses = [];
   for (const subject of ['sub of gone', 'unknown'])
@@ -101,12 +101,12 @@ it('an account can be linked only once, and only by the session that started the
   const { status } = await otherBrowser.get(toPath(callback));
   expect(status).toBe(401);
   expect((await findAccount('instead')).openId).toBeNull();
-  const foreignCallback = portal.provider.visit(await portal.submitToProvider(await signIn('third'), LINK));
-  expect((await otherBrowser.get(toPath(foreignCallback))).status).toBe(401);
+  const otherCallback = portal.provider.visit(await portal.submitToProvider(await signIn('third'), LINK));
+  expect((await otherBrowser.get(toPath(otherCallback))).status).toBe(401);
   expect((await findAccount('third')).openId).toBeNull();
 });
 
-it('an account can be unlinked only if it has another credential', async () => {
+it('an account can be unlinked only if it also has a password or a passkey', async () => {
   const browser = await linkAccount('leaves');
   entries.length = 0;
   const { status, headers } = await browser.submit('/settings', 'unlink-openid');
@@ -122,7 +122,7 @@ it('an account can be unlinked only if it has another credential', async () => {
   expect((await findAccount('only')).openId).not.toBeNull();
 });
 
-it('accepting an invitation with the provider creates an account without a password', async () => {
+it('accepting an invitation through the provider creates an account without a password', async () => {
   const path = await portal.createInvitation('developer');
   portal.provider.lies = { claims: { email: 'ada@example.com', name: 'Name from the provider' } };
   const browser = portal.browser();
@@ -139,7 +139,7 @@ it('accepting an invitation with the provider creates an account without a passw
   expect((await portal.browser().get(path)).status).toBe(404);
 });
 
-it('accepting an invitation with a linked account adds the role and invalidates the link', async () => {
+it('accepting an invitation with a linked account adds the role and invalidates the invitation', async () => {
   await linkAccount('has-one');
   const path = await portal.createInvitation('owner');
   const response = await portal.signInAs(portal.browser(), 'sub of has-one', acceptForm(path, 'another-login'));
@@ -160,7 +160,7 @@ it('an invitation stays valid after a login conflict or a failed sign-in', async
   expect((await portal.signInAs(portal.browser(), 'late', acceptForm(path, 'late'))).status).toBe(303);
 });
 
-it('the portal accepts a callback once, in the browser that started it and with its state', async () => {
+it('the portal accepts a callback once, with its state, from the browser that started the sign-in', async () => {
   await linkAccount('steady');
   portal.provider.subject = 'sub of steady';
   const [browser, thief] = [portal.browser(), portal.browser()];
@@ -170,7 +170,7 @@ it('the portal accepts a callback once, in the browser that started it and with 
   const stolen = await startSignIn(browser);
   await startSignIn(thief);
   expect((await thief.get(toPath(stolen))).status).toBe(401);
-  // The thief's attempt consumed the state.
+  // The state was used up by the attempt in the other browser.
   expect((await browser.get(toPath(stolen))).status).toBe(401);
   const validPath = toPath(await startSignIn(browser));
   expect((await browser.get(validPath)).status).toBe(303);
@@ -182,10 +182,10 @@ it('the portal accepts a callback once, in the browser that started it and with 
   expect(await readLogin(thief)).toBeNull();
 });
 
-it('the portal rejects a callback after ten minutes', async () => {
+it('the portal rejects a callback ten minutes after the redirect', async () => {
   let elapsedMs = 0;
   const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() + elapsedMs });
-  const latePortal = await openPortalWithProvider({ sessions, oneTime: oneTimeTexts });
+  const latePortal = await openPortalWithProvider({ sessions, oneTimeTokens: oneTimeTexts });
   const browser = latePortal.browser();
   const callback = latePortal.provider.visit(await latePortal.submitToProvider(browser, SIGN_IN));
   elapsedMs = 10 * 60_000;
@@ -193,7 +193,7 @@ it('the portal rejects a callback after ten minutes', async () => {
   await latePortal.close();
 });
 
-it('a rejected callback shows no text from the provider', async () => {
+it('the page for a rejected callback does not show text from the provider', async () => {
   portal.provider.lies = { answer: { code: null, error: 'access_denied', error_description: 'Call +1 555 0100' } };
   const { status, text, headers } = await portal.signInAs(portal.browser(), 'a user');
   expect([status, text.includes('555'), headers.get('referrer-policy')]).toEqual([401, false, 'no-referrer']);

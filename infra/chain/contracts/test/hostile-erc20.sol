@@ -16,7 +16,7 @@ contract HostileErc20 {
         return "";
     }
 
-    /// Requests more memory than any amount of gas pays for.
+    /// Requests more memory than any amount of gas can pay for.
     function symbol() external pure {
         assembly ("memory-safe") {
             return(0, 0xffffffff)

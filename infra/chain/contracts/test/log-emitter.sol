@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Emits arbitrary logs, because a chain does not verify the claims of a contract.
+/// Emits arbitrary logs, including false claims, which a chain does not verify.
 contract LogEmitter {
     struct Log {
         bytes32[] topics;

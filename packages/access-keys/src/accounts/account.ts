@@ -25,7 +25,7 @@ export function findByLogin(accounts: readonly AccountRecord[], login: string): 
 export const findByPasskey = (accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null =>
   accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
 
-/** Finds the account for a link. Null if the link is used, revoked or expired, or the inviter lost the permission. */
+/** Finds the account for a link. Null if the link is invalid, or the inviter may no longer invite. */
 export function findByLink(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);
   const account = accounts.find(({ invitation }) => invitation?.hash === hash);

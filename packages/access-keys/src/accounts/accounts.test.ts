@@ -130,14 +130,14 @@ describe('an access reset', () => {
 });
 
 describe('changing permissions or credentials', () => {
-  it('is allowed only for accounts that have the permission in the log', async () => {
+  it('requires that the acting account has the permission according to the log', async () => {
     const { as, addAdministrator, addMember } = createWorld();
     const root = await addAdministrator();
     const owner = await addMember('olga', 'owner');
     const developer = await addMember('dan', 'developer');
     const outsider = await addMember('sam', 'owner', 'other');
     const role = (accountId: string, projectId = 'p') => ({ accountId, projectId, role: 'analyst' as const });
-    for (const act of [
+    for (const change of [
       () => setRole(as(developer.id), role(owner.id)),
       () => setRole(as(outsider.id), role(developer.id)),
       () => setRole(as(owner.id), role(outsider.id)),
@@ -149,7 +149,7 @@ describe('changing permissions or credentials', () => {
       () => renameAccount(as(root.id), { accountId: owner.id, name: 'X' }),
       () => setRole(as('unknown'), role(developer.id)),
     ])
-      await expect(act()).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
+      await expect(change()).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
     expect(await setRole(as(owner.id), role(developer.id))).toMatchObject({ roles: [{ role: 'analyst' }] });
     expect(await setRole(as(root.id), role(outsider.id))).toMatchObject({ roles: [{ projectId: 'other' }, {}] });
     expect(await setRole(as(owner.id), { ...role(outsider.id), role: null })).toMatchObject({ roles: outsider.roles });
@@ -199,8 +199,8 @@ describe('a removed account', () => {
     await removeAccount(operator, ada.id);
     const erased = { name: '', login: '', roles: [], passkeys: [], passwordHash: null };
     expect(find(ada.id)).toMatchObject({ ...erased, state: 'disabled' });
-    for (const act of [enableAccount, disableAccount, removeAccount, resetAccess])
-      await expect(act(operator, ada.id)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    for (const change of [enableAccount, disableAccount, removeAccount, resetAccess])
+      await expect(change(operator, ada.id)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
     expect((await addMember('ada', 'analyst')).id).not.toBe(ada.id);
   });
 });

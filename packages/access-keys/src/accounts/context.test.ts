@@ -20,14 +20,14 @@ import { linkOpenId, unlinkOpenId } from './sign-in.ts';
 import { createWorld, personOf } from './test/world.ts';
 
 const PROJECTS = ['p', 'p-2'];
-const act = fc.record({
+const step = fc.record({
   name: fc.constantFrom(
     ...(['first', 'invite', 'accept', 'join', 'link', 'unlink', 'revoke', 'role'] as const),
     ...(['administrator', 'disable', 'enable', 'reset', 'remove'] as const),
   ),
-  /** Indexes of the changed and the acting account. An index past the last account is the operator. */
-  to: fc.nat({ max: 4 }),
-  by: fc.nat({ max: 6 }),
+  /** Indexes of the changed account and the acting account. An index past the last account means the operator. */
+  target: fc.nat({ max: 4 }),
+  actor: fc.nat({ max: 6 }),
   projectId: fc.constantFrom(...PROJECTS),
   role: fc.constantFrom<Role | null>(...ROLES, null),
   flag: fc.boolean(),
@@ -51,22 +51,22 @@ describe('any sequence of account changes', () => {
   it('preserves a live administrator, an owner for each project that has one, and unique logins', async () => {
     let preventedRemovals = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(act, { maxLength: 40 }), fc.boolean(), async (acts, isSetUp) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.boolean(), async (steps, isSetUp) => {
         const world = createWorld();
         if (isSetUp) for (const add of [world.addAdministrator, () => world.addMember('olga', 'owner')]) await add();
         const texts: string[] = [];
         let before = world.latest();
-        for (const [at, { name, to, by, projectId, role, flag }] of acts.entries()) {
-          const context = world.as(before[by]?.id ?? null);
-          const accountId = before[to]?.id ?? 'unknown';
+        for (const [at, { name, target, actor, projectId, role, flag }] of steps.entries()) {
+          const context = world.as(before[actor]?.id ?? null);
+          const accountId = before[target]?.id ?? 'unknown';
           const wanted = { name: 'X', isAdministrator: flag, roles: role === null ? [] : [{ projectId, role }] };
           const person = personOf(`login-${at % 3}`);
           const link = async (invited: Promise<{ text: string }>) => void texts.push((await invited).text);
           const changes = {
             first: () => createFirstAdministrator(context, person),
             invite: () => link(invite(context, wanted)),
-            accept: () => acceptInvitation(context, { text: texts[to] ?? '', person }),
-            join: () => joinInvitation(context, { text: texts[role === null ? 0 : to] ?? '', accountId }),
+            accept: () => acceptInvitation(context, { text: texts[target] ?? '', person }),
+            join: () => joinInvitation(context, { text: texts[role === null ? 0 : target] ?? '', accountId }),
             link: () => linkOpenId(context, { accountId, openId: { issuer: projectId, subject: String(at % 3) } }),
             unlink: () => unlinkOpenId(context, { accountId }),
             revoke: () => revokeInvitation(context, accountId),
@@ -95,7 +95,7 @@ describe('any sequence of account changes', () => {
       }),
       { numRuns: 100 },
     );
-    // The runs must actually exercise the rule.
+    // The runs must exercise the rules that protect the last administrator and the last owner.
     expect(preventedRemovals).toBeGreaterThan(5);
   });
 });

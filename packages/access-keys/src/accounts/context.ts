@@ -8,7 +8,7 @@ import type { Sessions } from './sessions.ts';
 
 export interface AccountContext {
   readonly store: RecordStore<AccountRecord>;
-  /** Ended whenever permissions or credentials change. */
+  /** Used to end sessions when permissions or credentials change. */
   readonly sessions: Pick<Sessions, 'endAll'>;
   /** Account that makes the change. Null for operator commands, which have all permissions. */
   readonly actorId: string | null;
@@ -67,7 +67,7 @@ export function assertAllowed(
   throw forbidden(message, { action: wanted.action });
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR if one account tries to change another */
+/** @throws PublicError AUTHENTICATION_ERROR if an account tries to change a different account */
 export function assertSelf({ actorId }: AccountContext, id: string): void {
   if (actorId !== null && actorId !== id) throw forbidden('You can change this only for your own account.', {});
 }

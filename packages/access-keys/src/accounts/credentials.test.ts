@@ -14,19 +14,19 @@ describe('changing permissions or credentials', () => {
     await world.addAdministrator();
     await addMember('olga', 'owner');
     const { id: accountId } = await addMember('dan', 'developer');
-    const dying = { ...world.operator, sessions: { endAll: () => Promise.reject(new Error('process crashed')) } };
+    const crashing = { ...world.operator, sessions: { endAll: () => Promise.reject(new Error('process crashed')) } };
     const openId = { issuer: 'https://id.example', subject: 'dan' };
-    for (const act of [
-      () => setPassword(dying, { accountId, passwordHash: 'x' }),
-      () => addPasskey(dying, { accountId, passkey: passkeyOf('k') }),
-      () => removePasskey(dying, { accountId, passkeyId: 'k' }),
-      () => linkOpenId(dying, { accountId, openId }),
-      () => unlinkOpenId(dying, { accountId }),
-      () => setRole(dying, { accountId, projectId: 'p', role: 'analyst' }),
-      () => setAdministrator(dying, { accountId, isAdministrator: true }),
-      () => disableAccount(dying, accountId),
-      () => enableAccount(dying, accountId),
-      () => resetAccess(dying, accountId),
+    for (const change of [
+      () => setPassword(crashing, { accountId, passwordHash: 'x' }),
+      () => addPasskey(crashing, { accountId, passkey: passkeyOf('k') }),
+      () => removePasskey(crashing, { accountId, passkeyId: 'k' }),
+      () => linkOpenId(crashing, { accountId, openId }),
+      () => unlinkOpenId(crashing, { accountId }),
+      () => setRole(crashing, { accountId, projectId: 'p', role: 'analyst' }),
+      () => setAdministrator(crashing, { accountId, isAdministrator: true }),
+      () => disableAccount(crashing, accountId),
+      () => enableAccount(crashing, accountId),
+      () => resetAccess(crashing, accountId),
     ]) {
       const { text, session } = await sessions.create({
         accountId,
@@ -34,13 +34,13 @@ describe('changing permissions or credentials', () => {
         ...client,
       });
       expect(isSessionOf(session, find(accountId))).toBe(true);
-      await expect(act()).rejects.toThrow('process crashed');
+      await expect(change()).rejects.toThrow('process crashed');
       expect(await sessions.find(text)).toEqual(session);
       expect(isSessionOf(session, find(accountId))).toBe(false);
     }
   });
 
-  it('does not include renaming, which keeps sessions valid', async () => {
+  it('invalidates no sessions if only the name changes', async () => {
     const { operator, addMember, find, sessions } = createWorld();
     const { id: accountId } = await addMember('ada', 'owner');
     const { session } = await sessions.create({ accountId, accountRevision: find(accountId).revision, ...client });
@@ -66,10 +66,10 @@ describe('changing permissions or credentials', () => {
   it("cannot remove another account's passkey or reveal that the passkey exists", async () => {
     const { operator, addMember, find } = createWorld();
     const [ada, bob] = [await addMember('ada', 'analyst'), await addMember('bob', 'analyst')];
-    await addPasskey(operator, { accountId: bob.id, passkey: passkeyOf('of-bob') });
+    await addPasskey(operator, { accountId: bob.id, passkey: passkeyOf('key-of-bob') });
     const remove = (passkeyId: string) =>
       removePasskey(operator, { accountId: ada.id, passkeyId }).catch((fault) => fault);
-    const [existing, unknown] = [await remove('of-bob'), await remove('unknown')];
+    const [existing, unknown] = [await remove('key-of-bob'), await remove('unknown')];
     expect(existing).toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
     expect(existing.message).toBe(unknown.message);
     expect(find(bob.id).passkeys).toHaveLength(1);

@@ -53,7 +53,7 @@ describe('the link that creates the first administrator', () => {
     expect(world.latest()).toHaveLength(1);
   });
 
-  it('is not issued while the log contains an administrator, even if Redis is empty or wrong', async () => {
+  it('is not issued while the log contains an administrator, even if Redis is empty or out of date', async () => {
     const world = createWorld();
     await resetAccess(world.operator, (await world.addAdministrator()).id);
     world.view.empty();

@@ -52,7 +52,7 @@ export interface Invitation {
   readonly isAdministrator: boolean;
 }
 
-/** An invited account, and the secret of its link, which is returned only once. */
+/** An invited account, and the token in its link, which is returned only once. */
 export interface Invited {
   readonly account: AccountRecord;
   /** 256 bits, base64url. */
@@ -60,7 +60,7 @@ export interface Invited {
 }
 
 /**
- * @param person `id`: account id that the passkey was created for; default: a new id
+ * @param person.id account id for which the passkey was created; default: a new id
  * @throws PublicError CONFLICT_ERROR if an administrator exists, VALIDATION_ERROR for an invalid login or name
  */
 export async function createFirstAdministrator(
@@ -68,7 +68,7 @@ export async function createFirstAdministrator(
   { id, ...person }: NewPerson & { readonly id?: string },
 ): Promise<AccountRecord> {
   return context.store.change((accounts) => {
-    if (hasAdministrator(accounts)) throw hasAdministratorAlready();
+    if (hasAdministrator(accounts)) throw administratorExists();
     const blank = { ...toBlank('', nowOf(context)), isAdministrator: true };
     if (accounts.some((each) => each.id === id)) throw conflict('This account already exists.');
     return toLive(id === undefined ? blank : { ...blank, id }, person, accounts);
@@ -77,7 +77,7 @@ export async function createFirstAdministrator(
 
 /**
  * Creates an account for an invited person.
- * @throws PublicError AUTHENTICATION_ERROR for more permissions than the inviter has; VALIDATION_ERROR for none
+ * @throws PublicError AUTHENTICATION_ERROR for more permissions than the inviter has; VALIDATION_ERROR without a role
  */
 export async function invite(context: AccountContext, wanted: Invitation): Promise<Invited> {
   if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Choose a role for the person.');
@@ -86,8 +86,8 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
   const text = createToken();
   const account = await context.store.change((accounts) => {
     assertMayInvite(context, accounts, wanted);
-    const { isAdministrator, roles } = wanted;
-    return { ...toBlank(name, nowOf(context)), isAdministrator, roles: [...roles], invitation: toOpen(text, context) };
+    const permissions = { isAdministrator: wanted.isAdministrator, roles: [...wanted.roles] };
+    return { ...toBlank(name, nowOf(context)), ...permissions, invitation: toInvitation(text, context) };
   });
   return { account, text };
 }
@@ -100,7 +100,7 @@ export function findInvited(accounts: readonly AccountRecord[], text: string, no
 
 /**
  * Activates an account with an invitation or reset link. Each link works once.
- * @param person `login` is used only if the account has no login
+ * @param person.login used only if the account has no login
  * @throws PublicError RESOURCE_NOT_FOUND for an invalid link, CONFLICT_ERROR for a login in use
  */
 export async function acceptInvitation(
@@ -135,7 +135,7 @@ export async function resetAccess(context: AccountContext, id: string): Promise<
   const text = createToken();
   const account = await changeAccount(context, id, (account) => {
     if (account.state === 'disabled') throw conflict('The account is disabled. Enable it first.', { account: id });
-    return { ...account, passwordHash: null, passkeys: [], openId: null, invitation: toOpen(text, context) };
+    return { ...account, passwordHash: null, passkeys: [], openId: null, invitation: toInvitation(text, context) };
   });
   return { account, text };
 }
@@ -168,7 +168,7 @@ function assertMayInvite(
   }
 }
 
-const toOpen = (text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> => ({
+const toInvitation = (text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> => ({
   hash: hashToken(text),
   expiresAt: nowOf(context) + INVITATION_MS,
   takenBy: null,
@@ -187,8 +187,8 @@ function toLive(
   const { passwordHash, passkey, openId = null } = person;
   if (passwordHash === null && passkey === null && openId === null) throw invalid('Set a password or a passkey.');
   const login = toLogin(person.login);
-  const holder = findByLogin(accounts, login);
-  if (holder !== null && holder.id !== account.id) throw conflict('This login is taken.', { login });
+  const current = findByLogin(accounts, login);
+  if (current !== null && current.id !== account.id) throw conflict('This login is taken.', { login });
   if (passkey !== null) assertNewPasskey(accounts, passkey);
   if (openId !== null) assertNewOpenId(accounts, openId);
   const credentials = { passwordHash, passkeys: passkey === null ? [] : [passkey], openId };
@@ -207,7 +207,7 @@ export function assertNewOpenId(accounts: readonly AccountRecord[], openId: Open
     throw conflict('Another account already signs in with this provider identity.');
 }
 
-const hasAdministratorAlready = () => conflict('The installation has an administrator. Request an invitation.');
+const administratorExists = () => conflict('The installation has an administrator. Request an invitation.');
 
 /** Lifetime of the first administrator's link. */
 export const FIRST_LINK_LIFETIME_S = 15 * 60;
@@ -219,11 +219,11 @@ interface FirstLinkParts {
 }
 
 /**
- * Creates the link's secret. Reads administrators from the log, because an emptied Redis must not grant access.
+ * Creates the link's token. Reads administrators from the log, because an emptied Redis must not grant access.
  * @throws PublicError CONFLICT_ERROR if an administrator exists; the log's error if the log cannot be read
  */
 export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
-  if (hasAdministrator(await readLog(log))) throw hasAdministratorAlready();
+  if (hasAdministrator(await readLog(log))) throw administratorExists();
   return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
 }
 
@@ -237,7 +237,7 @@ export async function isFirstLink(
 
 /**
  * Creates the first administrator. Only success consumes the link; after a failed attempt it stays valid.
- * @param person `id`: see `createFirstAdministrator`
+ * @param person.id see `createFirstAdministrator`
  * @throws PublicError RESOURCE_NOT_FOUND if the link is invalid or an administrator exists; otherwise see
  * `createFirstAdministrator`
  */
@@ -298,8 +298,8 @@ export function setAdministrator(
 export function disableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
-    if (account.state === 'invited') throw conflict('The invitation is still open. Revoke the invitation instead.');
-    // An open link would let the person sign in again.
+    if (account.state === 'invited') throw conflict('The invitation is still pending. Revoke it instead.');
+    // A pending link would let the person sign in again.
     return { ...account, state: 'disabled', invitation: null };
   });
 }
@@ -326,7 +326,7 @@ export interface Joining {
   readonly accountId: string;
 }
 
-/** Finds an invitation that the account may accept. Null for other links, or if another account has reserved it. */
+/** Finds an invitation that the account may accept. Null if the link is invalid or reserved for another account. */
 export function findJoinable(
   accounts: readonly AccountRecord[],
   { text, accountId }: Joining,

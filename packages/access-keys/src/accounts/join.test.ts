@@ -24,7 +24,7 @@ const to = (role: 'owner' | 'developer' | 'analyst', projectId = 'p', isAdminist
   isAdministrator,
   roles: [{ projectId, role }],
 });
-const badLink = { code: 'RESOURCE_NOT_FOUND' };
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 
 describe('an invitation', () => {
   it.each([
@@ -42,8 +42,8 @@ describe('an invitation', () => {
     expect(findInvited(world.latest(), text, world.clock.at)).not.toBeNull();
     await end(world, owner.id);
     expect(findInvited(world.latest(), text, world.clock.at)).toBeNull();
-    await expect(acceptInvitation(world.operator, { text, person: personOf('new') })).rejects.toMatchObject(badLink);
-    await expect(joinInvitation(world.operator, { text, accountId: ada.id })).rejects.toMatchObject(badLink);
+    await expect(acceptInvitation(world.operator, { text, person: personOf('new') })).rejects.toMatchObject(NOT_FOUND);
+    await expect(joinInvitation(world.operator, { text, accountId: ada.id })).rejects.toMatchObject(NOT_FOUND);
     expect(world.find(ada.id).roles).toEqual([{ projectId: 'p', role: 'analyst' }]);
   });
 });
@@ -99,15 +99,15 @@ describe('an invitation accepted by an existing account', () => {
     clock.at += 72 * HOUR;
     for (const each of [expired.text, revoked.text, text]) {
       expect(findJoinable(latest(), { text: each, accountId: bob.id }, clock.at)).toBeNull();
-      await expect(joinInvitation(operator, { text: each, accountId: bob.id })).rejects.toMatchObject(badLink);
+      await expect(joinInvitation(operator, { text: each, accountId: bob.id })).rejects.toMatchObject(NOT_FOUND);
     }
   });
 
-  it('cannot be a reset link, which works only for its own account', async () => {
+  it('cannot use a reset link, which works only for the account that was reset', async () => {
     const { operator, addMember } = createWorld();
     const [ada, bob] = [await addMember('ada', 'owner'), await addMember('bob', 'analyst')];
     const { text } = await resetAccess(operator, ada.id);
-    await expect(joinInvitation(operator, { text, accountId: bob.id })).rejects.toMatchObject(badLink);
+    await expect(joinInvitation(operator, { text, accountId: bob.id })).rejects.toMatchObject(NOT_FOUND);
   });
 
   it('is refused for a disabled account', async () => {
@@ -134,8 +134,8 @@ describe('an invitation accepted by an existing account', () => {
     log.append = append;
     if (at > 1) {
       expect(findInvited(latest(), text, clock.at)).toBeNull();
-      await expect(joinInvitation(operator, { text, accountId: bob.id })).rejects.toMatchObject(badLink);
-      await expect(acceptInvitation(operator, { text, person: personOf('eve') })).rejects.toMatchObject(badLink);
+      await expect(joinInvitation(operator, { text, accountId: bob.id })).rejects.toMatchObject(NOT_FOUND);
+      await expect(acceptInvitation(operator, { text, person: personOf('eve') })).rejects.toMatchObject(NOT_FOUND);
     }
     await joinInvitation(operator, { text, accountId: ada.id });
     expect(find(ada.id).roles).toEqual([{ projectId: 'p', role: 'owner' }]);

@@ -9,7 +9,7 @@ describe('a login', () => {
       expect(toLogin(typed)).toBe('ada@example.com');
   });
 
-  it('has 3 to 254 visible characters', () => {
+  it('must have 3 to 254 visible characters', () => {
     for (const wrong of ['', 'ab', ' ab ', 'a b c', 'a\u200Bbc', 'a\nbc', 'a'.repeat(255)])
       expect(() => toLogin(wrong)).toThrow(/3 to 254/);
     expect(toLogin('a'.repeat(254))).toHaveLength(254);
@@ -26,7 +26,7 @@ describe('a login', () => {
     );
   });
 
-  it('has different rules from a name, which has 1 to 200 characters and no line breaks', () => {
+  it('follows different rules than a name, which must have 1 to 200 characters and no control characters', () => {
     expect(toPersonName(' Ada L. ')).toBe('Ada L.');
     for (const wrong of ['', '  ', 'a\nb', 'a\u202Eb', 'a'.repeat(201)])
       expect(() => toPersonName(wrong)).toThrow(/1 to 200/);

@@ -6,10 +6,10 @@ const LOGIN_CHARACTERS_MAX = 254;
 const NAME_CHARACTERS_MAX = 200;
 /** Invisible characters could make two logins appear identical. */
 const INVISIBLE = /[\p{C}\p{Z}]/u;
-/** Line breaks, and control characters for terminals and text direction. */
+/** Control characters, including line breaks, terminal escapes and text direction marks. */
 const CONTROL = /\p{C}/u;
 
-/** The stored form of a login: NFKC, lower case, trimmed. */
+/** Converts a login to its stored form: NFKC, lower case, trimmed. */
 export function normalizeLogin(login: string): string {
   // Lower-casing can produce an unnormalised string, for example from a capital I with a dot.
   return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();
@@ -34,7 +34,7 @@ export function toPersonName(text: string): string {
   throw invalidField('name', `A name must have 1 to ${NAME_CHARACTERS_MAX} characters.`);
 }
 
-/** Only the path is used, so this host does not exist. */
+/** Placeholder origin for relative URLs; only the path is used. */
 const BASE = 'http://base.invalid';
 const HOME = '/';
 const PATH_CHARACTERS_MAX = 2000;

@@ -16,13 +16,13 @@ export interface OneTimeText {
 export interface OneTimeTexts {
   /** Creates a 256-bit token (base64url) for a value. Only the token's SHA-256 is stored. */
   issue(wanted: { readonly purpose: string; readonly value: string; readonly lifetimeS: number }): Promise<string>;
-  /** Returns the value of a valid token without consuming the token; otherwise null. */
+  /** Returns a valid token's value without consuming the token; null for an invalid token. */
   read(wanted: OneTimeText): Promise<string | null>;
   /** Consumes a token and returns its value. Null if the token was already consumed or has expired. */
   take(wanted: OneTimeText): Promise<string | null>;
-  /** Marks an externally created token as used. True for the first caller within the lifetime. */
+  /** Marks an externally created token as used. Returns true to the first caller within the lifetime. */
   spend(wanted: OneTimeText & { readonly lifetimeS: number }): Promise<boolean>;
   /** Counts an attempt and returns the number of attempts in the current window. Only a hash of the name is stored. */
   countAttempt(wanted: { readonly name: string; readonly windowS: number }): Promise<number>;
-  forgetAttempts(name: string): Promise<void>;
+  resetAttempts(name: string): Promise<void>;
 }

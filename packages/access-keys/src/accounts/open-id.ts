@@ -2,12 +2,12 @@ import { PublicError } from '@playline/errors';
 import type { AccountRecord } from './account.ts';
 import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
 
-/** A provider identity. Two are the same only if issuer and subject are equal; email addresses are never compared. */
+/** An identity at the provider. Only issuer and subject identify a person; email addresses are never compared. */
 export type OpenIdSubject = NonNullable<AccountRecord['openId']>;
 
 /** An authorization request. The provider's response is verified against it. */
 export interface OpenIdRequest {
-  /** 256 bits each, base64url. They bind the browser's response, the token and the exchange (PKCE) to this request. */
+  /** 256 bits each, base64url. They bind the callback, the token and the code exchange (PKCE) to this request. */
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
@@ -52,10 +52,10 @@ export function findByOpenId(
 export const OPEN_ID_LIFETIME_S = 10 * 60;
 const PURPOSE = 'open-id';
 
-/** Data that `finish` returns to the caller. */
+/** Data that is passed to `begin` and returned by `finish`. */
 export interface OpenIdSignInRequest {
   /** Stored unencrypted, so it must not be a secret. */
-  readonly errand: string;
+  readonly context: string;
   /** Stored only in the browser. Empty or base64url. */
   readonly secret: string;
   /** See `OpenIdRequest`. */
@@ -81,7 +81,7 @@ interface PendingSignIn {
   readonly browser: string;
 }
 
-/** Each sign-in must be completed once, in the browser that started it, within ten minutes. */
+/** Each sign-in can be completed only once, within ten minutes, and in the browser that started it. */
 export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: OpenIdSignInParts) {
   return {
     label: provider.label,
@@ -90,16 +90,16 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
      * @returns the URL to open, and a secret that the browser stores to prove that it started the sign-in
      * @throws ProviderUnavailable
      */
-    begin: async ({ errand, secret, isFresh }: OpenIdSignInRequest) => {
+    begin: async ({ context, secret, isFresh }: OpenIdSignInRequest) => {
       const browserText = `${createToken()}.${secret}`;
       const [verifier, nonce] = [createToken(), createToken()];
-      const pending: PendingSignIn = { verifier, nonce, isFresh, errand, browser: hashToken(browserText) };
+      const pending: PendingSignIn = { verifier, nonce, isFresh, errand: context, browser: hashToken(browserText) };
       const value = JSON.stringify(pending);
       const state = await oneTimeTexts.issue({ purpose: PURPOSE, value, lifetimeS: OPEN_ID_LIFETIME_S });
       return { location: await provider.authorization({ state, nonce, verifier, isFresh, redirectUri }), browserText };
     },
     /**
-     * Consumes the sign-in. @param callback `url`: the requested URL; `browserText`: the secret stored in the browser
+     * Consumes the pending sign-in. @param callback.url the requested URL @param callback.browserText see `begin`
      * @throws PublicError UNAUTHORISED_REQUEST for an invalid response or another browser; ProviderUnavailable
      */
     finish: async ({ url, browserText }: { readonly url: URL; readonly browserText: string | null }) => {
@@ -108,11 +108,11 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       // Consume the state before checking it, so that a response can never be replayed.
       const value = await oneTimeTexts.take({ purpose: PURPOSE, text: state });
       if (value === null || browserText === null) throw rejected();
-      const { browser, errand, ...request } = JSON.parse(value) as PendingSignIn;
+      const { browser, errand: context, ...request } = JSON.parse(value) as PendingSignIn;
       if (hashToken(browserText) !== browser) throw rejected();
       const proof = await provider.prove(url, { ...request, state, redirectUri });
       if (proof === null) throw rejected(request.isFresh);
-      return { errand, secret: browserText.slice(browserText.indexOf('.') + 1), isFresh: request.isFresh, proof };
+      return { context, secret: browserText.slice(browserText.indexOf('.') + 1), isFresh: request.isFresh, proof };
     },
   };
 }

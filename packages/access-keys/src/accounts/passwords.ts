@@ -6,11 +6,11 @@ import { createConcurrencyLimiter } from '../concurrency-limiter.ts';
 export const PASSWORD_CHARACTERS_MIN = 12;
 const CHARACTERS_MAX = 256;
 /** Minimum number of characters besides the login and the product name. */
-const OWN_CHARACTERS_MIN = 6;
+const REMAINING_CHARACTERS_MIN = 6;
 
 /** 19 MiB and two passes, about 30 ms on one core. */
 const COSTS: Costs = { memory: 19_456, passes: 2, parallelism: 1 };
-/** Limits the cost of a check, because the parameters come from a stored record. */
+/** Limits the cost of verification, because the parameters come from a stored record. */
 const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;
@@ -32,15 +32,15 @@ interface Costs {
 
 export interface Passwords {
   /**
-   * @throws PublicError VALIDATION_ERROR if the password has fewer than 12 or more than 256 characters, or little more
-   * than the login or product name; TOO_MANY_REQUESTS_ERROR if the queue is full
+   * @throws PublicError VALIDATION_ERROR if the password has fewer than 12 or more than 256 characters, or contains
+   * little more than the login or product name; TOO_MANY_REQUESTS_ERROR if the queue is full
    */
   hash(wanted: { readonly password: string; readonly login: string }): Promise<string>;
   /** A null hash takes equally long and never matches. @throws PublicError TOO_MANY_REQUESTS_ERROR for a full queue */
   verify(storedHash: string | null, password: string): Promise<boolean>;
 }
 
-/** Creates the password hasher of this process. @param options.productName not allowed as a password */
+/** Creates this process's password hasher. @param options.productName not allowed as a password */
 export function createPasswords(options: { readonly productName: string; readonly costs?: Costs }): Passwords {
   const { productName, costs: defaultCosts = COSTS } = options;
   const runLimited = createConcurrencyLimiter(HASHING_LIMITS);
@@ -71,7 +71,7 @@ function assertPassword(password: string, names: readonly string[]): void {
     throw invalidField('password', `A password must have ${PASSWORD_CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`);
   let remaining = toAlphanumeric(password);
   for (const name of names.map(toAlphanumeric)) if (name !== '') remaining = remaining.replaceAll(name, '');
-  if (remaining.length < OWN_CHARACTERS_MIN && remaining !== toAlphanumeric(password))
+  if (remaining.length < REMAINING_CHARACTERS_MIN && remaining !== toAlphanumeric(password))
     throw invalidField('password', 'A password must contain more than the login or the product name.');
 }
 
@@ -90,7 +90,7 @@ function derive(password: string, options: { salt: Buffer; costs: Costs; tagByte
 
 const HASH = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/;
 
-/** Null if the format is unknown or the costs exceed the limit. */
+/** Returns null if the format is unknown or the costs exceed the limits. */
 function parseStoredHash(storedHash: string): { salt: Buffer; costs: Costs; tag: Buffer } | null {
   const [, memory = '', passes = '', parallelism = '', salt = '', tag = ''] = HASH.exec(storedHash) ?? [];
   const costs = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) };

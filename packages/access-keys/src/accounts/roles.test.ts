@@ -4,7 +4,7 @@ import { ACTIONS, isAtMost, mayDo, ROLES, type Role } from './roles.ts';
 const YES = true;
 const NO = false;
 /** Whether owners, developers and analysts have each permission. Administrators have all permissions. */
-const CELLS: Record<string, [boolean, boolean, boolean]> = {
+const EXPECTED: Record<string, [boolean, boolean, boolean]> = {
   'project.read': [YES, YES, YES],
   'project.create': [NO, NO, NO],
   'project.rename': [YES, NO, NO],
@@ -49,13 +49,13 @@ const accountOf = (role: Role | null, isAdministrator = false, state: 'live' | '
 
 describe('role permissions', () => {
   it('cover every action', () => {
-    expect(Object.keys(CELLS).toSorted()).toEqual(ACTIONS.toSorted());
+    expect(Object.keys(EXPECTED).toSorted()).toEqual(ACTIONS.toSorted());
   });
 
   it.each(ACTIONS)('match the table for %s', (action) => {
     const may = (account: ReturnType<typeof accountOf>, projectId: string | null = 'p') =>
       mayDo({ account, action, projectId });
-    expect(ROLES.map((role) => may(accountOf(role)))).toEqual(CELLS[action]);
+    expect(ROLES.map((role) => may(accountOf(role)))).toEqual(EXPECTED[action]);
     for (const role of [...ROLES, null]) {
       expect(may(accountOf(role, true))).toBe(true);
       // A role applies only to its own project, even if another project id starts with the same characters.

@@ -6,8 +6,8 @@ export type Role = ProjectRole['role'];
 /** Ordered from most to fewest permissions. */
 export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
 
-/** The weakest role that has each permission. */
-const WEAKEST_ROLES = {
+/** The minimum role for each action. */
+const MINIMUM_ROLES = {
   'project.read': 'analyst',
   'project.create': 'administrator',
   'project.rename': 'owner',
@@ -30,7 +30,7 @@ const WEAKEST_ROLES = {
   'collections.unlink': 'owner',
   'live.read': 'analyst',
   'rejections.read': 'analyst',
-  /** Raw ids, and every lookup from an id to a person. */
+  /** Reading raw ids, and looking up people by id. */
   'people.raw-ids': 'developer',
   'people.unlink': 'owner',
   'erasure.request': 'owner',
@@ -45,9 +45,9 @@ const WEAKEST_ROLES = {
   'accounts.remove': 'administrator',
 } as const satisfies Record<string, Role | 'administrator'>;
 
-export type Action = keyof typeof WEAKEST_ROLES;
+export type Action = keyof typeof MINIMUM_ROLES;
 
-export const ACTIONS = Object.keys(WEAKEST_ROLES) as Action[];
+export const ACTIONS = Object.keys(MINIMUM_ROLES) as Action[];
 
 export interface AccessCheck {
   readonly account: Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>;
@@ -60,8 +60,8 @@ export function mayDo({ account, action, projectId }: AccessCheck): boolean {
   if (account.state !== 'live') return false;
   if (account.isAdministrator) return true;
   const role = roleIn(account, projectId);
-  const least = WEAKEST_ROLES[action];
-  return role !== null && least !== 'administrator' && isAtMost(least, role);
+  const minimum = MINIMUM_ROLES[action];
+  return role !== null && minimum !== 'administrator' && isAtMost(minimum, role);
 }
 
 export const roleIn = ({ roles }: Pick<AccountRecord, 'roles'>, projectId: string | null): Role | null =>

@@ -1,11 +1,11 @@
 import type { AccountRecord } from '@playline/contracts';
 import type { OneTimeTexts } from './one-time-texts.ts';
 
-/** Sessions end after this idle time, or at the maximum age below. */
+/** Sessions end after this idle time, or when they reach `SESSION_MAX_MS`. */
 export const SESSION_IDLE_MS = 12 * 60 * 60_000;
 export const SESSION_MAX_MS = 7 * 24 * 60 * 60_000;
-/** Minimum interval between updates of the last-used time. */
-export const SEEN_EVERY_MS = 60_000;
+/** Minimum interval between updates to the last-used time. */
+export const SEEN_INTERVAL_MS = 60_000;
 /** Longer user agents are truncated, because they are only displayed. */
 export const USER_AGENT_CHARACTERS_MAX = 200;
 
@@ -17,9 +17,9 @@ export interface SessionRecord {
   readonly accountRevision: number;
   /** Epoch milliseconds, like `seenAt` and `signedInAt`. */
   readonly createdAt: number;
-  /** Accurate to one minute. */
+  /** Time of the last use, accurate to one minute. */
   readonly seenAt: number;
-  /** When the person last proved their identity. */
+  /** Time at which the person last proved their identity. */
   readonly signedInAt: number;
   readonly userAgent: string;
   readonly address: string;
@@ -79,6 +79,6 @@ export function isSessionOf(
   return session.accountId === account.id && session.accountRevision >= account.sessionsFrom;
 }
 
-/** When the session ends if it is not used again. */
+/** Returns the time at which the session ends unless it is used before then. */
 export const endOfSession = ({ createdAt, seenAt }: Pick<SessionRecord, 'createdAt' | 'seenAt'>): number =>
   Math.min(seenAt + SESSION_IDLE_MS, createdAt + SESSION_MAX_MS);

@@ -24,7 +24,7 @@ beforeAll(async () => {
   realHash = await passwords.hash({ password: PASSWORD, login: 'ada' });
 });
 
-/** Fake hashing that records each verification. The hash of a password `p` is `hash of p`. */
+/** A fake hasher that records each verification and hashes a password `p` to `hash of p`. */
 function createCountingPasswords() {
   const seen: (string | null)[] = [];
   const fake: Passwords = {
@@ -134,7 +134,7 @@ describe('signing in with a password', () => {
         await failure(byPassword(login, 'another password', { address: `10.0.1.${round}` }));
         const { user, system } = process.cpuUsage(startUsage);
         minimumMs.set(login, Math.min(minimumMs.get(login)!, (user + system) / 1000));
-        await oneTimeTexts.forgetAttempts(`login ${login}`);
+        await oneTimeTexts.resetAttempts(`login ${login}`);
       }
     expect(Math.min(...minimumMs.values())).toBeGreaterThan(5);
     expect(Math.max(...minimumMs.values()) / Math.min(...minimumMs.values())).toBeLessThan(2);
@@ -144,8 +144,8 @@ describe('signing in with a password', () => {
     for (const login of ['ada', 'unknown']) {
       const hashes = createCountingPasswords();
       const { byPassword, clock } = await setUp(hashes);
-      const tries = Array.from({ length: 30 }, () => failure(byPassword(login, 'another password')));
-      const codes = (await Promise.all(tries)).map((each) => each?.code);
+      const attempts = Array.from({ length: 30 }, () => failure(byPassword(login, 'another password')));
+      const codes = (await Promise.all(attempts)).map((each) => each?.code);
       expect(codes.filter((code) => code === 'UNAUTHORISED_REQUEST')).toHaveLength(10);
       expect(codes.filter((code) => code === 'TOO_MANY_REQUESTS_ERROR')).toHaveLength(20);
       expect(hashes.seen).toHaveLength(10);
@@ -257,13 +257,13 @@ describe('signing in with a passkey', () => {
     const device = await addDevice();
     const valid = device.get(await requestPasskey());
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
-    const wrongs = [
+    const invalidResponses = [
       { ...elsewhere.get(await requestPasskey()), id: device.id, rawId: device.id },
       { ...createSoftwareAuthenticator(site).get(await requestPasskey()), id: device.id, rawId: device.id },
       { ...valid, response: { ...valid.response, signature: 'AAAA' } },
       ...[null, 'x', {}, { id: 1 }, { id: device.id, response: { clientDataJSON: 'e30' } }],
     ];
-    for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject(UNAUTHORISED);
+    for (const wrong of invalidResponses) expect(await failure(byPasskey(wrong))).toMatchObject(UNAUTHORISED);
   });
 
   it("stores the device's counter and rejects a lower counter", async () => {

@@ -11,19 +11,19 @@ import type { Passwords } from './passwords.ts';
 import type { CreatedSession, NewSession, Sessions, SignInClient } from './sessions.ts';
 
 /** Attempts per login and network. Each known browser has a separate limit of the same size. */
-const LOGIN_TRIES_MAX = 10;
+const LOGIN_ATTEMPTS_MAX = 10;
 /** Attempts per login across all networks. */
-const LOGIN_TRIES_EVERYWHERE_MAX = 200;
+const LOGIN_ATTEMPTS_TOTAL_MAX = 200;
 /** Sign-in attempts of any kind per address. */
-const ADDRESS_TRIES_MAX = 50;
+const ADDRESS_ATTEMPTS_MAX = 50;
 const CHALLENGES_MAX = 100;
-const TRIES_WINDOW_S = 15 * 60;
+const ATTEMPTS_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
-/** Limited, because the settings page reads all sessions of an account together. */
+/** Limited, because the settings page loads all of an account's sessions. */
 const SESSIONS_MAX = 50;
 
-const FOR_SIGN_IN = 'passkey-sign-in';
-const FOR_CREATION = 'passkey-creation';
+const SIGN_IN_PURPOSE = 'passkey-sign-in';
+const CREATION_PURPOSE = 'passkey-creation';
 
 export interface SignInParts {
   /** @throws if the accounts cannot be read, in which case sign-in is impossible */
@@ -72,14 +72,14 @@ export function createSignIn(parts: SignInParts) {
     byPassword: (wanted: PasswordSignIn) => signInByPassword(parts, wanted),
     /** Returns the browser's options for using a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR */
     passkeyRequest: async ({ address }: Pick<SignInContext, 'address'>): Promise<object> => {
-      await assertFewTries(parts, `request ${toNetwork(address)}`, CHALLENGES_MAX);
-      return passkeys.request(await challengeFor(FOR_SIGN_IN, ''));
+      await countAttempt(parts, `request ${toNetwork(address)}`, CHALLENGES_MAX);
+      return passkeys.request(await challengeFor(SIGN_IN_PURPOSE, ''));
     },
     byPasskey: (wanted: PasskeySignIn) => signInByPasskey(parts, wanted),
     byOpenId: (wanted: OpenIdProofSignIn) => signInByOpenId(parts, wanted),
     /** Returns the browser's options for creating a passkey. The account does not have to exist yet. */
     passkeyCreation: async (owner: PasskeyOwner): Promise<object> =>
-      passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
+      passkeys.creation(owner, await challengeFor(CREATION_PURPOSE, owner.id)),
     readPasskey: (wanted: NamedResponse) => readPasskey(parts, wanted),
   };
 }
@@ -90,18 +90,18 @@ export function createSignIn(parts: SignInParts) {
  */
 async function signInByPassword(parts: SignInParts, { login, password, ...from }: PasswordSignIn): Promise<SignedIn> {
   const account = findByLogin(await parts.accounts(), login);
-  const tries = await countTries(parts, from, { login, accountId: account?.id ?? '' });
-  const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
+  const counters = await countPasswordAttempt(parts, from, { login, accountId: account?.id ?? '' });
+  const isCorrect = await parts.passwords.verify(account?.passwordHash ?? null, password);
   // The account may have been disabled, or the password changed, during hashing.
   const current = (await parts.accounts()).find(({ id }) => id === account?.id);
   const isUnchanged = current?.state === 'live' && current.passwordHash === account?.passwordHash;
-  if (!isRight || current === undefined || !isUnchanged) throw refused('The login or password is incorrect.');
-  for (const name of tries) await parts.oneTimeTexts.forgetAttempts(name);
+  if (!isCorrect || current === undefined || !isUnchanged) throw refused('The login or password is incorrect.');
+  for (const name of counters) await parts.oneTimeTexts.resetAttempts(name);
   return begin(parts, current, from);
 }
 
 /** Counts a password attempt. @returns the counters to reset if the password is correct */
-async function countTries(
+async function countPasswordAttempt(
   parts: SignInParts,
   { address, browserOf }: Pick<SignInContext, 'address' | 'browserOf'>,
   { login, accountId }: { readonly login: string; readonly accountId: string },
@@ -109,24 +109,25 @@ async function countTries(
   const browser = accountId === '' ? null : browserOf(accountId);
   if (browser !== null) {
     const browserCounter = `browser ${browser}`;
-    await assertFewTries(parts, browserCounter, LOGIN_TRIES_MAX);
+    await countAttempt(parts, browserCounter, LOGIN_ATTEMPTS_MAX);
     return [browserCounter];
   }
   const network = toNetwork(address);
-  const [everywhere, here] = [`login ${normalizeLogin(login)}`, `login ${normalizeLogin(login)} from ${network}`];
-  await assertFewTries(parts, `address ${network}`, ADDRESS_TRIES_MAX);
-  await assertFewTries(parts, here, LOGIN_TRIES_MAX);
-  await assertFewTries(parts, everywhere, LOGIN_TRIES_EVERYWHERE_MAX);
-  return [here, everywhere];
+  const loginCounter = `login ${normalizeLogin(login)}`;
+  const networkCounter = `${loginCounter} from ${network}`;
+  await countAttempt(parts, `address ${network}`, ADDRESS_ATTEMPTS_MAX);
+  await countAttempt(parts, networkCounter, LOGIN_ATTEMPTS_MAX);
+  await countAttempt(parts, loginCounter, LOGIN_ATTEMPTS_TOTAL_MAX);
+  return [networkCounter, loginCounter];
 }
 
 /** @throws PublicError see `signInByPassword` */
 async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: PasskeySignIn): Promise<SignedIn> {
-  await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
+  await countAttempt(parts, `address ${toNetwork(from.address)}`, ADDRESS_ATTEMPTS_MAX);
   const failure = refused('The passkey is unknown, or the page was open too long. Try again.');
   const response = parsePasskeyResponse(sent);
   if (response === null) throw failure;
-  const challenge = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
+  const challenge = await parts.oneTimeTexts.take({ purpose: SIGN_IN_PURPOSE, text: response.challenge });
   const account = findByPasskey(await parts.accounts(), response.id);
   const passkey = account?.passkeys.find(({ id }) => id === response.id);
   if (challenge === null || account === null || passkey === undefined || account.state !== 'live') throw failure;
@@ -149,7 +150,7 @@ async function signInByOpenId(parts: SignInParts, { proof, ...from }: OpenIdProo
 /** If the provider reports no time, the sign-in does not count as recent. */
 export const signedInAtOf = ({ authenticatedAt }: OpenIdProof): number => authenticatedAt ?? 0;
 
-/** Returns the new passkey and its owner. @throws PublicError VALIDATION_ERROR if it is invalid or too old */
+/** Returns the new passkey and its owner. @throws PublicError VALIDATION_ERROR for an invalid response */
 async function readPasskey(
   { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
   { response: sent, name }: NamedResponse,
@@ -160,22 +161,22 @@ async function readPasskey(
   });
   const response = parsePasskeyResponse(sent);
   if (response === null) throw failure;
-  const ownerId = await oneTimeTexts.take({ purpose: FOR_CREATION, text: response.challenge });
+  const ownerId = await oneTimeTexts.take({ purpose: CREATION_PURPOSE, text: response.challenge });
   const created = ownerId === null ? null : await passkeys.read(response);
   if (ownerId === null || created === null) throw failure;
   return { ownerId, passkey: { ...created, name: passkeyName, createdAt: wallClockMs() } };
 }
 
 /** Counts each attempt before checking credentials, so that concurrent attempts cannot exceed the limit. */
-async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
-  if ((await oneTimeTexts.countAttempt({ name, windowS: TRIES_WINDOW_S })) <= max) return;
+async function countAttempt({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
+  if ((await oneTimeTexts.countAttempt({ name, windowS: ATTEMPTS_WINDOW_S })) <= max) return;
   throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
     message: 'Too many attempts. Wait 15 minutes, or sign in with a passkey.',
-    retryAfterS: TRIES_WINDOW_S,
+    retryAfterS: ATTEMPTS_WINDOW_S,
   });
 }
 
-/** Starts a new session, because an attacker may have planted the previous one. Ends the oldest sessions. */
+/** Starts a new session, because an attacker may have planted the previous session. */
 async function begin(
   { sessions }: SignInParts,
   account: AccountRecord,
@@ -193,10 +194,10 @@ const refused = (message: string) => new PublicError('UNAUTHORISED_REQUEST', { m
 /** IPv6 addresses with the same 64-bit prefix are counted together. */
 function toNetwork(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
-  const [head = '', tail] = address.split('%')[0]!.split('::');
-  const first = head === '' ? [] : head.split(':');
-  const last = tail === undefined || tail === '' ? [] : tail.split(':');
-  const groups = tail === undefined ? first : [...first, ...Array(8 - first.length - last.length).fill('0'), ...last];
+  const [start = '', end] = address.split('%')[0]!.split('::');
+  const first = start === '' ? [] : start.split(':');
+  const last = end === undefined || end === '' ? [] : end.split(':');
+  const groups = end === undefined ? first : [...first, ...Array(8 - first.length - last.length).fill('0'), ...last];
   return groups
     .slice(0, 4)
     .map((group) => Number.parseInt(group, 16).toString(16))
@@ -210,22 +211,21 @@ interface OwnAccount {
 }
 /**
  * Sets the password; null removes the password if another credential remains.
- * @param own `passwordHash`: returned by `Passwords.hash`
- * @throws PublicError AUTHENTICATION_ERROR for another account or an inactive account
+ * @throws PublicError AUTHENTICATION_ERROR unless the account is active and belongs to the actor
  */
 export function setPassword(
   context: AccountContext,
   { accountId, passwordHash }: OwnAccount & { readonly passwordHash: string | null },
 ): Promise<AccountRecord> {
-  return changeOwn(context, accountId, (account) => ({ ...account, passwordHash }));
+  return changeOwnAccount(context, accountId, (account) => ({ ...account, passwordHash }));
 }
 
-/** @throws PublicError CONFLICT_ERROR for a passkey in use, or above the limit; also see `setPassword` */
+/** @throws PublicError CONFLICT_ERROR if the passkey is registered or the limit is reached; see also `setPassword` */
 export function addPasskey(
   context: AccountContext,
   { accountId, passkey }: OwnAccount & { readonly passkey: Passkey },
 ): Promise<AccountRecord> {
-  return changeOwn(context, accountId, (account, accounts) => {
+  return changeOwnAccount(context, accountId, (account, accounts) => {
     assertNewPasskey(accounts, passkey);
     if (account.passkeys.length >= PASSKEYS_MAX)
       throw conflict(`An account can have at most ${PASSKEYS_MAX} passkeys. Remove a passkey first.`);
@@ -238,7 +238,7 @@ export function removePasskey(
   context: AccountContext,
   { accountId, passkeyId }: OwnAccount & { readonly passkeyId: string },
 ): Promise<AccountRecord> {
-  return changeOwn(context, accountId, (account) => {
+  return changeOwnAccount(context, accountId, (account) => {
     const passkeys = account.passkeys.filter(({ id }) => id !== passkeyId);
     if (passkeys.length === account.passkeys.length)
       throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Your account does not have this passkey.' });
@@ -246,27 +246,27 @@ export function removePasskey(
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR if the account or the identity is already linked; also see `setPassword` */
+/** @throws PublicError CONFLICT_ERROR if the account or the identity is already linked; see also `setPassword` */
 export function linkOpenId(
   context: AccountContext,
   { accountId, openId }: OwnAccount & { readonly openId: OpenIdSubject },
 ): Promise<AccountRecord> {
-  return changeOwn(context, accountId, (account, accounts) => {
+  return changeOwnAccount(context, accountId, (account, accounts) => {
     if (account.openId !== null) throw conflict('The account is already linked. Unlink the provider first.');
     assertNewOpenId(accounts, openId);
     return { ...account, openId };
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR for the last credential or an unlinked account; also see `setPassword` */
+/** @throws PublicError CONFLICT_ERROR for the last credential or an unlinked account; see also `setPassword` */
 export function unlinkOpenId(context: AccountContext, { accountId }: OwnAccount): Promise<AccountRecord> {
-  return changeOwn(context, accountId, (account) => {
+  return changeOwnAccount(context, accountId, (account) => {
     if (account.openId === null) throw conflict('The account is not linked to a provider.');
     return { ...account, openId: null };
   });
 }
 
-/** Renames the account; sessions stay valid. @throws PublicError VALIDATION_ERROR; also see `setPassword` */
+/** Renames the account; sessions stay valid. @throws PublicError VALIDATION_ERROR; see also `setPassword` */
 export async function renameAccount(
   context: AccountContext,
   { accountId, name }: OwnAccount & { readonly name: string },
@@ -279,7 +279,7 @@ export async function renameAccount(
 /**
  * Stores a passkey's signature counter, which increases with each use unless the device always sends 0.
  * @returns null if there is nothing to store
- * @throws PublicError AUTHENTICATION_ERROR if the counter has not increased, or for an inactive account
+ * @throws PublicError AUTHENTICATION_ERROR if the counter has not increased or the account is inactive
  */
 export async function notePasskeyUse(
   { store }: Pick<AccountContext, 'store'>,
@@ -295,7 +295,7 @@ export async function notePasskeyUse(
   });
 }
 
-async function changeOwn(
+async function changeOwnAccount(
   context: AccountContext,
   accountId: string,
   change: (account: AccountRecord, accounts: readonly AccountRecord[]) => AccountRecord,

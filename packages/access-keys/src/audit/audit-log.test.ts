@@ -10,7 +10,7 @@ const entry: AuditEntry = {
   object: 'account-1',
   address: '192.0.2.7',
   requestId: 'request-1',
-  detail: { way: 'passkey', attempts: 2 },
+  detail: { method: 'passkey', attempts: 2 },
 };
 
 describe('the audit log', () => {
@@ -24,7 +24,7 @@ describe('the audit log', () => {
       ['demo', 7],
       ['demo', 7],
     ]);
-    expect(read[0]).toMatchObject({ ...entry, happenedAt: 5_000, detail: '{"way":"passkey","attempts":2}' });
+    expect(read[0]).toMatchObject({ ...entry, happenedAt: 5_000, detail: '{"method":"passkey","attempts":2}' });
     expect(read[0]!.entryId).not.toBe(read[1]!.entryId);
   });
 

@@ -76,11 +76,11 @@ const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { messa
 
 export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
-  /** Null or absent if the served chains are unknown: every chain is accepted. */
+  /** Null or absent if the served chains are unknown; every chain is accepted in this case. */
   readonly servedChains?: readonly string[] | null;
 }
 
-/** Must exist already. */
+/** The caller must check that the project and the environment exist. */
 interface Owner {
   readonly projectId: string;
   readonly environmentId: string;
@@ -112,27 +112,27 @@ export async function renameCollection(
   { name, ...collection }: CollectionName & { readonly name: string },
 ): Promise<CollectionRecord> {
   const newName = toName(name, 'a collection');
-  return changeOwn(context, collection, (record) => ({ ...record, name: newName }));
+  return changeProjectCollection(context, collection, (record) => ({ ...record, name: newName }));
 }
 
 /** Ends the project's pending mints. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR if already unlinked */
 export function unlinkCollection(context: CollectionContext, collection: CollectionName): Promise<CollectionRecord> {
-  return changeOwn(context, collection, (record) => {
+  return changeProjectCollection(context, collection, (record) => {
     if (record.state === 'unlinked') throw conflict('The collection is already unlinked.');
     return { ...record, state: 'unlinked' };
   });
 }
 
 /**
- * Links one of the project's unlinked collections again, or moves a collection to another environment of the project.
- * @throws PublicError RESOURCE_NOT_FOUND for a collection of another project; CONFLICT_ERROR if already linked here
+ * Relinks one of the project's unlinked collections, or moves a collection to another of the project's environments.
+ * @throws PublicError RESOURCE_NOT_FOUND for another project's collection; CONFLICT_ERROR if already linked here
  */
 export function relinkCollection(
   context: CollectionContext,
   { environmentId, ...collection }: CollectionName & Owner,
 ): Promise<CollectionRecord> {
   assertServed(collection, context.servedChains);
-  return changeOwn(context, collection, (record) => {
+  return changeProjectCollection(context, collection, (record) => {
     if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
     return { ...record, environmentId, state: 'linked' };
   });
@@ -166,7 +166,7 @@ function assertServed({ chain }: Contract, servedChains: CollectionContext['serv
   throw new PublicError('VALIDATION_ERROR', { message });
 }
 
-async function changeOwn(
+async function changeProjectCollection(
   { store }: CollectionContext,
   { projectId, ...wanted }: CollectionName,
   change: (record: CollectionRecord) => Content<CollectionRecord>,
@@ -176,7 +176,7 @@ async function changeOwn(
     const record = records.find((each) => each.id === id);
     // Only linkCollection may reveal that another project has the contract.
     if (record !== undefined && record.projectId === projectId) return change(record);
-    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection. Link it first.' });
+    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project does not have the contract. Link it first.' });
   });
 }
 

@@ -92,16 +92,16 @@ describe('a collection', () => {
 
 const PROJECT_IDS = ['a', 'b', 'c'];
 const ADDRESSES = ['1', '2'].map((digit) => `0x${digit.repeat(40)}`);
-const act = fc.record({
+const step = fc.record({
   name: fc.constantFrom('link', 'link', 'rename', 'unlink', 'relink'),
   projectId: fc.constantFrom(...PROJECT_IDS),
   environment: fc.constantFrom('production', 'development'),
   contractAddress: fc.constantFrom(...ADDRESSES),
-  dies: fc.boolean(),
+  crashes: fc.boolean(),
 });
-type Act = typeof act extends fc.Arbitrary<infer T> ? T : never;
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-function perform(store: RecordStore<CollectionRecord>, { name, projectId, environment, ...rest }: Act) {
+function perform(store: RecordStore<CollectionRecord>, { name, projectId, environment, ...rest }: Step) {
   const { contractAddress } = rest;
   const at = { chain: 'demo-chain', contractAddress, projectId, environmentId: `${projectId}-${environment}` };
   if (name === 'link') return linkCollection({ store }, { ...at, name: 'n' });
@@ -109,7 +109,7 @@ function perform(store: RecordStore<CollectionRecord>, { name, projectId, enviro
   return name === 'unlink' ? unlinkCollection({ store }, at) : relinkCollection({ store }, at);
 }
 
-/** Asserts that each record is a valid successor of the previous record. */
+/** Asserts that each record is a valid successor to the previous record with the same id. */
 function expectValidHistory(log: readonly CollectionRecord[]): void {
   const latest = new Map<string, CollectionRecord>();
   for (const record of log) {
@@ -129,19 +129,19 @@ describe('createIsUnlinked', () => {
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
     const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner', requestedAt: 0 };
-    const expectAfter = async (isEnded: boolean) => {
+    const expectUnlinked = async (expected: boolean) => {
       copy.records = await store.readAll();
-      expect(isUnlinked(owned)).toBe(isEnded);
+      expect(isUnlinked(owned)).toBe(expected);
     };
-    await expectAfter(false);
+    await expectUnlinked(false);
     await linkCollection({ store }, { ...contract, ...owner });
-    await expectAfter(false);
+    await expectUnlinked(false);
     await unlinkCollection({ store }, { ...contract, ...owner });
-    await expectAfter(true);
+    await expectUnlinked(true);
     await relinkCollection({ store }, { ...contract, ...owner });
-    await expectAfter(false);
+    await expectUnlinked(false);
     await moveCollection({ store }, { ...contract, ...rival });
-    await expectAfter(true);
+    await expectUnlinked(true);
   });
 
   it('returns false for a request that may be newer than the copy', async () => {
@@ -159,12 +159,12 @@ describe('createIsUnlinked', () => {
 describe('concurrent collection changes', () => {
   it('link each contract to at most one project with consecutive revisions, even if processes crash', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.array(act, { maxLength: 4 }), { maxLength: 8 }), async (rounds) => {
+      fc.asyncProperty(fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 8 }), async (rounds) => {
         const { view, log, open, store } = setUp();
-        const dying = { ...view, update: () => Promise.reject(new Error('killed')) };
-        const killed = createRecordStore({ view: dying, log }, { changedBy: 'bob', requestId: 'r' });
-        for (const acts of rounds)
-          await Promise.allSettled(acts.map((each) => perform(each.dies ? killed : open(each.projectId), each)));
+        const crashing = { ...view, update: () => Promise.reject(new Error('killed')) };
+        const crashed = createRecordStore({ view: crashing, log }, { changedBy: 'bob', requestId: 'r' });
+        for (const steps of rounds)
+          await Promise.allSettled(steps.map((each) => perform(each.crashes ? crashed : open(each.projectId), each)));
         expectValidHistory(log.appended);
         await syncFromLog({ view, log });
         const last = new Map(log.appended.map((record) => [record.id, record]));

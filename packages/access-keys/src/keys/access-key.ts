@@ -136,7 +136,7 @@ export async function revokeKey(
 /**
  * Sets the allowed origins. The change takes effect in every process within a second.
  * @param wanted.origins as entered by a person; empty allows all origins
- * @throws PublicError VALIDATION_ERROR for an invalid origin; also see `refreshKey`
+ * @throws PublicError VALIDATION_ERROR for an invalid origin; see also `refreshKey`
  */
 export async function setKeyOrigins(
   { store }: Pick<KeyContext, 'store'>,
@@ -154,7 +154,7 @@ export async function setKeyOrigins(
 
 type Live = NonNullable<AccessKeyRecord['live']>;
 
-/** Changes the record of a live key, unless the key has been replaced. */
+/** Changes a live key's record, unless the key has been replaced. */
 async function changeLive(
   store: KeyContext['store'],
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,
@@ -201,7 +201,7 @@ const conflict = ({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'
 export const ORIGINS_MAX = 50;
 const ORIGIN_CHARACTERS_MAX = 255;
 
-/** Normalizes origins as in `Origin` headers, without duplicates. @throws PublicError VALIDATION_ERROR */
+/** Converts origins to the form of `Origin` headers and removes duplicates. @throws PublicError VALIDATION_ERROR */
 export function parseOrigins(texts: readonly string[]): string[] {
   const origins = [...new Set(texts.map(parseOrigin))];
   if (origins.length > ORIGINS_MAX) throw invalidField('origins', `At most ${ORIGINS_MAX} origins are allowed.`);
@@ -210,8 +210,8 @@ export function parseOrigins(texts: readonly string[]): string[] {
 
 function parseOrigin(text: string): string {
   const url = text.length > ORIGIN_CHARACTERS_MAX || /[\s*]/.test(text) ? null : URL.parse(text);
-  const isBare = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
-  if (!isBare || url.pathname !== '/')
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
+  if (!isOrigin || url.pathname !== '/')
     throw invalidField('origins', 'An origin has a scheme, a host and an optional port, such as https://game.example.');
   return url.origin;
 }

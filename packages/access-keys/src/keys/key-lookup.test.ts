@@ -17,11 +17,11 @@ async function setUp() {
   const { view, store } = createMemoryStore(ACCESS_KEYS);
   const context = { store, prefix };
   const created = await createKey(context, wanted);
-  const world = { now: 1_000_000, reads: 0, mode: 'up' as 'up' | 'down' | 'hangs' };
+  const world = { now: 1_000_000, reads: 0, mode: 'up' as 'up' | 'down' | 'hung' };
   const readSince: typeof view.readSince = (version) => {
     world.reads++;
     if (world.mode === 'down') return Promise.reject(new Error('connection refused'));
-    return world.mode === 'hangs' ? hang() : view.readSince(version);
+    return world.mode === 'hung' ? hang() : view.readSince(version);
   };
   const open = () => {
     const keys = openKeys({ view: { kind: ACCESS_KEYS, readSince }, now: () => world.now, readEveryMs: 0 });
@@ -38,7 +38,7 @@ describe('a key verifier', () => {
     expect(world.reads).toBe(1);
   });
 
-  it('rejects a malformed key, a wrong checksum and a key of the other kind without reading the store', async () => {
+  it('rejects a malformed key, a wrong checksum and a secret key without reading the store', async () => {
     const { verify, key, world } = await setUp();
     const secret = createKeyText(prefix, { kind: 'secret', environment: 'production' });
     const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
@@ -59,7 +59,7 @@ describe('a key verifier', () => {
     const { verify, key, record, world } = await setUp();
     await verify(key);
     world.now += 300;
-    for (let times = 0; times < 10; times++) expect(verify(key)).toEqual(record);
+    for (let i = 0; i < 10; i++) expect(verify(key)).toEqual(record);
     await vi.waitFor(() => expect(world.reads).toBe(2));
     world.now += 300;
     expect(verify(key)).toEqual(record);
@@ -76,8 +76,8 @@ describe('a key verifier', () => {
     expect(world.reads - before).toBeLessThanOrEqual(2);
   });
 
-  it.each(['down', 'hangs'] as const)(
-    'accepts known keys for 15 minutes while the store is in mode %s, and fails for other keys',
+  it.each(['down', 'hung'] as const)(
+    'accepts known keys for 15 minutes while the store is %s, and fails for unknown keys',
     async (mode) => {
       const { verify, key, record, context, world } = await setUp();
       await createKey(context, { ...wanted, environmentId: 'e-ended' });
@@ -85,7 +85,7 @@ describe('a key verifier', () => {
       world.mode = mode;
       world.now += 15 * 60_000;
       expect(await verify(key)).toEqual(record);
-      // Only the first request waits for the hanging store.
+      // Only the first request waits for the hung store.
       expect(verify(key)).toEqual(record);
       await expect(verify(guess())).rejects.toThrow(KeyStoreFault);
       world.now += 1;
@@ -114,7 +114,7 @@ describe('a key verifier', () => {
     await vi.waitFor(async () => expect(await verify(key)).toBeNull());
   });
 
-  it("uses keys that arrive after a request's time limit", async () => {
+  it('applies the result of a read that exceeded its time limit', async () => {
     const { view, key, record } = await setUp();
     const slow = Promise.withResolvers<void>();
     const readSince: typeof view.readSince = (version) => slow.promise.then(() => view.readSince(version));
@@ -132,7 +132,7 @@ describe('a key verifier', () => {
     for (const text of [key, guess()]) await expect(verify(text)).rejects.toThrow(KeyStoreFault);
   });
 
-  it('fails instead of rejecting a key if there are no keys, because the address may be wrong', async () => {
+  it('fails instead of rejecting a key if there are no keys, because the store address may be wrong', async () => {
     const { view, store } = createMemoryStore(ACCESS_KEYS);
     expect(await store.readAll()).toEqual([]);
     const keys = openKeys({ view, readEveryMs: 0 });

@@ -16,7 +16,7 @@ export class KeyStoreFault extends Error {
   override readonly name = 'KeyStoreFault';
 }
 
-/** Concurrent lookups of unknown keys share one read of the store. */
+/** Concurrent lookups of unknown keys share one read from the store. */
 export interface KeyLookup<K extends AnyKey> extends Pick<RecordCopy<unknown>, 'refresh' | 'ageMs' | 'close'> {
   /**
    * Returns the result synchronously if the key is known.
@@ -38,12 +38,12 @@ export interface KeyLookupOptions<R extends Change, K extends AnyKey>
 /** Age at which the copy is refreshed in the background. At `TRUST_MAX_MS`, lookups wait for the refresh. */
 const REFRESH_AFTER_MS = TRUST_MAX_MS / 2;
 /** Minimum interval between background refreshes. */
-const REFRESH_EVERY_MS = 200;
+const REFRESH_INTERVAL_MS = 200;
 
 export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
   const { now = () => performance.now() } = options;
   const byHash = new Map<string, K>();
-  // Caches known keys in plain text, because hashing the key of each request would cost more.
+  // Caches known keys in plain text, because hashing the key in each request would cost more.
   const byText = new Map<string, K>();
   const onChange = (before: R | undefined, after: R | undefined) => {
     byText.clear();
@@ -53,7 +53,7 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
   const copy = openRecordCopy({ ...options, onChange });
   let refreshedAt = Number.NEGATIVE_INFINITY;
   const refreshAhead = () => {
-    if (copy.ageMs <= REFRESH_AFTER_MS || now() - refreshedAt < REFRESH_EVERY_MS) return;
+    if (copy.ageMs <= REFRESH_AFTER_MS || now() - refreshedAt < REFRESH_INTERVAL_MS) return;
     refreshedAt = now();
     copy.refresh().catch(() => {});
   };

@@ -27,7 +27,7 @@ describe('a key', () => {
     );
   });
 
-  it('is parsed only with its own prefix, and rejected if two characters are swapped', () => {
+  it('is parsed only with the prefix it was created with, and rejected if two characters are swapped', () => {
     const prefixes = fc.stringMatching(/^[a-z0-9]{1,20}$/);
     fc.assert(
       fc.property(prefixes, fc.constantFrom(...forms), fc.nat(35), fc.nat(35), (prefix, form, i, j) => {

@@ -25,8 +25,8 @@ export const keyPrefixOf = (prefix: string, { kind, environment }: KeyText): str
   `${kind === 'publishable' ? 'pk' : 'sk'}_${prefix}${environment === 'development' ? '_test' : ''}-`;
 
 export function createKeyText(prefix: string, text: KeyText): string {
-  const head = keyPrefixOf(prefix, text) + randomBase62(RANDOM_CHARACTERS);
-  return head + checksumOf(head);
+  const unchecked = keyPrefixOf(prefix, text) + randomBase62(RANDOM_CHARACTERS);
+  return unchecked + checksumOf(unchecked);
 }
 
 /** @returns null if the prefix, length, alphabet or checksum is wrong */
@@ -39,8 +39,8 @@ export function parseKey(prefix: string, key: string): KeyText | null {
 const rateLimitPrefixOf = (prefix: string): string => `rl_${prefix}-`;
 
 export function createRateLimitKeyText(prefix: string): string {
-  const head = rateLimitPrefixOf(prefix) + randomBase62(RANDOM_CHARACTERS);
-  return head + checksumOf(head);
+  const unchecked = rateLimitPrefixOf(prefix) + randomBase62(RANDOM_CHARACTERS);
+  return unchecked + checksumOf(unchecked);
 }
 
 export const isRateLimitKeyText = (prefix: string, key: string): boolean =>
@@ -83,8 +83,8 @@ function randomBase62(characters: number): string {
   return text;
 }
 
-function checksumOf(head: string): string {
-  let remainder = crc32(head);
+function checksumOf(unchecked: string): string {
+  let remainder = crc32(unchecked);
   let text = '';
   for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
     text = BASE62[remainder % BASE62.length] + text;

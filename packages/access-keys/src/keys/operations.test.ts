@@ -26,26 +26,26 @@ const secret: NewKey = { ...wanted, kind: 'secret' };
 function setUp() {
   const world = createMemoryStore(ACCESS_KEYS, ada);
   const { view, log } = world;
-  const killed = { ...view, update: () => Promise.reject(new Error('killed')) };
+  const crashed = { ...view, update: () => Promise.reject(new Error('crashed')) };
   return {
     ...world,
     context: { store: world.store, prefix },
     bob: { store: createRecordStore({ view, log }, { changedBy: 'bob', requestId: 'r-2' }), prefix },
     /** Simulates a process that crashes before it updates the view. */
-    dying: { store: createRecordStore({ view: killed, log }, ada), prefix },
+    crashing: { store: createRecordStore({ view: crashed, log }, ada), prefix },
     keys: async () => keysOfProject(await world.store.readAll(), 'p'),
   };
 }
 
 describe('environment keys', () => {
-  it('are stored as hashes, so neither log nor view contains a secret key', async () => {
+  it('are stored as hashes, so neither the log nor the view contains a secret key', async () => {
     const { context, log, store } = setUp();
     const { record, key } = await createKey(context, secret);
     expect(record).toMatchObject({ hash: hashKey(key), last4: key.slice(-4), text: null, changedBy: 'ada' });
     expect(JSON.stringify([log.appended, await store.readAll()])).not.toContain(key.slice(key.indexOf('-') + 1));
   });
 
-  it('include the full publishable key while it is live, and keep their name when refreshed', async () => {
+  it('contain the full text of a live publishable key, and keep their name when refreshed', async () => {
     const { context, bob, keys } = setUp();
     const first = await createKey(context, { ...wanted, name: 'web client' });
     expect(first.record).toMatchObject({ text: first.key, name: 'web client', revokedAt: null });
@@ -57,7 +57,7 @@ describe('environment keys', () => {
     ]);
   });
 
-  it('include at most one live key of each kind', async () => {
+  it('are limited to one live key of each kind', async () => {
     const { context, log, keys } = setUp();
     await createKey(context, wanted);
     await createKey(context, secret);
@@ -75,9 +75,9 @@ describe('environment keys', () => {
   });
 
   it('are ended and replaced in one record, which is written to the log before the view', async () => {
-    const { context, log, dying, store, view } = setUp();
+    const { context, log, crashing, store, view } = setUp();
     const { record } = await createKey(context, wanted);
-    await expect(refreshKey(dying, wanted)).rejects.toThrow(ViewFault);
+    await expect(refreshKey(crashing, wanted)).rejects.toThrow(ViewFault);
     expect(log.appended).toHaveLength(2);
     expect((await view.readSince(null)).records.flatMap(keysOf)).toEqual([record]);
     const [ended, successor] = keysOf((await store.readAll())[0]!);
@@ -116,10 +116,10 @@ describe('environment keys', () => {
     expect(findLiveKey((await fresh.readSince(null)).records, wanted)).toBeNull();
   });
 
-  it('include only the most recently ended keys', async () => {
+  it('are listed with only the 50 most recently ended keys', async () => {
     const { context, keys } = setUp();
     await createKey(context, wanted);
-    for (let times = 0; times < ENDED_KEYS_KEPT + 2; times++) await refreshKey(context, wanted);
+    for (let i = 0; i < ENDED_KEYS_KEPT + 2; i++) await refreshKey(context, wanted);
     const listed = await keys();
     expect(listed).toHaveLength(ENDED_KEYS_KEPT + 1);
     expect(listed.at(-1)?.revokedAt).toBeNull();

@@ -8,8 +8,8 @@ export interface OpenIdProviderOptions {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly label: string;
-  /** Additional origins of the provider. */
-  readonly alsoAt: readonly string[];
+  /** Origins that the provider uses in addition to the issuer's. */
+  readonly additionalOrigins: readonly string[];
   /** Called with an error code that contains no part of the response. */
   readonly onFault: (code: string) => void;
   readonly timeoutMs?: number;
@@ -27,8 +27,8 @@ const FRESH_MAX_S = 10 * 60;
  * Fetches metadata on the first sign-in.
  */
 export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProvider {
-  const { issuer, label, alsoAt } = options;
-  const origins = [issuer.origin, ...alsoAt];
+  const { issuer, label, additionalOrigins } = options;
+  const origins = [issuer.origin, ...additionalOrigins];
   const readConfiguration = createCache(() => discover(options, origins), METADATA_MAX_AGE_MS);
   return {
     label,
@@ -79,7 +79,7 @@ function toProof({ iss, sub, auth_time: authenticatedS }: client.IDToken): OpenI
 
 async function discover(options: OpenIdProviderOptions, origins: readonly string[]): Promise<client.Configuration> {
   const { issuer, clientId, clientSecret, timeoutMs = TIMEOUT_MS } = options;
-  const boundFetch = createBoundFetch({ origins, timeoutMs });
+  const restrictedFetch = createRestrictedFetch({ origins, timeoutMs });
   // Verify the token's signature even though the token is received over TLS.
   const rules = [
     client.enableNonRepudiationChecks,
@@ -87,7 +87,7 @@ async function discover(options: OpenIdProviderOptions, origins: readonly string
   ];
   const discovered = await client.discovery(issuer, clientId, undefined, client.None(), {
     execute: rules,
-    [client.customFetch]: boundFetch,
+    [client.customFetch]: restrictedFetch,
   });
   const server = discovered.serverMetadata();
   if (!origins.includes(URL.parse(server.authorization_endpoint ?? '')?.origin ?? ''))
@@ -95,7 +95,7 @@ async function discover(options: OpenIdProviderOptions, origins: readonly string
   const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   const method = methods.includes('client_secret_basic') ? client.ClientSecretBasic : client.ClientSecretPost;
   const configuration = new client.Configuration(server, clientId, clientSecret, method(clientSecret));
-  configuration[client.customFetch] = boundFetch;
+  configuration[client.customFetch] = restrictedFetch;
   for (const rule of rules) rule(configuration);
   return configuration;
 }
@@ -142,16 +142,16 @@ function createCache<T>(fetchValue: () => Promise<T>, maxAgeMs: number): () => P
   };
 }
 
-/** Ten times the metadata size of a large provider. */
+/** About ten times the size of a large provider's metadata. */
 const RESPONSE_BYTES_MAX = 512 * 1024;
 
 type RequestOptions = Parameters<CustomFetch>[1];
 
 /**
  * Creates a `fetch` that is restricted to the given origins, does not follow redirects, and limits time and size.
- * @throws ProviderUnavailable without a response, and for a status of 500 or higher
+ * @throws ProviderUnavailable if there is no response or the status is 500 or higher
  */
-function createBoundFetch({ origins, timeoutMs }: { origins: readonly string[]; timeoutMs: number }) {
+function createRestrictedFetch({ origins, timeoutMs }: { origins: readonly string[]; timeoutMs: number }) {
   return async (address: string, { body, headers, method }: RequestOptions): Promise<Response> => {
     if (!origins.includes(new URL(address).origin))
       throw new ProviderUnavailable('the metadata contains an endpoint with an unknown origin');

@@ -26,7 +26,7 @@ function setUp(changes: Partial<OpenIdProviderOptions> = {}) {
     issuer: hostile.issuer,
     ...hostile.client,
     label: 'Work',
-    alsoAt: [],
+    additionalOrigins: [],
     timeoutMs: 1_000,
     onFault: (code) => void faults.push(code),
     ...changes,
@@ -61,7 +61,7 @@ describe('the OpenID provider', () => {
     expect(searchParams.has('prompt')).toBe(false);
   });
 
-  it('receives a metadata request only on the first sign-in', async () => {
+  it('is sent a metadata request only on the first sign-in', async () => {
     const { signIn, provider } = setUp();
     expect(hostile.requests).toEqual([]);
     await Promise.all([signIn(), signIn()]);
@@ -101,7 +101,7 @@ describe('the OpenID provider', () => {
     expect(faults[0]).toMatch(/^[\w-]{1,60}$/);
   });
 
-  it('does not confirm a response twice or for another request from the same browser', async () => {
+  it('confirms each response only once and only for its own request', async () => {
     const { provider, request } = setUp();
     const [sent, another] = [request(), request()];
     const first = hostile.visit(await provider.authorization(sent));
@@ -113,7 +113,7 @@ describe('the OpenID provider', () => {
     expect(await provider.prove(valid, sent)).toBeNull();
   });
 
-  it('must report a sign-in within the last ten minutes if the request requires a recent sign-in', async () => {
+  it('must confirm a sign-in within the last ten minutes if the request requires a recent sign-in', async () => {
     const { signIn, provider, request } = setUp();
     const { searchParams } = await provider.authorization(request(true));
     expect([searchParams.get('prompt'), searchParams.get('max_age')]).toEqual(['login', '600']);
@@ -157,7 +157,7 @@ describe('the OpenID provider', () => {
     other.requests.length = 0;
     await expect(signIn()).rejects.toThrow(ProviderUnavailable);
     expect(other.requests).toEqual([]);
-    const { signIn: signInAllowed } = setUp({ alsoAt: [other.issuer.origin] });
+    const { signIn: signInAllowed } = setUp({ additionalOrigins: [other.issuer.origin] });
     await signInAllowed().catch(() => null);
     expect(other.requests).toHaveLength(1);
   });

@@ -3,15 +3,15 @@ import type { Passkeys } from '../accounts/passkeys.ts';
 
 /** EdDSA, ES256 and RS256. The library's default list triggers a warning in Node. */
 const supportedAlgorithmIDs = [-8, -7, -257];
-/** How long a person may take to confirm on the device. */
+/** Time limit for a person to confirm on the device. */
 const PROMPT_MS = 5 * 60_000;
 
-/** Loaded on first use, which saves a tenth of the CPU time at startup. */
+/** Loaded on first use, which reduces the portal's startup CPU time by a tenth. */
 const library = () => import('@simplewebauthn/server');
 
 /**
  * Requests no attestation, optional user verification, and discoverable credentials, which need no login. Passkeys are
- * bound to the origin's host name, which cannot be an IP address. @param portal `name` is shown by devices
+ * bound to the origin's host name, which cannot be an IP address. @param portal.name shown by devices
  */
 export function createPasskeys({ name, origin }: { readonly name: string; readonly origin: string }): Passkeys {
   const rpID = new URL(origin).hostname;

@@ -37,7 +37,7 @@ export function findProject(projects: readonly ProjectRecord[], idOrName: string
 export const findEnvironment = ({ environments }: ProjectRecord, nameOrId: string): ProjectEnvironment | null =>
   environments.find(({ id, name }) => id === nameOrId || name === nameOrId) ?? null;
 
-/** Returns the administrator's cap or the default setting, which the project's own limit can only lower. */
+/** Returns the effective rate: the administrator's cap or the default, lowered by the project's limit if it has one. */
 export function rateOf({ cap, limit }: Pick<ProjectEnvironment, 'cap' | 'limit'>, setting: MessageRate): MessageRate {
   const allowed = cap ?? setting;
   if (limit === null) return allowed;
@@ -81,7 +81,7 @@ export async function createProject({ store }: ProjectContext, wanted: NewProjec
   assertId(id);
   const name = toProjectName(wanted.name);
   return store.change((projects) => {
-    if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
+    if (projects.some((project) => project.id === id)) throw conflict(`The id ${id} is already in use.`, { id });
     return makeProject({ id, name, environments: wanted.environments }, projects);
   });
 }
@@ -122,7 +122,7 @@ export function renameProject(context: ProjectContext, project: string, name: st
   return changeProject(context, project, (record) => ({ ...record, name: newName }));
 }
 
-/** Archives a project permanently. Nothing can be created in the project, and its ids are never reused. */
+/** Archives a project permanently. Nothing more can be created in the project, and its ids are never reused. */
 export const archiveProject = (context: ProjectContext, project: string): Promise<ProjectRecord> =>
   changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
 
@@ -142,7 +142,7 @@ export function setRates(
     const found = findEnvironment(record, environment);
     if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
     const changed = { ...found, ...rates };
-    // If only the cap is changed, it may be below the existing limit and takes precedence.
+    // A new cap may be below the existing limit; the cap then takes precedence.
     if (rates.limit !== undefined && isAbove(changed.limit, changed.cap))
       throw invalid('The limit must not be above the cap.', { environment: found.id });
     return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };

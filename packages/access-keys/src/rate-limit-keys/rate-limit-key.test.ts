@@ -68,7 +68,7 @@ describe('the rate limit key finder', () => {
     await expect(revokeRateLimitKey(context, 'unknown')).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 
-  it('rejects a key from its expiry time on', async () => {
+  it('rejects an expired key', async () => {
     const { find, context, world } = await setUp();
     const { key, record } = await createRateLimitKey(context, { ...plan, expiresAt: world.at + 1 });
     expect(await find(key)).toEqual(record);

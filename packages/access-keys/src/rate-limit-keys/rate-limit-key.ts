@@ -26,11 +26,11 @@ export interface Plan {
 
 /** The time of every call in a window is stored, so larger plans would take megabytes of memory. */
 export const PLAN_MAX = { calls: 1_000_000, windowS: 86_400 } as const;
-/** Window for callers without a key, and default window of a plan. */
+/** Window for callers without a key, and a plan's default window. */
 export const PLAN_WINDOW_S = 300;
 export const PARTNER_CHARACTERS_MAX = 200;
 
-export const isGoodAt = ({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean =>
+export const isActiveAt = ({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: number): boolean =>
   revokedAt === null && (expiresAt === null || atMs < expiresAt);
 
 interface RateLimitKeyFinderOptions extends Omit<KeyLookupOptions<RateLimitKeyRecord, RateLimitKeyRecord>, 'keysOf'> {
@@ -47,7 +47,7 @@ export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions) {
     /** Returns null for malformed, unknown, ended and expired keys. @throws KeyStoreFault on a store failure */
     find: async (text: string) => {
       const key = await lookup.find(text, isWellFormed);
-      return key !== null && isGoodAt(key, wallClockMs()) ? key : null;
+      return key !== null && isActiveAt(key, wallClockMs()) ? key : null;
     },
     refresh: lookup.refresh,
     close: lookup.close,
@@ -76,7 +76,7 @@ export async function createRateLimitKey(
 }
 
 /**
- * Replaces the key and any plan members that are passed. Calls in the current window remain counted.
+ * Replaces the key and the given plan members. Calls in the current window still count.
  * @throws PublicError RESOURCE_NOT_FOUND for an unknown id, CONFLICT_ERROR for a revoked key
  */
 export async function refreshRateLimitKey(

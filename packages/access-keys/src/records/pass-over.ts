@@ -19,21 +19,21 @@ export interface AccessLogBytes {
 }
 
 export interface PassOverParts<R extends Change> {
-  readonly view: Pick<RecordView<R>, 'kind' | 'held' | 'exclusive'>;
+  readonly view: Pick<RecordView<R>, 'kind' | 'readStored' | 'exclusive'>;
   readonly author: Author;
   readonly log: AccessLogBytes;
   readonly schemaOf: SchemaSource;
-  /** Id of the registered schema for this record kind. */
+  /** Id of this record kind's registered schema. */
   readonly schemaId: number;
   readonly audit: AuditLog;
 }
 
-/** An unreadable record, and the record that applies if it is skipped. */
+/** An unreadable record, and the record that replaces it. */
 export interface FoundUnreadable<R> {
-  /** Kafka key of the record, which contains the record id. */
+  /** The record's Kafka key, which contains the record id. */
   readonly key: Buffer;
   readonly reason: string;
-  /** The record that applies after the skip; null if no other record with this id is known. */
+  /** The replacement; null if no readable record with this id is known. */
   readonly kept: R | null;
 }
 
@@ -46,7 +46,7 @@ export async function findUnreadable<R extends Change>(
   const label = `${position.topic}, partition ${position.partition}, offset ${position.offset}`;
   const { target, key, before, later } = await readOfKey(parts.log, position, label);
   if (later !== null)
-    throw new Error(`${label}: nothing to skip, because offset ${later} has a later record with the same key`);
+    throw new Error(`${label}: nothing to skip; offset ${later} has a later record with the same key`);
   const decode = createLogDecoder(codec, { schemaOf: parts.schemaOf, topic: position.topic });
   const logged: R[] = [];
   try {
@@ -86,17 +86,17 @@ async function readOfKey(log: AccessLogBytes, position: LogPosition, label: stri
 
 /** Returns the highest revision among the view's record and the log records before the unreadable record. */
 async function findKept<R extends Change>(
-  { kind, held }: Pick<RecordView<R>, 'kind' | 'held'>,
+  { kind, readStored }: Pick<RecordView<R>, 'kind' | 'readStored'>,
   id: string,
   logged: readonly R[],
 ): Promise<R | null> {
-  const inView = (await held()).map(({ record }) => record).filter((record) => kind.idOf(record) === id);
+  const inView = (await readStored()).map(({ record }) => record).filter((record) => kind.idOf(record) === id);
   return [...logged, ...inView].toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
 }
 
 /**
- * Skips one unreadable record after writing an audit entry. Appends the record that applies instead to the same
- * partition with the same key, so that compaction removes the unreadable record.
+ * Skips one unreadable record after writing an audit entry. Appends the replacement to the same partition under the
+ * same key, so that compaction removes the unreadable record.
  * @throws see `findUnreadable`; after any other error, repeat the call
  */
 export function passOverRecord<R extends Change>(

@@ -8,12 +8,12 @@ it('msUntilNextPoll returns the time until the next multiple of the interval, ne
     fc.property(
       fc.integer({ min: 10, max: 10_000 }),
       fc.double({ min: 0, max: 1e9, noNaN: true }),
-      (everyMs, nowMs) => {
-        const waitMs = msUntilNextPoll(everyMs, nowMs);
+      (intervalMs, nowMs) => {
+        const waitMs = msUntilNextPoll(intervalMs, nowMs);
         expect(waitMs).toBeGreaterThanOrEqual(2);
-        expect(waitMs).toBeLessThanOrEqual(everyMs + 2);
-        const remainder = (nowMs + waitMs) % everyMs;
-        expect(Math.min(remainder, everyMs - remainder)).toBeLessThan(0.001);
+        expect(waitMs).toBeLessThanOrEqual(intervalMs + 2);
+        const remainder = (nowMs + waitMs) % intervalMs;
+        expect(Math.min(remainder, intervalMs - remainder)).toBeLessThan(0.001);
       },
     ),
   );

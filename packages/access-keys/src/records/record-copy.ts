@@ -3,7 +3,7 @@ import { answerWithin } from '@playline/stores';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';
 
-/** Older copies are refreshed before use. Together with `READ_MAX_MS`, an ended key is rejected within 750 ms. */
+/** Older copies are refreshed before use. With `READ_MAX_MS`, this rejects an ended key within 750 ms. */
 export const TRUST_MAX_MS = 500;
 /** Maximum age of a copy while Redis is unavailable. */
 export const OUTAGE_TRUST_MAX_MS: number = 15 * 60 * 1000;
@@ -34,15 +34,15 @@ export interface RecordCopyOptions<R extends Change> {
 }
 
 /** A read costs Redis only tens of microseconds. */
-const READ_EVERY_MS = 500;
+const READ_INTERVAL_MS = 500;
 /** After this time the view counts as unreachable. A late result is still applied. */
 const READ_MAX_MS = 250;
-/** Long enough to read all records of a large deployment. */
-const WHOLE_READ_MAX_MS = 60_000;
+/** Long enough to read all records in a large deployment. */
+const FULL_READ_MAX_MS = 60_000;
 
 /** Opens an empty copy. The first read fetches all records; later reads fetch only changes. */
 export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>): RecordCopy<R> {
-  const { view, now = () => performance.now(), readEveryMs = READ_EVERY_MS, onChange = () => {} } = options;
+  const { view, now = () => performance.now(), readEveryMs = READ_INTERVAL_MS, onChange = () => {} } = options;
   const byId = new Map<string, R>();
   let list: readonly R[] | null = [];
   let version: string | null = null;
@@ -55,9 +55,9 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
     list = null;
     onChange(before, after);
   };
-  const read = shareRuns(async () => {
+  const read = coalesceRuns(async () => {
     const startedAt = now();
-    const page = await answerWithin(WHOLE_READ_MAX_MS, view.readSince(version));
+    const page = await answerWithin(FULL_READ_MAX_MS, view.readSince(version));
     if (page.isWhole) for (const id of [...byId.keys()]) put(id, undefined);
     for (const record of page.records) put(view.kind.idOf(record), record);
     version = page.version;
@@ -97,16 +97,16 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
 }
 
 /** Minimum interval between the starts of two reads. */
-const RUN_EVERY_MS = 5;
+const RUN_INTERVAL_MS = 5;
 
-/** Runs `work` once at a time. All callers that arrive before a run starts share this run. */
-function shareRuns(work: () => Promise<void>): () => Promise<void> {
+/** Runs `work` sequentially. All callers that arrive before a run starts share that run. */
+function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | null = null;
   let startedAt = Number.NEGATIVE_INFINITY;
   const start = async () => {
     await running.catch(() => {});
-    const waitMs = startedAt + RUN_EVERY_MS - performance.now();
+    const waitMs = startedAt + RUN_INTERVAL_MS - performance.now();
     if (waitMs > 0) await delay(waitMs);
     startedAt = performance.now();
     next = null;
@@ -122,9 +122,9 @@ function shareRuns(work: () => Promise<void>): () => Promise<void> {
 /** Timers may fire up to a millisecond early, so a poll time this close counts as passed. */
 const EARLY_MS = 2;
 
-export function msUntilNextPoll(everyMs: number, nowMs: number = performance.now()): number {
-  const waitMs = everyMs - (nowMs % everyMs);
-  return waitMs < EARLY_MS ? waitMs + everyMs : waitMs;
+export function msUntilNextPoll(intervalMs: number, nowMs: number = performance.now()): number {
+  const waitMs = intervalMs - (nowMs % intervalMs);
+  return waitMs < EARLY_MS ? waitMs + intervalMs : waitMs;
 }
 
 /** Loops that wait for the same poll time. */
@@ -135,21 +135,21 @@ interface Round {
 
 const rounds = new Map<number, Round>();
 
-function openRound(everyMs: number): Round {
+function startRound(intervalMs: number): Round {
   const waiting = new Set<() => void>();
   const timer = setTimeout(() => {
-    rounds.delete(everyMs);
+    rounds.delete(intervalMs);
     for (const resolve of waiting) resolve();
-  }, msUntilNextPoll(everyMs));
+  }, msUntilNextPoll(intervalMs));
   const round = { timer, waiting };
-  rounds.set(everyMs, round);
+  rounds.set(intervalMs, round);
   return round;
 }
 
 /** Waits for the next poll time. Loops with the same interval share a timer, so that they wake together. */
-export async function nextPoll(everyMs: number, signal: AbortSignal): Promise<void> {
+export async function nextPoll(intervalMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
-  const round = rounds.get(everyMs) ?? openRound(everyMs);
+  const round = rounds.get(intervalMs) ?? startRound(intervalMs);
   const { promise, resolve } = Promise.withResolvers<void>();
   const abort = () => resolve();
   round.waiting.add(resolve);
@@ -157,8 +157,8 @@ export async function nextPoll(everyMs: number, signal: AbortSignal): Promise<vo
   await promise;
   signal.removeEventListener('abort', abort);
   round.waiting.delete(resolve);
-  if (round.waiting.size > 0 || rounds.get(everyMs) !== round) return;
+  if (round.waiting.size > 0 || rounds.get(intervalMs) !== round) return;
   // An unused timer must not keep the process alive.
   clearTimeout(round.timer);
-  rounds.delete(everyMs);
+  rounds.delete(intervalMs);
 }

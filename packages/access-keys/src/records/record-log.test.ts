@@ -23,8 +23,8 @@ const recordOf = (keyId: string, calls: number): RateLimitKeyRecord => ({
 });
 
 /** Type of a log entry: a readable record, unreadable bytes, or a tombstone. */
-type Written = 'record' | 'unreadable' | 'tombstone';
-const bytesOf = (written: Written, key: string, offset: number) => {
+type EntryType = 'record' | 'unreadable' | 'tombstone';
+const bytesOf = (written: EntryType, key: string, offset: number) => {
   if (written === 'tombstone') return null;
   return written === 'record' ? frameRecord(7, codec.encode(recordOf(key, offset + 1))) : Buffer.from('not a record');
 };
@@ -46,7 +46,7 @@ describe('the log decoder', () => {
       fc.record({
         key: fc.constantFrom('a', 'b', 'c'),
         partition: fc.constantFrom(0, 1),
-        written: fc.constantFrom<Written>('record', 'record', 'unreadable', 'tombstone'),
+        written: fc.constantFrom<EntryType>('record', 'record', 'unreadable', 'tombstone'),
       }),
       { maxLength: 12 },
     );

@@ -110,7 +110,7 @@ export interface RecordLogReaderParts<R extends Change> {
 }
 
 export interface RecordLogParts<R extends Change> extends RecordLogReaderParts<R> {
-  /** Id of the registered schema for this record kind. */
+  /** Id of this record kind's registered schema. */
   readonly schemaId: number;
   /** Publishes with acks=all. */
   send(record: { key: Buffer; value: Buffer }): Promise<{ readonly partition: number; readonly offset: number }>;

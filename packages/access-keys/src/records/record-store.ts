@@ -13,9 +13,9 @@ export interface RecordStore<R extends Change> {
   /** Syncs the view and returns all records. */
   readAll(): Promise<readonly R[]>;
   /**
-   * Makes one change at a time across all processes. `decide` returns the new content of one record, or null.
+   * Makes one change at a time across all processes. `decide` returns one record's new content, or null for no change.
    * @throws any error of `decide`; ViewFault if the change is in the log but possibly not in the view;
-   * ConcurrentChange if another process has changed the record. Except after ViewFault, nothing was changed
+   * ConcurrentChange if another process has changed the record. Only after ViewFault may anything have changed
    */
   change<C extends Content<R> | null>(decide: (records: readonly R[]) => C): Promise<C extends null ? null : R>;
 }
@@ -40,7 +40,7 @@ export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLo
         const content = decide(records);
         // TypeScript cannot narrow the result type, which depends on `decide`.
         if (content === null) return null as never;
-        const record = stamp(content, { kind, records, author });
+        const record = addMetadata(content, { kind, records, author });
         // Write the log first, so that the view can always be rebuilt from the log.
         const received = { record, ...(await log.append(record)) };
         const winner = await findWinner({ kind, log, bounds }, received);
@@ -55,7 +55,7 @@ async function applyToView<R extends Change>(
   { view }: RecordPair<R>,
   { record, partition, offset }: ReceivedRecord<R>,
 ): Promise<void> {
-  // If other records precede this record, the applied offset does not change, and the next sync continues from there.
+  // If earlier records have not been applied, the applied offset does not change, and the next sync starts there.
   const moves = [{ partition, from: offset, to: offset + 1 }];
   const update = () => view.update({ changes: [{ record, partition, offset }], moves, completeIn: null });
   try {
@@ -66,7 +66,7 @@ async function applyToView<R extends Change>(
   }
 }
 
-interface DecidedBy<R extends Change> {
+interface DecisionContext<R extends Change> {
   readonly kind: RecordKind<R>;
   readonly log: RecordLog<R>;
   /** Log bounds from before the decision. */
@@ -75,7 +75,7 @@ interface DecidedBy<R extends Change> {
 
 /** If this process lost its lock, another process may have changed the record. The earlier change in the log wins. */
 async function findWinner<R extends Change>(
-  { kind, log, bounds }: DecidedBy<R>,
+  { kind, log, bounds }: DecisionContext<R>,
   { record, partition, offset }: ReceivedRecord<R>,
 ): Promise<R | null> {
   const start = bounds.find((each) => each.partition === partition)?.end ?? 0;
@@ -88,18 +88,18 @@ async function findWinner<R extends Change>(
 }
 
 /** Appends the winner again after the losing record, because compaction retains the last record. */
-async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, lost: number): Promise<ReceivedRecord<R>> {
-  const record = { ...winner, revision: Math.max(winner.revision, lost) + 1 };
+async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, losing: number): Promise<ReceivedRecord<R>> {
+  const record = { ...winner, revision: Math.max(winner.revision, losing) + 1 };
   return { record, ...(await log.append(record)) };
 }
 
-function stamp<R extends Change>(
+function addMetadata<R extends Change>(
   content: Content<R>,
   { kind, records, author }: { kind: RecordKind<R>; records: readonly R[]; author: Author },
 ): R {
-  const unnumbered = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
-  const current = records.find((record) => kind.idOf(record) === kind.idOf(unnumbered));
-  return { ...unnumbered, revision: (current?.revision ?? 0) + 1 };
+  const stamped = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
+  const current = records.find((record) => kind.idOf(record) === kind.idOf(stamped));
+  return { ...stamped, revision: (current?.revision ?? 0) + 1 };
 }
 
 const NAME_CHARACTERS_MAX = 200;

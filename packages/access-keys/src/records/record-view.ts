@@ -47,14 +47,14 @@ export interface ViewUpdate<R> {
 }
 
 export interface RecordPage<R> {
-  /** Identifies this state of the records. */
+  /** Identifies the state of the records that the page contains. */
   readonly version: string;
   /** False if the page contains only changes since the requested version. */
   readonly isWhole: boolean;
   readonly records: readonly R[];
 }
 
-/** The record with the higher revision applies, then the higher offset. Applying a record late or twice is safe. */
+/** For each id, the highest revision applies, then the highest offset. Applying a record late or twice is safe. */
 export interface RecordView<R extends Change> {
   readonly kind: RecordKind<R>;
   status(): Promise<ViewStatus>;
@@ -65,9 +65,9 @@ export interface RecordView<R extends Change> {
   readSince(version: string | null): Promise<RecordPage<R>>;
   /** @throws Error without changing anything if `completeIn` is not the current run */
   update(update: ViewUpdate<R>): Promise<void>;
-  /** Returns everything in the view, even if the view is incomplete. */
-  held(): Promise<readonly ReceivedRecord<R>[]>;
-  /** Applies an update from the whole log: removes `removed` unless they have changed, and sets every offset. */
+  /** Returns all records in the view, even if the view is incomplete. */
+  readStored(): Promise<readonly ReceivedRecord<R>[]>;
+  /** Applies an update from the whole log: deletes unchanged records listed in `removed`, and sets every offset. */
   restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;
   /** Runs `work` under a lock that all processes share. @throws if the view does not respond */
   exclusive<T>(work: () => Promise<T>): Promise<T>;

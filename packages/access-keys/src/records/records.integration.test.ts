@@ -62,7 +62,7 @@ const contentOf = (keyId: string, calls = 1) => ({
   createdAt: 1,
 });
 /** Simulates a process that crashes before it updates the store. */
-const dying = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('killed')) });
+const crashing = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('down')) });
 
 describe.each([
   ['memory', openMemoryWorld, 100],
@@ -112,8 +112,8 @@ describe.each([
   it('are changed one at a time by concurrent callers', async () => {
     const { store, put, log } = await setUp();
     await put('a', 0);
-    const raise = () => store.change(([record]) => contentOf('a', (record?.calls ?? 0) + 1));
-    await Promise.all(Array.from({ length: 5 }, raise));
+    const increment = () => store.change(([record]) => contentOf('a', (record?.calls ?? 0) + 1));
+    await Promise.all(Array.from({ length: 5 }, increment));
     expect(log.appended.at(-1)).toMatchObject({ calls: 5, revision: 6 });
   });
 
@@ -146,20 +146,20 @@ describe.each([
     expect((await view.readSince(null)).records).toEqual([]);
   });
 
-  it('include a change that reached only the log after the next sync', async () => {
+  it('include a change after the next sync even if the change reached only the log', async () => {
     const { view, pair, put, store } = await setUp();
     await put('a', 1);
-    const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
-    await expect(killed.change(() => contentOf('a', 2))).rejects.toThrow(ViewFault);
+    const crashed = createRecordStore({ ...pair, view: { ...view, update: crashing(view).update } }, author);
+    await expect(crashed.change(() => contentOf('a', 2))).rejects.toThrow(ViewFault);
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 1 }]);
     expect(await syncFromLog(pair)).toBe(1);
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 2 }]);
     expect(await syncFromLog(pair)).toBeNull();
-    await expect(killed.change(() => contentOf('b'))).rejects.toThrow(ViewFault);
+    await expect(crashed.change(() => contentOf('b'))).rejects.toThrow(ViewFault);
     expect(await store.readAll()).toHaveLength(2);
   });
 
-  it('cannot be read after the store is restarted or emptied until the next sync', async () => {
+  it('cannot be read between a restart or loss of the store and the next sync', async () => {
     const { view, pair, put, ...world } = await setUp();
     await put('a');
     for (const lose of [world.restart, world.empty]) {
@@ -186,7 +186,7 @@ describe.each([
     expect((await view.readSince(null)).records).toHaveLength(2);
   });
 
-  it('are not applied if the store was restarted since the read', async () => {
+  it('are not updated if the store was restarted since the read', async () => {
     const { view } = await setUp();
     await expect(view.update({ changes: [], moves: [], completeIn: 'the previous run' })).rejects.toThrow('restarted');
     expect((await view.status()).completeIn).toBeNull();
@@ -234,12 +234,12 @@ describe.each([
   });
 
   it('match the log in every refreshed copy, for any sequence of changes and data loss', async () => {
-    const act = fc.record({
+    const step = fc.record({
       name: fc.constantFrom('put', 'crash', 'restart', 'empty', 'rebuild', 'refresh'),
       keyId: fc.constantFrom('a', 'b', 'c'),
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(act, { maxLength: 25 }), async (acts) => {
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
         const { view, pair, put, log, ...world } = await setUp();
         const index = new Map<string, R>();
         const onChange = (before: R | undefined, after: R | undefined) => {
@@ -247,10 +247,10 @@ describe.each([
           if (after !== undefined) index.set(after.keyId, after);
         };
         const copy = openRecordCopy({ view, readEveryMs: 0, onChange });
-        const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
-        for (const [at, { name, keyId }] of acts.entries()) {
+        const crashed = createRecordStore({ ...pair, view: { ...view, update: crashing(view).update } }, author);
+        for (const [at, { name, keyId }] of steps.entries()) {
           if (name === 'put') await put(keyId, at);
-          if (name === 'crash') await killed.change(() => contentOf(keyId, at)).catch(() => {});
+          if (name === 'crash') await crashed.change(() => contentOf(keyId, at)).catch(() => {});
           if (name === 'restart') await world.restart();
           if (name === 'empty') await world.empty();
           if (name === 'rebuild') await rebuildRecords(pair);

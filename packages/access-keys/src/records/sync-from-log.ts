@@ -1,7 +1,7 @@
 import type { Change, LogRange, ReceivedRecord, RecordLogReader } from './record-log.ts';
 import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 
-/** How long a record from a crashed command may be missing. Each comparison costs a request to the brokers. */
+/** How long the view may lack a record from a crashed command. Each comparison costs a request to the brokers. */
 export const COMPARE_EVERY_MS = 15_000;
 
 export interface RecordPair<R extends Change, L extends RecordLogReader<R> = RecordLogReader<R>> {
@@ -60,8 +60,8 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
 }
 
 /**
- * Makes the view equal to the log. Safe at any time.
- * @returns the last record of each id, and the number of view records that were not in the log
+ * Makes the view equal to the log. Safe to call at any time.
+ * @returns the last record for each id, and the number of view records that were not in the log
  * @throws LogLost without changing anything if the log is empty and the view is not
  */
 export function rebuildRecords<R extends Change>({
@@ -72,7 +72,7 @@ export function rebuildRecords<R extends Change>({
   return view.exclusive(async () => {
     const { run } = await view.status();
     // Read the view before the log: changes reach the log first, so a record that is missing there was never written.
-    const held = await view.held();
+    const items = await view.readStored();
     const bounds = await log.bounds();
     const logged = new Map<string, ReceivedRecord<R>>();
     for (const range of bounds)
@@ -80,10 +80,10 @@ export function rebuildRecords<R extends Change>({
         const id = kind.idOf(received.record);
         if (isLater(received, logged.get(id))) logged.set(id, received);
       }
-    if (logged.size === 0 && held.length > 0)
-      throw new LogLost(`the ${kind.name} log is empty, but the view has ${held.length} records: nothing was changed`);
+    if (logged.size === 0 && items.length > 0)
+      throw new LogLost(`the ${kind.name} log is empty, but the view has ${items.length} records: nothing was changed`);
     const changes = [...logged.values()];
-    const removed = held.filter((received) => {
+    const removed = items.filter((received) => {
       const latest = logged.get(kind.idOf(received.record));
       return latest === undefined || isLater(received, latest);
     });

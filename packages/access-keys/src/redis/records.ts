@@ -127,7 +127,7 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     readSince: createReadSince(kind, redis, names),
     update: put,
     restore: put,
-    held: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
+    readStored: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
     exclusive: (work) => runLocked(redis, names.lock, work),
   };
 }
@@ -190,7 +190,7 @@ const RENEW_LOCK = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
-/** Runs `work` while holding the lock. @throws any error of `work`, or Redis' error */
+/** Runs `work` while holding the lock. @throws any error of `work` or Redis */
 async function runLocked<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<T> {
   const owner = randomUUID();
   while ((await redis.set(key, owner, 'PX', LOCK_MS, 'NX')) === null) await delay(POLL_MS);

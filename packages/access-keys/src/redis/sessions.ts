@@ -3,7 +3,7 @@ import type { Redis } from '@playline/stores/redis';
 import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import {
   endOfSession,
-  SEEN_EVERY_MS,
+  SEEN_INTERVAL_MS,
   type SessionRecord,
   type SessionStores,
   type Sessions,
@@ -46,7 +46,7 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
 end
 return 1`;
 
-/** Tokens are stored as `endsAt value` and expire by the process's clock. KEYS: token. ARGV: now. */
+/** Tokens are stored as `<expiry> <value>` and expire by the clock of this process. KEYS: token. ARGV: now. */
 const VALID_TOKEN = `
 local function valid(now)
   local text = redis.call('GET', KEYS[1])
@@ -87,7 +87,7 @@ interface RedisLocation {
   readonly wallClockMs: () => number;
 }
 
-/** Sessions that Redis loses have ended. Waits up to a second for Redis. While Redis is down, every call throws. */
+/** Sessions lost by Redis count as ended. Waits up to a second for Redis. While Redis is down, every call throws. */
 export async function openRedisSessions(
   options: RedisAccessOptions & { readonly wallClockMs?: () => number },
 ): Promise<SessionStores> {
@@ -126,7 +126,7 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
     },
     find: async (text) => {
       const found = await findLive(hashToken(text));
-      if (found === null || wallClockMs() - found.seenAt < SEEN_EVERY_MS) return found;
+      if (found === null || wallClockMs() - found.seenAt < SEEN_INTERVAL_MS) return found;
       return change(found, 'seenAt');
     },
     markSignedIn: async (id) => {
@@ -178,6 +178,6 @@ function createTokens({ redis, namespace, wallClockMs }: RedisLocation): OneTime
     },
     countAttempt: async ({ name, windowS }) =>
       Number(await redis.call('EVAL', [COUNT_ATTEMPT, 1, attemptsOf(name), ...timesOf(windowS)])),
-    forgetAttempts: async (name) => void (await redis.del(attemptsOf(name))),
+    resetAttempts: async (name) => void (await redis.del(attemptsOf(name))),
   };
 }

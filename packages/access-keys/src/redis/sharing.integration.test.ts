@@ -11,7 +11,7 @@ const { redis: url } = testStores();
 const redis = new Redis(url);
 afterAll(() => redis.disconnect());
 
-/** Returns the ids of the Redis connections with a name. */
+/** Returns the ids of the Redis connections that have the given name. */
 async function connectionsOf(name: string): Promise<string[]> {
   const list = String(await redis.client('LIST'));
   const lines = list.split('\n').filter((line) => line.includes(` name=${name} `));
@@ -28,9 +28,9 @@ async function openTwo(changes: Partial<RedisAccessOptions>) {
 
 it('views that share a RedisSharing use one connection, and other views use one connection each', async () => {
   const shared = await openTwo({ sharing: new RedisSharing() });
-  const apart = await openTwo({});
+  const separate = await openTwo({});
   expect(await connectionsOf(shared.name)).toHaveLength(1);
-  expect(await connectionsOf(apart.name)).toHaveLength(2);
+  expect(await connectionsOf(separate.name)).toHaveLength(2);
 });
 
 it('a shared connection stays open until the last view is closed', async () => {

@@ -19,7 +19,7 @@ export type RedisKeyUsage = Awaited<ReturnType<typeof openRedisKeyUsage>>;
 const KEYS_PER_CALL = 500;
 /** Limits a reply to 100,000 numbers. */
 const NAMES_PER_QUERY = 500;
-const KEPT_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
+const RETENTION_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
 
 /**
  * KEYS: key counts and environment counts for the minute, last uses, last refusals. ARGV: counts as JSON, retention in
@@ -74,7 +74,7 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
       keys: counts.keys.map(toKeyArgument),
       environments: counts.environments.map(({ environmentId: id, ...rest }) => ({ id, ...rest })),
     });
-    return redis.call('EVAL', [ADD_COUNTS, keys.length, ...keys, text, KEPT_S]);
+    return redis.call('EVAL', [ADD_COUNTS, keys.length, ...keys, text, RETENTION_S]);
   };
   const readFields = async (hash: string, fields: readonly string[]) =>
     (await redis.call('HMGET', [hash, ...fields])) as (string | null)[];

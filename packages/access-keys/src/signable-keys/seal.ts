@@ -21,11 +21,11 @@ export function parseSealHeader(sealed: string): SealHeader {
   const parts = sealed.split('.');
   const { alg, enc, kid, environmentId, address, ...rest } = headerOf(parts[0] ?? '');
   const isKnown = parts.length === 5 && alg === SEAL_ALGORITHMS.alg && enc === SEAL_ALGORITHMS.enc;
-  // `epk` is the ephemeral key. Any other member could change how the key is decrypted.
+  // `epk` is the ephemeral key. Any additional member could change how the key is decrypted.
   const unknown = Object.keys(rest).filter((name) => name !== 'epk');
   if (!isKnown || unknown.length > 0) throw new Error('the sealed key has an unknown format');
   if (typeof kid !== 'string' || typeof environmentId !== 'string' || typeof address !== 'string')
-    throw new Error('the sealed key does not contain key id, environment and address');
+    throw new Error('the sealed key must contain a key id, an environment and an address');
   return { kid, environmentId, address };
 }
 

@@ -81,7 +81,7 @@ async function setState(
     const candidates = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
     const byAddress = candidates.find(({ address }) => address === parseAddress(key));
     const record = byAddress ?? candidates.find(({ name }) => name === key);
-    const message = 'This environment has no such signable key. Choose a key from the list.';
+    const message = 'The signable key does not exist in this environment. Choose a key from the list.';
     if (record === undefined) throw new PublicError('RESOURCE_NOT_FOUND', { message });
     if (record.state === state)
       throw conflict(`The signable key is already ${state === 'live' ? 'enabled' : 'disabled'}.`);

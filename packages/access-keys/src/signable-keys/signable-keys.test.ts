@@ -136,7 +136,7 @@ describe('a signable key', () => {
         await expect(disableSignableKey(context, { ...production, ...change, key })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  it('is not created if sealing fails or ten keys are being created, and errors contain no secrets', async () => {
+  it('is not created if sealing fails or ten are already being created, and errors contain no secrets', async () => {
     const invalid = { ...makeSignerKeys().signerKey, x: 'AAAA' };
     const attempts = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: invalid, environmentId: 'e' }));
     const faults = (await Promise.allSettled(attempts)).map((each) => each.status === 'rejected' && each.reason);
@@ -187,18 +187,18 @@ describe('a signer', () => {
   it('decrypts keys sealed for an older signer key and reseals them for the newest signer key', async () => {
     const { record, key, store } = await setUp();
     const newest = makeSignerKeys();
-    const both = createSigner({ privateKeys: [newest.key, key] });
-    expect(both.sealsTo).toEqual(newest.signerKey);
-    expect(await both.signMessage(record, 'm')).toMatch(/^0x[0-9a-f]{130}$/);
-    expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'resealed' });
+    const rotatedSigner = createSigner({ privateKeys: [newest.key, key] });
+    expect(rotatedSigner.sealingKey).toEqual(newest.signerKey);
+    expect(await rotatedSigner.signMessage(record, 'm')).toMatch(/^0x[0-9a-f]{130}$/);
+    expect(await resealSignableKey({ store, signer: rotatedSigner }, record)).toEqual({ kind: 'resealed' });
     const [resealed] = await store.readAll();
     expect(resealed).toMatchObject({ revision: 2, address: record.address });
     const newestOnly = createSigner({ privateKeys: [newest.key] });
-    expect(await newestOnly.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
+    expect(await newestOnly.signMessage(resealed!, 'm')).toBe(await rotatedSigner.signMessage(record, 'm'));
     await expect(newestOnly.signMessage(record, 'm')).rejects.toThrow('does not have');
-    expect(await resealSignableKey({ store, signer: both }, resealed!)).toEqual({ kind: 'newest' });
+    expect(await resealSignableKey({ store, signer: rotatedSigner }, resealed!)).toEqual({ kind: 'newest' });
     // The record has changed since it was read.
-    expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'changed' });
+    expect(await resealSignableKey({ store, signer: rotatedSigner }, record)).toEqual({ kind: 'changed' });
     expect(await resealSignableKey({ store, signer: newestOnly }, record)).toMatchObject({ kind: 'refused' });
   });
 });
@@ -211,7 +211,7 @@ describe('signer settings', () => {
     expect(key?.publicKey).toEqual(signerKey);
   });
 
-  it('are rejected without quoting them', () => {
+  it('are rejected if they are invalid, and errors do not quote them', () => {
     const { jwk } = makeSignerKeys();
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
     const secp = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey.export({ format: 'jwk' });

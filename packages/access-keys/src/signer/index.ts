@@ -44,8 +44,8 @@ export interface SignedCall {
 }
 
 export interface Signer {
-  /** Public key of the newest private key. */
-  readonly sealsTo: SignerPublicKey;
+  /** Public key of the newest private key, for which new keys are sealed. */
+  readonly sealingKey: SignerPublicKey;
   /**
    * Signs a personal message (EIP-191).
    * @returns 65 bytes in hexadecimal
@@ -62,7 +62,7 @@ export interface Signer {
     transaction: CallTransaction,
     options?: { readonly isOpen: boolean },
   ): Promise<SignedCall>;
-  /** Reseals a key for the newest private key; null if already done. @throws SealRefused for a mismatching record */
+  /** Reseals a key for the newest private key; null if unnecessary. @throws SealRefused if the record does not match */
   reseal(record: SignableKeyRecord): Promise<string | null>;
 }
 
@@ -83,40 +83,40 @@ export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
 export function createSigner({ privateKeys }: { readonly privateKeys: readonly SignerPrivateKey[] }): Signer {
   const [newest] = privateKeys;
   if (newest === undefined) throw new Error('a signer requires at least one private key');
-  const open = (record: SignableKeyRecord) => openSealed(record, privateKeys);
+  const unsealRecord = (record: SignableKeyRecord) => unseal(record, privateKeys);
   return {
-    sealsTo: newest.publicKey,
+    sealingKey: newest.publicKey,
     signMessage: async (record, message) => {
       if (record.state !== 'live') throw new SealRefused(`the signable key ${record.address} is disabled`);
-      return toAccount(await open(record)).signMessage({ message });
+      return toAccount(await unsealRecord(record)).signMessage({ message });
     },
     signTransaction: async (record, transaction, { isOpen } = { isOpen: false }) => {
       if (record.state !== 'live' && !isOpen) throw new SealRefused(`the signable key ${record.address} is disabled`);
-      return signCall(await open(record), transaction);
+      return signCall(await unsealRecord(record), transaction);
     },
     reseal: async (record) => {
-      const opened = await open(record);
+      const unsealed = await unsealRecord(record);
       const { kid, ...publicKey } = newest.publicKey;
       const { environmentId, address, sealed } = record;
       if (parseSealHeader(sealed).kid === kid) return null;
       const header = { ...SEAL_ALGORITHMS, kid, environmentId, address };
-      return new CompactEncrypt(opened).setProtectedHeader(header).encrypt(publicKey);
+      return new CompactEncrypt(unsealed).setProtectedHeader(header).encrypt(publicKey);
     },
   };
 }
 
 /** Anyone with access to the log could write a record, so the sealed environment and address are verified. */
-async function openSealed(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
+async function unseal(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
   const refused = (reason: string) => new SealRefused(`the signable key ${record.address} cannot be used: ${reason}`);
   const header = readHeader(record.sealed, refused);
   const mismatch = findSealMismatch(header, record);
   if (mismatch !== null) throw refused(mismatch);
   const key = keys.find(({ publicKey }) => publicKey.kid === header.kid);
   if (key === undefined) throw refused('this signer does not have the key to decrypt it');
-  const opened = await compactDecrypt(record.sealed, key.privateKey, ALLOWED).catch(() => null);
-  if (opened === null || addressOf(opened.plaintext) !== record.address)
+  const unsealed = await compactDecrypt(record.sealed, key.privateKey, ALLOWED).catch(() => null);
+  if (unsealed === null || addressOf(unsealed.plaintext) !== record.address)
     throw refused('the sealed key is not the private key of the address');
-  return opened.plaintext;
+  return unsealed.plaintext;
 }
 
 function readHeader(sealed: string, refused: (reason: string) => SealRefused) {

@@ -49,7 +49,7 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
       offsets.clear();
       for (const { partition, to } of update.moves) offsets.set(partition, to);
     },
-    held: async () => [...records.values()],
+    readStored: async () => [...records.values()],
     exclusive: (work) => {
       const result = last.then(work, work);
       last = result.catch(() => {});

@@ -1,5 +1,5 @@
 import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
-import { endOfSession, SEEN_EVERY_MS, type SessionRecord, type Sessions, toSession } from '../accounts/sessions.ts';
+import { endOfSession, SEEN_INTERVAL_MS, type SessionRecord, type Sessions, toSession } from '../accounts/sessions.ts';
 
 export interface MemorySessionsOptions {
   readonly wallClockMs?: () => number;
@@ -33,7 +33,7 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
       },
       find: async (text) => {
         const found = findLive(hashToken(text));
-        if (found === null || wallClockMs() - found.seenAt < SEEN_EVERY_MS) return found;
+        if (found === null || wallClockMs() - found.seenAt < SEEN_INTERVAL_MS) return found;
         const seen = { ...found, seenAt: wallClockMs() };
         records.set(seen.id, seen);
         return seen;
@@ -102,6 +102,6 @@ function createTokens(texts: Expiring<string>, attempts: Expiring<number>): OneT
       attempts.set(name, (before ?? 0) + 1, before === null ? windowS : null);
       return (before ?? 0) + 1;
     },
-    forgetAttempts: async (name) => void attempts.entries.delete(name),
+    resetAttempts: async (name) => void attempts.entries.delete(name),
   };
 }

@@ -5,7 +5,7 @@ const START = minuteOf(1_790_000_000_000);
 const key = { keyId: 'k', environmentId: 'demo' };
 
 describe('the usage counter', () => {
-  it('counts requests and refusals per key and messages per environment, and starts again after `take`', () => {
+  it('counts requests and refusals per key and messages per environment, and starts from zero after `take`', () => {
     const clock = { now: START };
     const counter = createUsageCounter({ wallClockMs: () => clock.now });
     counter.used(key, 5, 1);

@@ -10,7 +10,7 @@ const usesOf = async (usage: KeyUsage) => (await usage.readKeys(['k'])).get('k')
 describe('the usage flush', () => {
   it('writes each count to the store exactly once', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
-    const flush = openUsageFlush({ counter, usage, everyMs: 20 });
+    const flush = openUsageFlush({ counter, usage, intervalMs: 20 });
     counter.used(key, 1, 0);
     await until('the first count is stored', async () => (await usesOf(usage)) === 1);
     counter.used(key, 1, 0);
@@ -21,7 +21,7 @@ describe('the usage flush', () => {
 
   it('writes the remaining counts when it is closed', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
-    const flush = openUsageFlush({ counter, usage, everyMs: 60_000 });
+    const flush = openUsageFlush({ counter, usage, intervalMs: 60_000 });
     counter.used(key, 1, 0);
     await flush.close();
     expect(await usesOf(usage)).toBe(1);
@@ -34,7 +34,7 @@ describe('the usage flush', () => {
     let isDown = true;
     const add: KeyUsage['add'] = (counts) => (isDown ? Promise.reject(fault) : usage.add(counts));
     const onLost = (requests: number, why: unknown) => void lost.push([requests, why]);
-    const flush = openUsageFlush({ counter, usage: { add }, onLost, everyMs: 20 });
+    const flush = openUsageFlush({ counter, usage: { add }, onLost, intervalMs: 20 });
     counter.used(key, 1, 0);
     counter.refused(key, { reason: 'VALIDATION_ERROR', traceId: 't' });
     await until('the loss is reported', () => lost.length === 1);
@@ -47,7 +47,7 @@ describe('the usage flush', () => {
 
   it('delays shutdown by at most a second', async () => {
     const counter = createUsageCounter();
-    const flush = openUsageFlush({ counter, usage: { add: () => new Promise(() => {}) }, everyMs: 60_000 });
+    const flush = openUsageFlush({ counter, usage: { add: () => new Promise(() => {}) }, intervalMs: 60_000 });
     counter.used(key, 1, 0);
     const startedAt = performance.now();
     await flush.close();

@@ -10,7 +10,7 @@ export const HOUR_MINUTES = 60;
 /** A request that was refused even though its key is valid. */
 export interface Refusal {
   readonly at: number;
-  /** Error code of the response, such as TOO_MANY_REQUESTS_ERROR. Contains no client input. */
+  /** Error code in the response, such as TOO_MANY_REQUESTS_ERROR. Contains no client input. */
   readonly reason: string;
   readonly traceId: string;
 }
@@ -30,15 +30,15 @@ export interface EnvironmentCounts {
   readonly rejected: number;
 }
 
-/** Counts of one process within one minute. */
+/** One process's counts for one minute. */
 export interface UsageCounts {
-  /** Start of the minute, epoch milliseconds. */
+  /** Start of the minute, in epoch milliseconds. */
   readonly minuteAt: number;
   readonly keys: readonly KeyCounts[];
   readonly environments: readonly EnvironmentCounts[];
 }
 
-/** Usage of a key, up to ten seconds old. */
+/** A key's usage, up to ten seconds old. */
 export interface KeyUse {
   /** Epoch milliseconds; null if no use is recorded. */
   readonly lastUsedAt: number | null;
@@ -51,7 +51,7 @@ export interface KeyUse {
 export const NO_USE: KeyUse = { lastUsedAt: null, usesOfHour: 0, refusalsOfHour: 0, lastRefusal: null };
 
 export interface EnvironmentMinute {
-  /** Start of the minute, epoch milliseconds. */
+  /** Start of the minute, in epoch milliseconds. */
   readonly minuteAt: number;
   readonly accepted: number;
   readonly rejected: number;
@@ -96,7 +96,7 @@ export interface CountedKey {
   readonly environmentId: string | null;
 }
 
-/** Costs one map lookup per request. */
+/** In-memory counts. Counting costs one map lookup per request. */
 export interface UsageCounter {
   used(key: CountedKey, accepted: number, rejected: number): void;
   /** Counts a refused request. @param refusal.rejected number of messages in the request, if they were parsed */
@@ -104,7 +104,7 @@ export interface UsageCounter {
     key: CountedKey,
     refusal: { readonly reason: string; readonly traceId: string; readonly rejected?: number },
   ): void;
-  /** Returns and resets the counts. `lost`: requests with keys beyond the limit, which are not counted. */
+  /** Returns and resets the counts. `lost`: number of requests not counted, because the limit of keys was reached. */
   take(): UsageCounts & { readonly lost: number };
 }
 
@@ -170,7 +170,7 @@ const toKeyCounts = ({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry):
   return { keyId, uses, refusals, lastUsedAt, lastRefusal };
 };
 
-/** Sums up the keys of each environment. */
+/** Sums the counts of each environment's keys. */
 function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
   const sums = new Map<string, { accepted: number; rejected: number }>();
   for (const { environmentId, accepted, rejected } of entries) {
@@ -198,19 +198,19 @@ export interface UsageFlushOptions {
   readonly usage: Pick<KeyUsage, 'add'>;
   /** Called with the number of requests that could not be counted, and the reason. */
   readonly onLost?: (requests: number, fault: unknown) => void;
-  /** Must divide a minute. */
-  readonly everyMs?: number;
+  /** Must divide a minute evenly. */
+  readonly intervalMs?: number;
   readonly wallClockMs?: () => number;
 }
 
 /** Writing a thousand keys costs Redis a few milliseconds. */
-const EVERY_MS = 10_000;
+const INTERVAL_MS = 10_000;
 /** Maximum time that shutdown waits for the last write. */
 const CLOSE_MAX_MS = 1_000;
 
 /** Writes counts at regular intervals and on close. Does not retry, because counts could be added twice. */
 export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<void> } {
-  const { counter, usage, onLost, everyMs = EVERY_MS, wallClockMs = Date.now } = options;
+  const { counter, usage, onLost, intervalMs = INTERVAL_MS, wallClockMs = Date.now } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isClosed = false;
@@ -234,7 +234,7 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
       () => {
         running = flush().finally(schedule);
       },
-      everyMs - (wallClockMs() % everyMs),
+      intervalMs - (wallClockMs() % intervalMs),
     );
     timer.unref();
   };
@@ -255,7 +255,7 @@ export interface UsageCountParts {
   readonly logger: { warn(context: object, message: string): void };
 }
 
-const WARN_EVERY_MS = 60_000;
+const WARN_INTERVAL_MS = 60_000;
 
 /** Counts usage in memory and writes the counts to the store. Requests never wait for the store. */
 export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
@@ -267,9 +267,9 @@ export function openUsageCount(parts: UsageCountParts): { readonly counter: Usag
     usage: store,
     onLost: (requests, error) => {
       onLost(requests);
-      if (performance.now() - warnedAt < WARN_EVERY_MS) return;
+      if (performance.now() - warnedAt < WARN_INTERVAL_MS) return;
       warnedAt = performance.now();
-      logger.warn({ error }, 'key usage not counted');
+      logger.warn({ error }, 'failed to record key usage');
     },
   });
   return {

@@ -48,7 +48,7 @@ describe.each([
     return { clock, ...(await open(clock)) };
   };
 
-  it('adds up counts from several processes, and keeps the latest use and refusal', async () => {
+  it('adds up counts from several processes, and stores the latest use and refusal', async () => {
     const { usage } = await setUp();
     const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
@@ -76,7 +76,7 @@ describe.each([
     });
   });
 
-  it('returns all minutes of the requested environments only, oldest first', async () => {
+  it('returns every minute for each requested environment, oldest first', async () => {
     const { usage, clock } = await setUp();
     const toCounts = (id: string, accepted: number, rejected: number) => ({ environmentId: id, accepted, rejected });
     await usage.add({ minuteAt: START, keys: [], environments: [toCounts('demo', 10, 0), toCounts('demo-2', 1, 1)] });
@@ -95,7 +95,7 @@ describe.each([
     expect(found.get('demo')?.[0]?.minuteAt).toBe(START);
   });
 
-  it('returns the same sums regardless of how counts are ordered and split', async () => {
+  it('returns the same sums for any order and any split of the counts', async () => {
     const arbitrary = fc.array(
       fc.record({
         minute: fc.nat({ max: 70 }),
@@ -131,7 +131,7 @@ describe.each([
 });
 
 describe('key usage in Redis', () => {
-  it('expires the counts of a minute after two hours', async () => {
+  it("expires each minute's counts after two hours", async () => {
     const { usage, namespace } = await openInRedis({ now: START });
     const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`));
     const environments = [{ environmentId: 'demo', accepted: 1, rejected: 0 }];

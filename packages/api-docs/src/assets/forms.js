@@ -1,4 +1,4 @@
-// Submits the forms on a page to the service that serves the page.
+// Sends the requests of the forms on a page to the service that serves the page.
 
 import { refreshValues, rememberGenerated } from './fresh-ids.js';
 import { shareKeys } from './keys.js';
@@ -28,7 +28,7 @@ for (const form of forms) {
 
 async function submit(form) {
   const button = form.querySelector('[type=submit]');
-  // Ignores repeated submits while a request is in flight or waits for confirmation.
+  // Ignores further submits while a request is in flight or waits for confirmation.
   if (button.ariaDisabled === 'true') return;
   button.ariaDisabled = 'true';
   try {
@@ -38,7 +38,7 @@ async function submit(form) {
   }
 }
 
-/** Shows a confirmation dialog before a destructive request. Returns true for other requests. */
+/** Shows a confirmation dialog if the request is destructive. Returns true if the request can be sent. */
 function isConfirmed(form) {
   const dialog = form.querySelector('dialog');
   if (dialog === null) return true;
@@ -84,7 +84,7 @@ function readCursor(text, path) {
   return path.reduce((value, name) => value?.[name], JSON.parse(text)) ?? '';
 }
 
-/** The service may have processed the request, so a retry must use the same ids. */
+/** A retry must use the same ids, because the service may have processed the request despite this status. */
 const isRetryable = (status) => status === 429 || status >= 500;
 
 function urlOf(form) {

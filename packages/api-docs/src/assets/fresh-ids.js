@@ -1,12 +1,12 @@
 // The service deduplicates messages by id, so every request needs new ids and the current time. Values that the reader
-// has edited stay unchanged.
+// has edited are not changed.
 
-/** Generated ids and times per text area. */
+/** The generated ids and times in each text area. */
 const generatedIn = new WeakMap();
 
 const toNames = (list) => (list ?? '').split(' ').filter((name) => name !== '');
 
-/** Matches the JSON fields to refresh. Matches nothing if there are none. */
+/** Returns a pattern that matches the JSON fields to refresh, or nothing if there are no such fields. */
 function createFieldPattern({ dataset }) {
   const names = [...toNames(dataset.freshIds), ...toNames(dataset.freshTimes)];
   return names.length === 0 ? /(?!)/g : new RegExp(`("(${names.join('|')})"\\s*:\\s*)"([^"]*)"`, 'g');
@@ -18,7 +18,7 @@ export function rememberGenerated(textArea) {
   generatedIn.set(textArea, new Set(matches.map(([, , , value]) => value)));
 }
 
-/** Replaces generated ids and times with new ones. */
+/** Replaces generated ids and times with new values. */
 export function refreshValues(textArea) {
   const generated = generatedIn.get(textArea);
   const ids = toNames(textArea.dataset.freshIds);

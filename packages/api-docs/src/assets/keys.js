@@ -1,10 +1,10 @@
-// All forms share their keys. Public keys are stored in session storage, other keys only in their fields.
+// All forms on a page share their keys. Public keys are also stored in session storage. Secret keys are not.
 
 const storageKeyOf = ({ dataset }) => `playline-${dataset.key}-key`;
 
 const isPublic = ({ type }) => type === 'text';
 
-/** Synchronises all fields for the same key and fills in stored keys. */
+/** Synchronises all fields that contain the same key, and fills in stored keys. */
 export function shareKeys() {
   const fields = [...document.querySelectorAll('[data-key]')];
   for (const field of fields) {
@@ -18,7 +18,7 @@ export function shareKeys() {
   }
 }
 
-// Session storage throws when the browser blocks site data. Readers must then enter the key on every page.
+// Session storage throws if the browser blocks site data. Readers must then enter the key on every page.
 
 function readStorage(field) {
   try {
@@ -33,6 +33,6 @@ function writeStorage(field, key) {
     if (key === '') sessionStorage.removeItem(storageKeyOf(field));
     else sessionStorage.setItem(storageKeyOf(field), key);
   } catch {
-    // Not stored.
+    // The key is not stored.
   }
 }

@@ -1,4 +1,4 @@
-// Loaded by every page: copy buttons, the menu for narrow screens, and examples that expand when linked to.
+// Loaded by every page. Adds copy buttons, closes the menu on narrow screens, and expands examples that a link targets.
 
 const COPIED_MS = 2000;
 
@@ -24,7 +24,7 @@ function createCopyButton(code) {
   return button;
 }
 
-/** Returns false if the browser blocks copying. The code is then selected, so that the reader can press Ctrl+C. */
+/** Returns false if the browser blocks copying. In that case, selects the code, so that the reader can press Ctrl+C. */
 async function copy(code) {
   try {
     await navigator.clipboard.writeText(code.textContent);

@@ -1,6 +1,6 @@
 // Shows the response next to the request form.
 
-/** Headers that are not part of the API. They are not shown. */
+/** Headers that are not shown, because they are not part of the API. */
 const HIDDEN_HEADERS = /^(connection|keep-alive|date|content-length|transfer-encoding|access-control-.*)$/;
 
 /** Matches a property name (a string before a colon) or a value. Keep in sync with `pages/example.ts`. */
@@ -9,7 +9,7 @@ const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|
 const CODE = /^[A-Z][A-Z_]*$/;
 
 export function showSending(form) {
-  showOutcome(form, { tone: 'quiet', head: 'Sending …' });
+  showOutcome(form, { tone: 'quiet', title: 'Sending …' });
 }
 
 /** `text` is the response body. */
@@ -17,7 +17,7 @@ export function showResponse(form, { response, text, durationMs }) {
   const detail = JSON.parse(form.dataset.responses)[response.status] ?? response.statusText;
   showOutcome(form, {
     tone: response.ok ? 'good' : 'bad',
-    head: String(response.status),
+    title: String(response.status),
     detail: ` ${detail} (${Math.max(1, Math.round(durationMs))} ms)`,
   });
   const headers = [...response.headers].filter(([name]) => !HIDDEN_HEADERS.test(name));
@@ -28,13 +28,13 @@ export function showResponse(form, { response, text, durationMs }) {
 }
 
 export function showFailure(form, error) {
-  showOutcome(form, { tone: 'bad', head: 'No response', detail: `: ${error.message}` });
+  showOutcome(form, { tone: 'bad', title: 'No response', detail: `: ${error.message}` });
   form.querySelector('[data-response]').hidden = true;
 }
 
-function showOutcome(form, { tone, head, detail = '' }) {
+function showOutcome(form, { tone, title, detail = '' }) {
   const strong = document.createElement('strong');
-  strong.textContent = head;
+  strong.textContent = title;
   const outcome = form.querySelector('[data-outcome]');
   outcome.className = tone;
   outcome.replaceChildren(strong, detail);
@@ -48,7 +48,7 @@ function indentJson(text) {
   }
 }
 
-/** Highlights JSON tokens. Error codes and the `link` of an error become links to the documentation of this service. */
+/** Highlights JSON tokens. Turns error codes and the `link` of an error into links to this documentation. */
 function toNodes(text) {
   const nodes = [];
   let end = 0;
@@ -69,7 +69,7 @@ function toNodes(text) {
 function toText(member, quoted) {
   const value = quoted.slice(1, -1);
   const [, path] = member === 'link' ? (/(\/docs\/.*)$/.exec(value) ?? []) : [];
-  // Relative to this script, so that links work behind a path prefix.
+  // Relative to this script, so that links also work if a proxy adds a path prefix.
   const target = path === undefined ? undefined : new URL(`..${path}`, import.meta.url).href;
   const href = member === 'code' && CODE.test(value) ? pageOf(value) : target;
   if (href === undefined) return toElement('span', 'text', quoted);
@@ -80,7 +80,7 @@ function toText(member, quoted) {
   return span;
 }
 
-/** Returns the URL of the page of a code, taken from the navigation menu, which links to all codes. */
+/** Returns the URL of the page for an error code. The navigation menu contains links to all these pages. */
 function pageOf(code) {
   return [...document.querySelectorAll('#menu a')].find((link) => link.pathname.endsWith(`/${code}`))?.href;
 }

@@ -69,7 +69,7 @@ function toOperation(operation: Operation, tag: string) {
   };
 }
 
-/** All combinations of keys that the operation accepts. */
+/** Returns all combinations of keys that the operation accepts. */
 function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
   const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
   const minimum = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
@@ -131,13 +131,13 @@ function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
   return { allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }] };
 }
 
-function toResponseBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
+function toResponseBody({ schema, constraints }: AnswerSpec): JsonSchema[] {
   if (schema === null) return [];
   const body = toSchema(schema, 'output');
-  return [narrowed === null ? body : { allOf: [body, narrowed] }];
+  return [constraints === null ? body : { allOf: [body, constraints] }];
 }
 
-/** OpenAPI examples by name. Omits examples for which `pick` returns null or undefined. */
+/** Returns OpenAPI examples by name. Omits examples for which `pick` returns null or undefined. */
 function toExamples(examples: readonly Example[], pick: (example: Example) => unknown): Record<string, unknown> {
   const entries = examples.map((example) => [example, pick(example)] as const);
   return Object.fromEntries(
@@ -147,7 +147,7 @@ function toExamples(examples: readonly Example[], pick: (example: Example) => un
   );
 }
 
-/** Null when the response depends on more than the body, which an OpenAPI body example cannot express. */
+/** Returns null if the response depends on more than the body, which an OpenAPI body example cannot express. */
 function bodyOf({ request, situation }: Example, keys: readonly KeyUse[]): unknown {
   const { body, headers } = request;
   const headerValues = new Set(Object.values(headers));

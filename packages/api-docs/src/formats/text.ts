@@ -1,7 +1,7 @@
 import type { Example, ExampleAnswer } from '../operation.ts';
 import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../values.ts';
 
-/** The request as a curl command. */
+/** Formats the request as a curl command. */
 export function toCommand({ request }: Example, publicUrl: string): string {
   const { method, target, headers, body } = request;
   const lines = [
@@ -12,14 +12,14 @@ export function toCommand({ request }: Example, publicUrl: string): string {
   return lines.join(' \\\n  ');
 }
 
-/** The raw HTTP response with an indented body. */
+/** Formats the response as HTTP text with an indented body. */
 export function toResponseText({ status, headers, body }: ExampleAnswer): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
 }
 
-/** A shell concatenates adjacent quoted strings and variables into one argument. */
+/** Quotes an address. Shells join adjacent quoted strings and variables into one argument. */
 function toAddress(address: string): string {
   const parts = splitAtPlaceholders(address).map((part, index) => {
     if (index % 2 === 1) return `"${toShellVariable(part)}"`;

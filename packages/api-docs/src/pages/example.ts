@@ -1,17 +1,17 @@
 import { toCommand, toResponseText } from '../formats/text.ts';
 import type { Example } from '../operation.ts';
-import { type DocsSource, partCodePath } from '../source.ts';
+import { type DocsSource, itemErrorPath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 import { toMethod } from './navigation.ts';
 
-/** The page that shows an example. */
+/** Describes the page that shows an example. */
 export interface ExampleContext {
   source: DocsSource;
-  /** Relative URL of the service root. */
+  /** URL of the service root, relative to the page. */
   top: string;
 }
 
-/** A list of collapsed examples; `open` expands the first one. */
+/** Returns a list of collapsible examples. If `open` is true, the first example is expanded. */
 export function toExampleList(examples: readonly Example[], page: ExampleContext, open: boolean): Markup {
   return html`<div class="examples">
 ${examples.map((example, index) => toCollapsible(example, page, open && index === 0))}</div>`;
@@ -27,42 +27,42 @@ ${toExamplePair(example, page)}
 `;
 }
 
-/** The request as a curl command next to its response. */
+/** Shows the request as a curl command next to the response. */
 export function toExamplePair(example: Example, page: ExampleContext): Markup {
   const { name, answer } = example;
   const request = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
   const response = splitAt(toResponseText(answer), '\n\n');
   const responseBody = toJsonMarkup(response.rest, createLinkOf(page));
   return html`<div class="pair">
-${toBlock({ id: `${name}-request`, label: 'Request', content: [request.head, toJsonMarkup(request.rest)] })}
-${toBlock({ id: `${name}-response`, label: 'Response', content: [response.head, responseBody] })}
+${toBlock({ id: `${name}-request`, label: 'Request', content: [request.start, toJsonMarkup(request.rest)] })}
+${toBlock({ id: `${name}-response`, label: 'Response', content: [response.start, responseBody] })}
 </div>`;
 }
 
-/** Splits `text` before the first `separator`. */
-function splitAt(text: string, separator: string): { head: string; rest: string } {
+/** Splits `text` at the start of the first `separator`. */
+function splitAt(text: string, separator: string): { start: string; rest: string } {
   const index = text.includes(separator) ? text.indexOf(separator) : text.length;
-  return { head: text.slice(0, index), rest: text.slice(index) };
+  return { start: text.slice(0, index), rest: text.slice(index) };
 }
 
-/** A code block. It can scroll horizontally, so it must be reachable by keyboard. */
+/** Returns a code block that the keyboard can reach, because it can scroll horizontally. */
 function toBlock({ id, label, content }: { id: string; label: string; content: HtmlValue }): Markup {
   return html`<div class="block"><p class="label" id="${id}">${label}</p>
 <pre tabindex="0" role="region" aria-labelledby="${id}"><code>${content}</code></pre></div>`;
 }
 
-/** Links error codes and the `link` of an error to the documentation of the same service. */
+/** Creates links from error codes and from the `link` of an error to the documentation of the service. */
 function createLinkOf({ source, top }: ExampleContext): LinkOf {
-  const { errors, partCodes } = source;
+  const { errors, itemErrors: items } = source;
   return (member, value) => {
     if (member === 'link') return top + value.slice(value.indexOf('/docs/') + 1);
     if (member !== 'code') return null;
     if (value in errors) return `${top}docs/errors/${value}`;
-    return partCodes !== null && value in partCodes.entries ? top + partCodePath(partCodes, value).slice(1) : null;
+    return items !== null && value in items.entries ? top + itemErrorPath(items, value).slice(1) : null;
   };
 }
 
-/** Returns the relative URL for a string value; null for no link. */
+/** Returns the relative URL to which a string value links; null if it is not a link. */
 type LinkOf = (member: string, value: string) => string | null;
 
 /** Matches a property name (a string before a colon) or a value. Keep in sync with `assets/response.js`. */

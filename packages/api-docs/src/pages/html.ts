@@ -1,4 +1,4 @@
-/** Safe markup from the `html` template tag. */
+/** Safe markup, created with the `html` template tag. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Markup {
 
 export type HtmlValue = string | number | Markup | readonly HtmlValue[];
 
-/** Template tag that escapes values for text and double-quoted attributes. `Markup` values are inserted unescaped. */
+/** Template tag that escapes values for text and double-quoted attributes. `Markup` values are not escaped. */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Markup {
   return new Markup(parts.map((part, index) => part + toMarkupText(values[index] ?? '')).join(''));
 }

@@ -1,6 +1,6 @@
 import { ERRORS } from '@playline/errors';
 import { errorPath, type Operation } from '../operation.ts';
-import { articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from '../source.ts';
+import { articlePath, type DocsSource, errorCodesOf, type ItemErrors, itemErrorPath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 
 interface Group {
@@ -8,7 +8,7 @@ interface Group {
   links: { path: string; text: HtmlValue }[];
 }
 
-/** The navigation of every page. `top` is the relative URL of the service root. */
+/** Returns the navigation for the page at `path`. `top` is the relative URL of the service root. */
 export function toNavigation(source: DocsSource, path: string, top: string): Markup[] {
   return createGroups(source).map(
     ({ title, links }) => html`<p>${title}</p>
@@ -22,7 +22,7 @@ ${links.map(
 }
 
 function createGroups(source: DocsSource): Group[] {
-  const { operations, partCodes, firstPage, articles } = source;
+  const { operations, itemErrors, firstPage, articles } = source;
   return [
     {
       title: 'Get started',
@@ -52,7 +52,7 @@ function createGroups(source: DocsSource): Group[] {
         })),
       ],
     },
-    ...(partCodes === null ? [] : [toPartCodeGroup(partCodes)]),
+    ...(itemErrors === null ? [] : [toItemErrorGroup(itemErrors)]),
     {
       title: 'Machine-readable',
       links: [
@@ -64,12 +64,12 @@ function createGroups(source: DocsSource): Group[] {
   ];
 }
 
-function toPartCodeGroup(partCodes: PartCodes): Group {
-  const { entries, texts } = partCodes;
+function toItemErrorGroup(itemErrors: ItemErrors): Group {
+  const { entries, texts } = itemErrors;
   return {
     title: texts.navigation,
     links: Object.keys(entries).map((code) => ({
-      path: partCodePath(partCodes, code),
+      path: itemErrorPath(itemErrors, code),
       text: html`<code>${code}</code>`,
     })),
   };

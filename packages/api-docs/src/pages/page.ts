@@ -5,16 +5,16 @@ import { toNavigation } from './navigation.ts';
 /** Suffix of every page title. */
 const PRODUCT = 'Playline';
 
-/** The first file defines the colours that the others use. */
+/** The first style sheet defines the colours that all style sheets use. */
 const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 
-/** Relative URL from the page at `path` to the service root. */
+/** Returns the URL of the service root, relative to the page at `path`. */
 export const relativeRoot = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
 
-/** The layout of all pages. */
+/** Adds the layout of the documentation to the content of a page. */
 export function toPage(
   source: DocsSource,
-  /** `path` is the base of all links, which are relative. `forms` loads the script that sends requests. */
+  /** All links are relative to `path`. `forms` loads the script that sends requests. */
   { title, path, content, forms = false }: { title: string; path: string; content: HtmlValue; forms?: boolean },
 ): string {
   const top = relativeRoot(path);

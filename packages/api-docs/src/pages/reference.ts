@@ -14,11 +14,11 @@ import {
   type DocsSource,
   errorCodesOf,
   examplesOfError,
-  examplesOfPartCode,
+  examplesOfItemError,
+  type ItemErrors,
+  itemErrorPath,
   keyOf,
   operationsOfError,
-  type PartCodes,
-  partCodePath,
 } from '../source.ts';
 import { describeValues, placeholdersIn, toShellVariable } from '../values.ts';
 import { toExampleList } from './example.ts';
@@ -33,7 +33,7 @@ const TOP = relativeRoot(PATH);
 export function createReferencePage(source: DocsSource): string {
   const { operations, publicUrl } = source;
   const content = html`<p class="lead">Every operation, with a form that sends real requests to this service.</p>
-<p>Base URL: <code>${publicUrl}</code>. ${toVariables(source)}Also available as <a href="${TOP}openapi.json">OpenAPI 3.1</a>, a <a href="${TOP}collection.json">collection</a>, <a href="${TOP}llms.txt">llms.txt</a>.</p>
+<p>Base URL: <code>${publicUrl}</code>. ${toVariables(source)}Also available as <a href="${TOP}openapi.json">OpenAPI 3.1</a>, a <a href="${TOP}collection.json">Postman collection</a> and <a href="${TOP}llms.txt">llms.txt</a>.</p>
 <ul class="plain">
 ${operations.map((operation) => html`<li>${toOperationLink(operation, TOP)} <span class="quiet">${operation.summary}</span></li>\n`)}</ul>
 ${operations.map((operation) => toSection(operation, source))}
@@ -72,7 +72,7 @@ ${toExampleList(examples, { source, top: TOP }, false)}
 `;
 }
 
-/** Empty for an operation without keys, parameters and body. */
+/** Empty if the operation has no keys, no parameters and no body. */
 function toRequest({ keys, parameters, body }: Operation, source: DocsSource): HtmlValue {
   if (keys.length + parameters.length === 0 && body === null) return '';
   return html`<h3>Request</h3>
@@ -125,7 +125,7 @@ ${Object.entries(schema.properties as Record<string, JsonSchema>).map(([member, 
 `;
 }
 
-/** A short description of a schema, or a link to a named schema. */
+/** Returns a short description of a schema, or a link if the schema is named. */
 function describeSchema(schema: JsonSchema): HtmlValue {
   const { $ref, anyOf, oneOf = anyOf, enum: values, items, type, format, maxLength } = schema;
   if (typeof $ref === 'string') {
@@ -165,14 +165,14 @@ function toDescription({ description }: JsonSchema): HtmlValue {
 
 const INDEX = '/docs/errors';
 
-/** The index of error codes and the page of each code, keyed by path. */
+/** Creates the index of error codes and a page for each code, keyed by path. */
 export function createCodePages(source: DocsSource): Map<string, string> {
-  const { partCodes } = source;
+  const { itemErrors: items } = source;
   return new Map([
     [INDEX, toIndex(source)],
     ...errorCodesOf(source).map((code) => [errorPath(code), toErrorPage(source, code)] as const),
-    ...Object.keys(partCodes?.entries ?? {}).flatMap((code) =>
-      partCodes === null ? [] : [[partCodePath(partCodes, code), toPartCodePage(source, partCodes, code)] as const],
+    ...Object.keys(items?.entries ?? {}).flatMap((code) =>
+      items === null ? [] : [[itemErrorPath(items, code), toItemErrorPage(source, items, code)] as const],
     ),
   ]);
 }
@@ -180,11 +180,11 @@ export function createCodePages(source: DocsSource): Map<string, string> {
 const hrefOf = (path: string): string => relativeRoot(INDEX) + path.slice(1);
 
 function toIndex(source: DocsSource): string {
-  const { partCodes } = source;
-  const content = html`<p class="lead">Every error response has a code${partCodes?.texts.introSuffix ?? ''}.
-The page of a code explains the cause and the fix, with example requests and responses.</p>
+  const { itemErrors } = source;
+  const content = html`<p class="lead">Every error response has a code${itemErrors?.texts.introSuffix ?? ''}.
+The page for each code explains the cause and the fix, and shows example requests and responses.</p>
 <h2 id="envelopes">Request errors</h2>
-<p>The whole request failed. The <code>link</code> in the error opens the page of its code.</p>
+<p>The entire request failed. The <code>link</code> in the error response opens the page for its code.</p>
 ${toList(
   errorCodesOf(source).map((code) => ({
     href: hrefOf(errorPath(code)),
@@ -192,18 +192,18 @@ ${toList(
     note: html` <span class="quiet">${ERRORS[code].status}</span>`,
     text: ERRORS[code].message,
   })),
-)}${partCodes === null ? '' : toPartCodeIndex(partCodes)}`;
+)}${itemErrors === null ? '' : toItemErrorIndex(itemErrors)}`;
   return toPage(source, { title: 'Error codes', path: INDEX, content });
 }
 
-function toPartCodeIndex(partCodes: PartCodes): Markup {
-  const { folder, entries, texts } = partCodes;
+function toItemErrorIndex(itemErrors: ItemErrors): Markup {
+  const { folder, entries, texts } = itemErrors;
   return html`
 <h2 id="${folder}">${texts.heading}</h2>
 <p>${texts.index}</p>
 ${toList(
   Object.entries(entries).map(([code, { cause }]) => ({
-    href: hrefOf(partCodePath(partCodes, code)),
+    href: hrefOf(itemErrorPath(itemErrors, code)),
     code,
     note: '',
     text: cause,
@@ -236,14 +236,14 @@ ${toExamples(source, examplesOfError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
-function toPartCodePage(source: DocsSource, partCodes: PartCodes, code: string): string {
-  const { cause, fix } = partCodes.entries[code] ?? { cause: '', fix: '' };
-  const path = partCodePath(partCodes, code);
-  const content = html`<p class="lead">${partCodes.texts.lead}</p>
+function toItemErrorPage(source: DocsSource, itemErrors: ItemErrors, code: string): string {
+  const { cause, fix } = itemErrors.entries[code] ?? { cause: '', fix: '' };
+  const path = itemErrorPath(itemErrors, code);
+  const content = html`<p class="lead">${itemErrors.texts.lead}</p>
 ${toAdvice(cause, fix)}
 <h2>Retry</h2>
-<p>${partCodes.texts.resend}</p>
-${toExamples(source, examplesOfPartCode(source, code), path)}`;
+<p>${itemErrors.texts.resend}</p>
+${toExamples(source, examplesOfItemError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
@@ -254,7 +254,7 @@ function toAdvice(cause: string, fix: string): HtmlValue {
 <p>${toCodeSpans(fix)}</p>`;
 }
 
-/** Some codes have no examples because no operation returns them. */
+/** A code has no examples if no operation returns it. */
 function toExamples(source: DocsSource, examples: readonly Example[], path: string): HtmlValue {
   if (examples.length === 0)
     return html`<h2>Examples</h2>

@@ -1,5 +1,5 @@
 import type { KeyUse, Operation, Parameter } from '../operation.ts';
-import { toWholeSchema } from '../schemas.ts';
+import { resolveSchema } from '../schemas.ts';
 import { type DocsSource, keyOf } from '../source.ts';
 import { isPlaceholder, valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
@@ -9,7 +9,7 @@ import { relativeRoot } from './page.ts';
 const KEY_FIELDS = {
   public: {
     type: 'text',
-    hint: 'Shared by all forms. Stored in the session storage of this tab until you close this tab. Never part of a URL.',
+    hint: 'Shared by all forms. Stored in session storage until you close this tab. Never part of a URL.',
   },
   secret: {
     type: 'password',
@@ -17,10 +17,10 @@ const KEY_FIELDS = {
   },
 } as const;
 
-/** Keeps the Send button visible on a laptop screen. */
+/** Small enough that the Send button stays visible on a laptop screen. */
 const BODY_LINES_MAX = 14;
 
-/** Data attributes that scripts use to find parameter fields. */
+/** Data attributes by which scripts find the fields for parameters. */
 const FIELD_ATTRIBUTES = { path: 'path-name', query: 'query' } as const;
 
 /** Browsers resolve the path segments `.` and `..`, which would change the URL. */
@@ -30,8 +30,8 @@ const NO_DOTS = html` pattern="(?!\\.\\.?$).+" title="Must not be . or .."`;
 const VERBATIM = html`autocomplete="off" spellcheck="false" autocapitalize="off"`;
 
 /**
- * A form that sends a request and shows the response, prefilled with the first example. Fields have no names, so a
- * browser without scripts cannot put their values into a URL.
+ * Returns a form that sends a request and shows the response. The form is prefilled with the first example. Its fields
+ * have no names, so that browsers without scripts cannot put the values into a URL.
  */
 export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
   const { id, method, path, summary, keys, answers } = operation;
@@ -60,7 +60,7 @@ function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string):
 `;
 }
 
-/** Prefilled from the first example, unless the request is destructive. */
+/** Returns fields that are prefilled with the first example, unless the request is destructive. */
 function toParameterFields(operation: Operation): Markup[] {
   const { id, parameters, confirmation, examples } = operation;
   const [example] = examples;
@@ -75,9 +75,9 @@ ${toParameterField(parameter, `${id}-${name}`, isPlaceholder(value) ? '' : value
   });
 }
 
-/** Does not validate the value, so that readers can see how the service rejects invalid values. */
+/** The field does not validate values, so that readers can see how the service rejects invalid values. */
 function toParameterField({ name, in: location, required, schema }: Parameter, id: string, value: string): Markup {
-  const { enum: choices, type } = toWholeSchema(schema);
+  const { enum: choices, type } = resolveSchema(schema);
   const requiredAttribute = required ? html` required` : '';
   if (Array.isArray(choices))
     return html`<select id="${id}" data-${FIELD_ATTRIBUTES[location]}="${name}"${requiredAttribute}>
@@ -87,7 +87,7 @@ ${[...(required ? [] : ['']), ...choices.map(String)].map((one) => html`<option$
   return html`<input id="${id}" data-${FIELD_ATTRIBUTES[location]}="${name}" value="${value}"${requiredAttribute}${inputMode}${pattern} ${VERBATIM}>`;
 }
 
-/** Hidden until a response contains cursors. */
+/** Returns buttons that are hidden until a response contains cursors. */
 function toPageButtons({ paging }: Operation): HtmlValue {
   if (paging === null) return '';
   const button = (label: string, members: readonly string[]) =>
@@ -98,19 +98,19 @@ function toPageButtons({ paging }: Operation): HtmlValue {
 function toBodyField({ id, body, examples }: Operation): HtmlValue {
   const text = examples[0]?.request.body ?? null;
   if (body === null || text === null) return '';
-  const { fresh } = body;
-  const hint = fresh === null ? '' : html`\n<span class="hint" id="${id}-body-hint">${toCodeSpans(fresh.hint)}</span>`;
-  const freshAttributes =
-    fresh === null
+  const { refreshedFields: fields } = body;
+  const hint = fields === null ? '' : html`\n<span class="hint" id="${id}-body-hint">${toCodeSpans(fields.hint)}</span>`;
+  const fieldAttributes =
+    fields === null
       ? ''
-      : html` data-fresh-ids="${fresh.ids.join(' ')}" data-fresh-times="${fresh.times.join(' ')}" aria-describedby="${id}-body-hint"`;
+      : html` data-fresh-ids="${fields.ids.join(' ')}" data-fresh-times="${fields.times.join(' ')}" aria-describedby="${id}-body-hint"`;
   return html`<p><label for="${id}-body">Body <code class="quiet">application/json</code></label>
-<textarea id="${id}-body" data-body rows="${Math.min(text.split('\n').length, BODY_LINES_MAX)}" spellcheck="false" autocapitalize="off"${freshAttributes}>
+<textarea id="${id}-body" data-body rows="${Math.min(text.split('\n').length, BODY_LINES_MAX)}" spellcheck="false" autocapitalize="off"${fieldAttributes}>
 ${text}</textarea>${hint}</p>
 `;
 }
 
-/** Confirmation dialog for a destructive request. Cancel has the initial focus. */
+/** Returns the confirmation dialog for a destructive request. Cancel has the initial focus. */
 function toConfirmation({ id, confirmation }: Operation): HtmlValue {
   if (confirmation === null) return '';
   return html`<dialog aria-labelledby="${id}-confirmation">

@@ -2,10 +2,10 @@ import type { Operation } from '../operation.ts';
 import { allExamples, type DocsSource, errorCodesOf, examplesOfError, operationsOfError } from '../source.ts';
 import { CURSOR_PLACEHOLDERS, nameIn, placeholderOf, placeholdersIn } from '../values.ts';
 
-/** Form fields that are not parameters. */
+/** Names of form fields that are not parameters. */
 const RESERVED_NAMES = ['key', 'body'];
 
-/** Returns one line for each inconsistency in a source. */
+/** Returns a description of each inconsistency in a source. */
 export function findFaults(source: DocsSource): string[] {
   return [
     ...source.operations.flatMap((operation) => checkOperation(operation, source)),
@@ -81,9 +81,9 @@ function checkNames(source: DocsSource): string[] {
   ];
 }
 
-function checkArticles({ articles, partCodes }: DocsSource): string[] {
+function checkArticles({ articles, itemErrors }: DocsSource): string[] {
   const names = articles.map(({ name }) => name);
-  const reserved = ['reference', 'errors', ...(partCodes === null ? [] : [partCodes.folder])];
+  const reserved = ['reference', 'errors', ...(itemErrors === null ? [] : [itemErrors.folder])];
   return [
     ...names.filter((name) => !/^[a-z][a-z-]*$/.test(name)).map((name) => `${name} is not a valid path segment`),
     ...duplicatesIn([...reserved, ...names]).map((name) => `two pages are named ${name}`),

@@ -13,7 +13,7 @@ import {
 } from '../index.ts';
 import { createBookExamples, createLoanExamples, LOAN_ID } from './library-examples.ts';
 
-// A fictional API with path parameters, bounded query parameters, cursors and optional keys. One operation has a body.
+// A fictional API with path parameters, query parameters with bounds, cursors, optional keys and one request body.
 
 const KEYS: readonly KeySpec[] = [
   { kind: 'desk', header: 'x-desk-key', label: 'Desk key', isPublic: true, note: 'Posted on the wall.' },
@@ -126,7 +126,7 @@ function createLend(): Operation {
     body: {
       description: 'The book to lend.',
       schema: lendingSchema,
-      fresh: { ids: ['loanId'], times: ['lentAt'], hint: 'Every request creates a new loan.' },
+      refreshedFields: { ids: ['loanId'], times: ['lentAt'], hint: 'Every request creates a new loan.' },
     },
     paging: null,
     answers: [createAnswer(204, 'The book was lent.'), INVALID],
@@ -168,7 +168,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
       RESOURCE_NOT_FOUND: { cause: 'This library has no such shelf.', fix: 'Go to the `desk`.' },
       TOO_MANY_REQUESTS_ERROR,
     },
-    partCodes: null,
+    itemErrors: null,
     otherExamples: [],
     articles: [
       {

@@ -16,12 +16,12 @@ beforeEach(() => {
   useFakeTime();
   windowEvents = new EventTarget();
   location = { href: '', pathname: '' };
-  go('https://game.example/play');
+  navigate('https://game.example/play');
   vi.stubGlobal('location', location);
   vi.stubGlobal('document', { visibilityState: 'visible', title: 'Page', referrer: '' });
   vi.stubGlobal('history', {
-    pushState: (_state: unknown, _title: string, url: string) => go(url),
-    replaceState: (_state: unknown, _title: string, url: string) => go(url),
+    pushState: (_state: unknown, _title: string, url: string) => navigate(url),
+    replaceState: (_state: unknown, _title: string, url: string) => navigate(url),
   });
   vi.stubGlobal('addEventListener', windowEvents.addEventListener.bind(windowEvents));
   vi.stubGlobal('removeEventListener', windowEvents.removeEventListener.bind(windowEvents));
@@ -31,7 +31,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function go(url: string): void {
+function navigate(url: string): void {
   const { href, pathname } = new URL(url, location.href || undefined);
   Object.assign(location, { href, pathname });
 }
@@ -39,7 +39,7 @@ const fire = (name: string, fields: object = {}) => windowEvents.dispatchEvent(O
 
 type Options = AutocaptureOptions & Parameters<typeof createClient>[1];
 
-/** Opens a page with autocapture. `sent` returns all messages, including those that earlier pages left in the store. */
+/** Opens a page with autocapture. `sent` returns all messages, including messages that earlier pages have stored. */
 function openPage({ pageViews, sessions, inactivityTimeoutMs, ...options }: Options = {}) {
   const service = createService();
   const { client } = createClient(service, { store: createMemoryStore(), ...options });
@@ -64,7 +64,7 @@ it('autocapture sends a page view for the initial URL and for each history navig
   browser.history.pushState(null, '', '/shop#top');
   browser.history.replaceState(null, '', '/shop?sort=new');
   browser.history.replaceState(null, '', '/play');
-  go('/shop');
+  navigate('/shop');
   fire('popstate');
   fire('hashchange');
   fire('pageshow', { persisted: false });
@@ -241,21 +241,21 @@ it('a session ends if the clock jumps by hours, and a new session starts', async
 it('every session has exactly one start and one end, for any sequence of actions in two tabs', async () => {
   const step = fc.record({
     tab: fc.nat({ max: 1 }),
-    act: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
+    action: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const options = { store: createMemoryStore(), pageViews: false, inactivityTimeoutMs: MINUTE_MS };
       const all = [openPage(options), openPage(options)];
       const tabs = [...all];
-      for (const { tab, act } of steps) {
+      for (const { tab, action } of steps) {
         const { client, autocapture } = tabs[tab]!;
-        if (act === 'track') client.track('one');
-        if (act === 'touch') autocapture.touch();
-        if (act === 'reset') client.reset();
-        if (act === 'wait') await pass(MINUTE_MS / 3);
-        if (act === 'wait long') await pass(2 * MINUTE_MS);
-        if (act !== 'reload') continue;
+        if (action === 'track') client.track('one');
+        if (action === 'touch') autocapture.touch();
+        if (action === 'reset') client.reset();
+        if (action === 'wait') await pass(MINUTE_MS / 3);
+        if (action === 'wait long') await pass(2 * MINUTE_MS);
+        if (action !== 'reload') continue;
         await client.close();
         tabs[tab] = openPage(options);
         all.push(tabs[tab]!);

@@ -24,7 +24,7 @@ interface State {
   session: Session | null;
   /** False if the store failed and only this page has the session. */
   stored: boolean;
-  /** True while a session starts or ends, because both send messages that would count as activity. */
+  /** True while a session starts or ends, because starting and ending send messages that would count as activity. */
   busy: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
@@ -41,7 +41,7 @@ function openSessions(client: AudienceClient, timeoutMs: number): Autocapture {
     if (event === 'message') touch(state);
     // The next player must not continue this session.
     if (event === 'reset') finish(state, 'reset');
-    if (event === 'consent' && client.consent === 'none') forget(state);
+    if (event === 'consent' && client.consent === 'none') discard(state);
     else if (event === 'consent') touch(state);
   });
   touch(state);
@@ -62,8 +62,8 @@ function touch(state: State): void {
   const touchedAt = Date.now();
   state.busy = true;
   const current = readSession(state);
-  if (current && isOver(state, current)) end(state, current, 'inactivity');
-  const isContinued = current !== null && !isOver(state, current);
+  if (current && isExpired(state, current)) end(state, current, 'inactivity');
+  const isContinued = current !== null && !isExpired(state, current);
   const session = isContinued ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
   state.session = session;
   state.stored = attempt(() => {
@@ -97,12 +97,12 @@ function isInstant(value: unknown): boolean {
 }
 
 /** Setting the clock back by more than the timeout also ends the session. */
-function isOver({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
+function isExpired({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
   const checkedAt = Date.now();
   return Math.abs(checkedAt - lastActiveAt) >= timeoutMs;
 }
 
-/** Removes the session from the store first, so that no other tab reports the same end. */
+/** Removes the session from the store first, so that no other tab reports its end. */
 function end(state: State, session: Session, reason: 'inactivity' | 'reset'): void {
   const { client } = state;
   attempt(() => client.store.remove(SESSION_KEY), undefined);
@@ -110,7 +110,7 @@ function end(state: State, session: Session, reason: 'inactivity' | 'reset'): vo
   client.track('session_ended', {
     reason,
     durationMs: Math.max(0, session.lastActiveAt - session.startedAt),
-    // Included, because the message's own timestamp is later than the end of the session.
+    // Included, because the timestamp of this message is later than the end of the session.
     lastActiveAt: new Date(session.lastActiveAt).toISOString(),
   });
   client.setSessionId(undefined);
@@ -130,7 +130,7 @@ function finish(state: State, reason: 'inactivity' | 'reset'): void {
 }
 
 /** Ends the session without sending a message, because consent was withdrawn. */
-function forget(state: State): void {
+function discard(state: State): void {
   clearTimeout(state.timer);
   [state.timer, state.session] = [undefined, null];
   attempt(() => state.client.store.remove(SESSION_KEY), undefined);
@@ -146,7 +146,7 @@ function schedule(state: State): void {
     () => {
       state.timer = undefined;
       const current = readSession(state);
-      if (!current || isOver(state, current)) return finish(state, 'inactivity');
+      if (!current || isExpired(state, current)) return finish(state, 'inactivity');
       // Activity in this or another tab has extended the session.
       state.session = current;
       schedule(state);
@@ -220,7 +220,7 @@ function capturePageViews(client: AudienceClient): () => void {
   host.addEventListener?.('popstate', onTraverse);
   host.addEventListener?.('hashchange', onTraverse);
   host.addEventListener?.('pageshow', onShow);
-  // When consent is given later, the current page is the first page view.
+  // If consent is given later, the current page becomes the first page view.
   const unsubscribe = client.subscribe((event) => {
     if (event !== 'consent') return;
     if (client.consent === 'none') shown = '';
@@ -238,14 +238,14 @@ function capturePageViews(client: AudienceClient): () => void {
 
 const pathOf = (href: string): string => href.replace(/[?#].*$/s, '');
 
-type Method = (...given: unknown[]) => void;
+type Method = (...args: unknown[]) => void;
 
-/** Calls `after` once a method has returned. Exceptions of the method are passed through. */
+/** Calls `after` when a method has returned. The method's exceptions are passed through. */
 function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, after: () => void): () => void {
   const original = owner[name];
   let stopped = false;
-  const wrapped: Method = function (this: unknown, ...given) {
-    original.apply(this, given);
+  const wrapped: Method = function (this: unknown, ...args) {
+    original.apply(this, args);
     if (!stopped) after();
   };
   owner[name] = wrapped as Record<Name, Method>[Name];

@@ -12,7 +12,7 @@ import { Kafka, logLevel } from 'kafkajs';
 export interface Gateway {
   readonly url: string;
   readonly publishableKey: string;
-  /** All message records so far, with the id as a string. */
+  /** All message records received so far, with the id as a UUID string. */
   readonly arrived: readonly (Omit<MessageRecord, 'messageId'> & { id: string })[];
   /** Waits until a record for each id has arrived. Resolves to the first record per id. */
   awaitIds(ids: readonly string[]): Promise<Gateway['arrived']>;

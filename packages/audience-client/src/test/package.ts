@@ -68,7 +68,7 @@ async function pack(top: string, source: string): Promise<string> {
 }
 
 function npm(top: string, cwd: string, args: string[]): Promise<string> {
-  // Remove the variables that the outer npm has set, which would change the behaviour of this npm.
+  // Remove variables set by the outer npm, which would change the behaviour of this npm.
   const environment = Object.entries(process.env).filter(([name]) => !/^npm_|^INIT_CWD$/i.test(name));
   const settings = { npm_config_cache: join(top, 'cache'), npm_config_userconfig: join(top, 'npmrc') };
   return output('npm', args, { cwd, env: { ...Object.fromEntries(environment), ...settings } });

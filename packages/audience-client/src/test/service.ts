@@ -16,7 +16,7 @@ export type Reply =
   | 'rate limited'
   | 'server error'
   /** Never responds. */
-  | 'hangs'
+  | 'silent'
   | 'unreachable'
   /** Stores all messages, but the response is lost. */
   | 'response lost'
@@ -85,7 +85,7 @@ function toReceived(url: string, init: RequestInit): ReceivedRequest {
 async function reply(service: Service, { messages }: ReceivedRequest, signal: AbortSignal): Promise<Response> {
   const kind = service.replies.shift() ?? service.defaultReply;
   signal.throwIfAborted();
-  if (kind === 'hangs')
+  if (kind === 'silent')
     return new Promise((_, fail) => signal.addEventListener('abort', () => fail(signal.reason), { once: true }));
   if (kind === 'unreachable') throw new TypeError('Failed to fetch');
   if (kind === 'captive portal') return new Response('<h1>Please pay for your coffee</h1>');

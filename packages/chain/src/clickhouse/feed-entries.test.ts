@@ -57,20 +57,20 @@ function createEngine(times: readonly number[]) {
   return { requested, read: createReadEntries({ query }) };
 }
 
-it('the first window of a feed is as wide as the previous page', async () => {
+it('a feed reader makes its first window as wide as the previous page', async () => {
   const times = Array.from({ length: 100 }, (_, index) => NOON_US - HOUR_US + index * 1_000_000);
   const { requested, read } = createEngine(times);
   const { entries } = await read(query, LIMIT);
   expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
   expect(requested).toMatchObject([{ least: 0, end: query.horizon }]);
-  const again = await read(query, LIMIT);
-  expect(again.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
+  const secondPage = await read(query, LIMIT);
+  expect(secondPage.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
   expect(requested[1]!.least).toBe(times[0]);
   expect(requested[1]!.end - requested[1]!.least).toBeLessThan(10_000_000);
   expect(requested).toHaveLength(2);
 });
 
-it('a feed reader finds entries that follow a pause longer than any window', async () => {
+it('a feed reader finds entries after a period without activity that is longer than any window', async () => {
   const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
   const { read } = createEngine(times);
   await read(query, LIMIT);
@@ -136,7 +136,7 @@ it('a full batch is sent while another batch is in flight', async () => {
   expect(batches()).toEqual([[0], [1, 2, 3, 4]]);
 });
 
-it('a query waits at most waitMaxMs, no matter how long the batch in flight takes', async () => {
+it('a query waits at most waitMaxMs even if the batch in flight takes longer', async () => {
   const requested: (readonly number[])[] = [];
   const second = Promise.withResolvers<void>();
   const run = createQueryBatcher<number, never>({
@@ -159,9 +159,9 @@ const caller = fc.record({
   delayTicks: fc.nat(3),
   /** Ticks until a batch with this query completes. */
   durationTicks: fc.nat(4),
-  isWrong: fc.boolean(),
+  isInvalid: fc.boolean(),
   /** A batch with this query fails although the query alone succeeds. */
-  failsInBatches: fc.boolean(),
+  mustBeAlone: fc.boolean(),
 });
 
 const ticks = async (count: number) => {
@@ -177,11 +177,11 @@ it('every caller of the batcher receives the result or error of its own query', 
         waitMaxMs: 1,
         runAll: async (queries) => {
           sizes.push(queries.length);
-          const inBatch = queries.map((query) => callers[query]!);
-          await ticks(Math.max(...inBatch.map(({ durationTicks }) => durationTicks)));
-          const wrong = queries.find((query) => callers[query]!.isWrong);
-          if (wrong !== undefined) throw new Error(`${wrong} is wrong`);
-          if (queries.length > 1 && inBatch.some(({ failsInBatches }) => failsInBatches)) throw new Error('broken');
+          const batchCallers = queries.map((query) => callers[query]!);
+          await ticks(Math.max(...batchCallers.map(({ durationTicks }) => durationTicks)));
+          const invalid = queries.find((query) => callers[query]!.isInvalid);
+          if (invalid !== undefined) throw new Error(`${invalid} is invalid`);
+          if (queries.length > 1 && batchCallers.some(({ mustBeAlone }) => mustBeAlone)) throw new Error('broken');
           return queries.map((query) => `result ${query}`);
         },
       });
@@ -191,9 +191,9 @@ it('every caller of the batcher receives the result or error of its own query', 
         results.push(Promise.allSettled([run(query)]));
       }
       expect((await Promise.all(results)).flat()).toEqual(
-        callers.map(({ isWrong }, query) =>
-          isWrong
-            ? { status: 'rejected', reason: new Error(`${query} is wrong`) }
+        callers.map(({ isInvalid }, query) =>
+          isInvalid
+            ? { status: 'rejected', reason: new Error(`${query} is invalid`) }
             : { status: 'fulfilled', value: `result ${query}` },
         ),
       );

@@ -22,10 +22,10 @@ async function selectEntries(run: QueryClient['query'], selections: readonly Sel
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Finds the time of the first entry at or after `edge`. Without such an entry, returns the horizon. */
+/** Returns the time of the first entry at or after `edge`, or the horizon if there is no entry. */
 async function findFirst(run: QueryClient['query'], query: PageQuery, edge: number): Promise<number> {
   const { bytes } = await run(
-    `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
+    `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${toFeedCondition(0)} ` +
       `AND updated_at >= ${toTimeLiteral(edge)} ORDER BY ${FEED_ORDER.join(', ')} LIMIT 1 FORMAT RowBinary`,
     toParams([{ query }]),
     SETTINGS,
@@ -50,9 +50,9 @@ const SETTINGS: QuerySettings = {
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
-  const [only, ...others] = selections.map(toSelect);
-  if (others.length === 0) return `${only} FORMAT RowBinary`;
-  return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
+  const [first, ...rest] = selections.map(toSelect);
+  if (rest.length === 0) return `${first} FORMAT RowBinary`;
+  return `(${[first, ...rest].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
 /** The first column is the selection's index, because the response interleaves the rows of all selections. */
@@ -80,7 +80,7 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   return entries;
 }
 
-const isOfFeed = (index: number) => `feed = {feed${index}: String}`;
+const toFeedCondition = (index: number) => `feed = {feed${index}: String}`;
 
 const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
   Object.fromEntries(
@@ -90,7 +90,7 @@ const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
 function toConditions({ filters }: PageQuery, { least, end }: Window, index: number): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
-    isOfFeed(index),
+    toFeedCondition(index),
     `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
     // A bound may be before 1970.
     ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
@@ -158,8 +158,8 @@ class RowBinaryReader {
   }
 }
 
-/** Width of the first window in expected pages. More than one, because activity is uneven. */
-const WIDE = 2;
+/** Width of the first window in expected pages. Above 1 because activity is uneven. */
+const WINDOW_PAGES = 2;
 const SECOND_US = 1_000_000;
 /** A range filter may match almost no rows, so window growth and rows per page are bounded. */
 const WINDOW_GROWTH_MAX = 32;
@@ -200,16 +200,16 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
   // Rows are never inserted before a feed's first row.
   const isStart = query.direction === 'next' && query.gap.updatedAt === 0;
   let edge = isStart ? paces.firstOf(query) : startOf(query);
-  const isKnown = pace !== null && edge > 0;
-  let size = isKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WIDE)) : Number.POSITIVE_INFINITY;
+  const isPaceKnown = pace !== null && edge > 0;
+  let size = isPaceKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WINDOW_PAGES)) : Number.POSITIVE_INFINITY;
   for (;;) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
     const remaining = { ...query, limit: limit - entries.length };
     const piece = toPiece(remaining, await queryBatched({ query: remaining, window }));
     for (const each of piece.entries) entries.push(each);
-    paces.learn(query, toPace(piece));
-    if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
+    paces.record(query, toPace(piece));
+    if (isStart && edge === 0) paces.recordFirst(query, piece.entries[0]);
     if (piece.isFull) return { entries, isFull: true, continueAt: null };
     edge = farEdgeOf(query, window);
     size = Number.POSITIVE_INFINITY;
@@ -250,7 +250,7 @@ async function readRange({ query: run, paces }: Dependencies, query: PageQuery, 
     edge = farEdgeOf(query, window);
     const isAtEnd = window.least === 0 || window.end === query.horizon;
     if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, continueAt: toGapAt(query, edge) };
-    if (!isBeforeRange) paces.learn(query, (window.end - window.least) / Math.max(1, readRows));
+    if (!isBeforeRange) paces.record(query, (window.end - window.least) / Math.max(1, readRows));
     size = isBeforeRange
       ? sizeInRange
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
@@ -278,7 +278,7 @@ function toNullWhenTooMany(fault: unknown): null {
   throw fault;
 }
 
-/** Returns the growth factor with which the next window fits the remaining rows at the same density. */
+/** Returns the growth factor at which the next window fits the remaining rows, assuming the same density. */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
@@ -289,19 +289,19 @@ const FEEDS_MAX = 10_000;
 /** Caches each feed's microseconds per entry (in a range, per row read) to estimate the first window. */
 function createPaces() {
   const paces = new Map<string, number>();
-  const firsts = new Map<string, number>();
+  const firstTimes = new Map<string, number>();
   const nameOf = (query: PageQuery) => {
     const { chain, filters } = query;
     return `${toFeedName(chain, filters)} ${hasRange(query)}`;
   };
   return {
     /** Returns 0 if unknown. */
-    firstOf: (query: PageQuery): number => firsts.get(nameOf(query)) ?? 0,
-    learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
-      if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(query), first.updatedAt);
+    firstOf: (query: PageQuery): number => firstTimes.get(nameOf(query)) ?? 0,
+    recordFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
+      if (first !== undefined && firstTimes.size < FEEDS_MAX) firstTimes.set(nameOf(query), first.updatedAt);
     },
     of: (query: PageQuery): number | null => paces.get(nameOf(query)) ?? null,
-    learn: (query: PageQuery, paceUs: number | null): void => {
+    record: (query: PageQuery, paceUs: number | null): void => {
       const name = nameOf(query);
       paces.delete(name);
       if (paceUs === null) return;

@@ -93,7 +93,7 @@ const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   },
   { name: 'members', type: 'String', from: (entry) => (isSupersession(entry) ? '' : toMembersText(entry)) },
 ];
-const IN_EACH_FEED = 'ARRAY JOIN feeds AS feed';
+const FEEDS_JOIN = 'ARRAY JOIN feeds AS feed';
 
 const text = (name: string) => ({ name, type: 'Nullable(String)' });
 
@@ -116,7 +116,7 @@ const TOKEN: readonly RowColumn<TokenRow>[] = [
 const SENT_TABLES = {
   activities: createSentTable('activities', ACTIVITY),
   activity_ids: createSentTable('activity_ids', VERSION),
-  activity_feeds: createSentTable('activity_feeds', FEED_ENTRY, IN_EACH_FEED),
+  activity_feeds: createSentTable('activity_feeds', FEED_ENTRY, FEEDS_JOIN),
   tokens: createSentTable('tokens', TOKEN),
 };
 
@@ -168,10 +168,10 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
 }
 
 function toLines(block: Pick<ChainInsert, 'table' | 'rows'>): string[] {
-  const sent = block as ChainInsert;
-  if (sent.table === 'tokens') return sent.rows.map(SENT_TABLES.tokens.toLine);
-  if (sent.table === 'activity_feeds') return sent.rows.map(SENT_TABLES.activity_feeds.toLine);
-  return sent.rows.map(SENT_TABLES[sent.table].toLine);
+  const insert = block as ChainInsert;
+  if (insert.table === 'tokens') return insert.rows.map(SENT_TABLES.tokens.toLine);
+  if (insert.table === 'activity_feeds') return insert.rows.map(SENT_TABLES.activity_feeds.toLine);
+  return insert.rows.map(SENT_TABLES[insert.table].toLine);
 }
 
 function toChunks<T>(list: readonly T[]): T[][] {
@@ -227,13 +227,13 @@ function readLastBefore(
 
 /** Reads all members from one row, because mixing two rows would produce an activity that was never written. */
 function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<StoredConstants[]> {
-  const ofFirst = (expression: string, name: string) =>
+  const selectFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
   const members = [
-    ofFirst('activity_ids.chain', 'chain'),
-    ofFirst('activity_ids.type', 'type'),
-    ofFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
-    ofFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
+    selectFirst('activity_ids.chain', 'chain'),
+    selectFirst('activity_ids.type', 'type'),
+    selectFirst("concat('0x', lower(hex(contract)))", 'contractAddress'),
+    selectFirst('toUnixTimestamp64Micro(indexed_at)', 'indexedAt'),
   ];
   return connection.read<StoredConstants>(
     `SELECT toString(id) AS uuid, ${members.join(', ')} FROM activity_ids ` +

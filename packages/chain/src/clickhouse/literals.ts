@@ -29,7 +29,7 @@ interface FeedFilters {
   readonly type: string | null;
 }
 
-/** Joins chain, lower-case contract and type, with `*` for any. The SQL statements that backfill tables do the same. */
+/** Joins chain, lower-case contract and type (`*` for any). The SQL that backfills tables builds the same names. */
 export const toFeedName = (chain: string, { contractAddress, type }: FeedFilters): string =>
   `${chain} ${contractAddress ?? '*'} ${type ?? '*'}`;
 

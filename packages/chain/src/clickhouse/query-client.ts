@@ -17,7 +17,7 @@ export interface QueryClient {
   close(): void;
 }
 
-/** ClickHouse's code for a query that exceeds its row limit, which does not count as a store fault. */
+/** ClickHouse's error code for a query that exceeds its row limit. Not reported to `onFault`. */
 export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
 
 /** Large enough for several thousand ids. */
@@ -53,9 +53,9 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
           throw fault;
         });
       } catch (fault) {
-        const stored = toStoreFault(fault);
-        if (stored.code !== TOO_MANY_ROWS) target.onFault?.(fault);
-        throw stored;
+        const storeFault = toStoreFault(fault);
+        if (storeFault.code !== TOO_MANY_ROWS) target.onFault?.(fault);
+        throw storeFault;
       }
     },
     close: () => void pool.destroy(),

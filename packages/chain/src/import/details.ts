@@ -19,9 +19,9 @@ const to = address();
 const amount = uint256();
 const fee = z.object({ amount, type: z.literal('ROYALTY'), recipient: address() });
 
-const received = z.object({ to, amount, asset: asset() });
-const sent = z.object({ from, amount, asset: asset() });
-const moved = z.object({ from, to, amount, asset: asset() });
+const receivedDetails = z.object({ to, amount, asset: asset() });
+const sentDetails = z.object({ from, amount, asset: asset() });
+const movedDetails = z.object({ from, to, amount, asset: asset() });
 const sale = z.object({
   order_id: requiredText(NAME_MAX),
   to,
@@ -41,13 +41,13 @@ const sale = z.object({
   }),
 });
 
-/** Members of `details` by type, stored in this order and in lower case, so that equal activities are stored equally. */
+/** Members of `details` by type, stored in this order and in lower case, so that equal activities are stored alike. */
 export const DETAILS = {
-  mint: received,
-  burn: sent,
-  transfer: moved,
-  deposit: received,
-  withdrawal: sent,
+  mint: receivedDetails,
+  burn: sentDetails,
+  transfer: movedDetails,
+  deposit: receivedDetails,
+  withdrawal: sentDetails,
   sale,
 } as const satisfies Record<ActivityType, z.ZodType>;
 

@@ -19,19 +19,19 @@ import { MICROSECONDS_MAX } from '../cursor.ts';
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
 /** Validates a formatted string. A blank string counts as missing. */
-const formed = (holds: (value: string) => boolean, error: string) =>
+const formatted = (isValid: (value: string) => boolean, error: string) =>
   z
     .string()
     .refine((value) => !isBlank(value), { ...rule('MISSING_REQUIRED_FIELD', 'is required'), abort: true })
-    .refine(holds, rule('INVALID_FORMAT', error));
+    .refine(isValid, rule('INVALID_FORMAT', error));
 const inLowerCase = (value: string) => value.toLowerCase();
 
 export const address = () =>
-  formed((value) => parseAddress(value) !== null, `is not ${ADDRESS_EXPECTED}`).transform(inLowerCase);
-export const hash = () => formed(isHashText, 'is not 0x and 64 hexadecimal digits').transform(inLowerCase);
-export const uuid = () => formed(isUuidText, 'is not a UUID').transform(inLowerCase);
-export const uint256 = () => formed(isUint256Text, 'is not a whole number in decimal digits');
-export const uint64 = () => formed(isUint64Text, 'is not a whole number below 2^64 in decimal digits');
+  formatted((value) => parseAddress(value) !== null, `is not ${ADDRESS_EXPECTED}`).transform(inLowerCase);
+export const hash = () => formatted(isHashText, 'is not 0x and 64 hexadecimal digits').transform(inLowerCase);
+export const uuid = () => formatted(isUuidText, 'is not a UUID').transform(inLowerCase);
+export const uint256 = () => formatted(isUint256Text, 'is not a whole number in decimal digits');
+export const uint64 = () => formatted(isUint64Text, 'is not a whole number below 2^64 in decimal digits');
 
 /** Rejects lone surrogates, because they would be stored as a different string. */
 export const text = (max: number) =>
@@ -45,14 +45,14 @@ export const requiredText = (max: number) =>
 
 /** Parses a time into epoch microseconds. */
 export const timestamp = () =>
-  formed((value) => !Number.isNaN(parseTimestampMicros(value)), 'is not an RFC 3339 timestamp')
+  formatted((value) => !Number.isNaN(parseTimestampMicros(value)), 'is not an RFC 3339 timestamp')
     .transform(parseTimestampMicros)
     .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or after 2255'));
 
 /** Validates the chain's name. null accepts any chain. */
-export const ownChain = (chain: string | null) =>
+export const requiredChain = (chain: string | null) =>
   chain === null
-    ? formed(isChainName, 'is not a chain name')
+    ? formatted(isChainName, 'is not a chain name')
     : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is not the expected chain'));
 
 export type Parsed<T> =

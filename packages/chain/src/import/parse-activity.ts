@@ -10,7 +10,7 @@ import {
 import { z } from 'zod';
 import { DECIMALS_MAX } from '../rows.ts';
 import { DETAILS, toStoredDetails } from './details.ts';
-import { address, hash, ownChain, type Parsed, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
+import { address, hash, type Parsed, requiredChain, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
 export interface ImportContext {
   /** The required chain name. null accepts any chain. */
@@ -27,7 +27,7 @@ const metadata = z.object({
 const shapeOf = (chain: string | null) =>
   z.object({
     id: uuid(),
-    chain: ownChain(chain),
+    chain: requiredChain(chain),
     type: z.enum(ACTIVITY_TYPES),
     indexed_at: timestamp(),
     blockchain_metadata: metadata.nullable(),
@@ -46,8 +46,8 @@ export function createParseActivity({ chain, traceId }: ImportContext): (line: u
   return (line) => {
     const parsed = shape.safeParse(line, { reportInput: true });
     const details = parseDetails(line);
-    const isRead = parsed.success && details?.success === true;
-    if (!isRead) {
+    const isValid = parsed.success && details?.success === true;
+    if (!isValid) {
       const errors = toErrors(parsed.error?.issues ?? []);
       return { ok: false, errors: [...errors, ...toErrors(details?.error?.issues ?? [], ['details'])] };
     }
@@ -79,7 +79,7 @@ const URL_MAX = 2_048;
 
 const tokenShapeOf = (chain: string | null) =>
   z.object({
-    chain: ownChain(chain),
+    chain: requiredChain(chain),
     contract_address: address(),
     root_contract_address: address().nullable(),
     symbol: text(NAME_MAX).nullable(),

@@ -15,7 +15,7 @@ const parseToken = createParseToken(context);
 const version = { updatedAt: NOON_US, partition: 1, offset: 2, loggedAtMs: NOON_US / 1_000 };
 
 /** Parses a line, encodes and decodes its record, and converts the record to a row and then to the API's JSON. */
-function served(line: unknown): unknown {
+function toApiJson(line: unknown): unknown {
   const parsed = parseActivity(line);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   return toActivityJson(toActivityRow(activityCodec.decode(activityCodec.encode(parsed.record)), version), CHAIN);
@@ -46,12 +46,12 @@ const payment = {
 };
 const saleDetails = { order_id: 'o-1', to: addressOf(1), from: addressOf(2), asset: [nft, nft], payment };
 const sale: Line = { ...base, type: 'sale', details: saleDetails };
-const ofMint = (details: Line): Line => ({ ...mint, details: { ...(mint.details as Line), ...details } });
-const ofSale = (details: Line): Line => ({ ...sale, details: { ...saleDetails, ...details } });
+const mintWith = (details: Line): Line => ({ ...mint, details: { ...(mint.details as Line), ...details } });
+const saleWith = (details: Line): Line => ({ ...sale, details: { ...saleDetails, ...details } });
 
 it('the import accepts the latest indexed_at that the log can represent, and rejects the next microsecond', () => {
   const last = toTimestamp(MICROSECONDS_MAX);
-  expect(served({ ...mint, indexed_at: last })).toMatchObject({ indexed_at: last });
+  expect(toApiJson({ ...mint, indexed_at: last })).toMatchObject({ indexed_at: last });
   expect(errorsOf({ ...mint, indexed_at: toTimestamp(MICROSECONDS_MAX + 1) })).toEqual(['indexed_at INVALID_VALUE']);
 });
 
@@ -108,49 +108,49 @@ it.each([
     },
     ['blockchain_metadata.block_number INVALID_FORMAT', 'blockchain_metadata.log_index INVALID_FORMAT'],
   ],
-  ['with an invalid address', ofMint({ to: '0x12' }), ['details.to INVALID_FORMAT']],
-  ['with a missing member', ofMint({ amount: undefined }), ['details.amount MISSING_REQUIRED_FIELD']],
-  ['with a negative amount', ofMint({ amount: '-1' }), ['details.amount INVALID_FORMAT']],
-  ['with a number instead of a string', ofMint({ amount: 1 }), ['details.amount INVALID_FORMAT']],
+  ['with an invalid address', mintWith({ to: '0x12' }), ['details.to INVALID_FORMAT']],
+  ['with a missing member', mintWith({ amount: undefined }), ['details.amount MISSING_REQUIRED_FIELD']],
+  ['with a negative amount', mintWith({ amount: '-1' }), ['details.amount INVALID_FORMAT']],
+  ['with a number instead of a string', mintWith({ amount: 1 }), ['details.amount INVALID_FORMAT']],
   [
     'with an unknown asset type',
-    ofMint({ asset: { ...nft, contract_type: 'ERC404' } }),
+    mintWith({ asset: { ...nft, contract_type: 'ERC404' } }),
     ['details.asset.contract_type INVALID_ENUM'],
   ],
   [
     'with a missing asset type',
-    ofMint({ asset: { ...nft, contract_type: undefined } }),
+    mintWith({ asset: { ...nft, contract_type: undefined } }),
     ['details.asset.contract_type MISSING_REQUIRED_FIELD'],
   ],
-  ['with a string as its asset', ofMint({ asset: 'ERC721' }), ['details.asset INVALID_FORMAT']],
+  ['with a string as its asset', mintWith({ asset: 'ERC721' }), ['details.asset INVALID_FORMAT']],
   [
     'that is a sale of assets from two contracts',
-    ofSale({ asset: [nft, { ...nft, contract_address: addressOf(8) }] }),
+    saleWith({ asset: [nft, { ...nft, contract_address: addressOf(8) }] }),
     ['details.asset INVALID_VALUE'],
   ],
-  ['that is a sale without assets', ofSale({ asset: [] }), ['details.asset INVALID_VALUE']],
+  ['that is a sale without assets', saleWith({ asset: [] }), ['details.asset INVALID_VALUE']],
   [
     'that is a sale of an ERC-20 token',
-    ofSale({ asset: [{ contract_type: 'ERC20', contract_address: addressOf(8) }] }),
+    saleWith({ asset: [{ contract_type: 'ERC20', contract_address: addressOf(8) }] }),
     ['details.asset.0.contract_type INVALID_ENUM'],
   ],
   [
     'that is a sale paid for with an NFT',
-    ofSale({ payment: { ...payment, token: nft } }),
+    saleWith({ payment: { ...payment, token: nft } }),
     ['details.payment.token.contract_type INVALID_ENUM'],
   ],
   [
     'that has a fee other than a royalty',
-    ofSale({ payment: { ...payment, fees: [{ ...payment.fees[0], type: 'TIP' }] } }),
+    saleWith({ payment: { ...payment, fees: [{ ...payment.fees[0], type: 'TIP' }] } }),
     ['details.payment.fees.0.type INVALID_ENUM'],
   ],
-  ['with a lone surrogate', ofSale({ order_id: 'a\ud83d' }), ['details.order_id INVALID_FORMAT']],
+  ['with a lone surrogate', saleWith({ order_id: 'a\ud83d' }), ['details.order_id INVALID_FORMAT']],
 ])('the import rejects an activity %s, and each error names its field', (_what, line, errors) => {
   expect(errorsOf(line)).toEqual(errors);
 });
 
 it('the import reports all errors in an activity together', () => {
-  const wrong = { ...ofMint({ to: 'x', amount: '' }), id: 'x', chain: 'other' };
+  const wrong = { ...mintWith({ to: 'x', amount: '' }), id: 'x', chain: 'other' };
   expect(errorsOf(wrong)).toEqual([
     'id INVALID_FORMAT',
     'chain INVALID_VALUE',
@@ -162,7 +162,7 @@ it('the import reports all errors in an activity together', () => {
 it('the import accepts a sale whose contract addresses differ only in case', () => {
   const contract = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
   const assets = [contract, contract.toLowerCase()].map((each) => ({ ...nft, contract_address: each }));
-  expect(errorsOf(ofSale({ asset: assets }))).toEqual([]);
+  expect(errorsOf(saleWith({ asset: assets }))).toEqual([]);
 });
 
 it('the import parses or rejects any line without throwing', () => {
@@ -172,15 +172,15 @@ it('the import parses or rejects any line without throwing', () => {
   );
   fc.assert(
     fc.property(activityLines(CHAIN.name), paths, fc.anything(), (line, path, value) => {
-      const damaged = structuredClone(line);
-      let at: Line = damaged;
+      const invalidLine = structuredClone(line);
+      let at: Line = invalidLine;
       for (const name of path.slice(0, -1)) {
         const next = at[name];
         if (typeof next !== 'object' || next === null) break;
         at = next as Line;
       }
       at[path.at(-1)!] = value;
-      const parsed = parseActivity(damaged);
+      const parsed = parseActivity(invalidLine);
       if (parsed.ok) toActivityRow(parsed.record, version);
       else expect(parsed.errors.length).toBeGreaterThan(0);
     }),
@@ -188,7 +188,7 @@ it('the import parses or rejects any line without throwing', () => {
   );
 });
 
-it('the import requires the details that belong to the activity type', () => {
+it('the import requires the details that the activity type defines', () => {
   for (const type of ACTIVITY_TYPES) expect(errorsOf({ ...mint, type, details: {} }).length).toBeGreaterThan(1);
 });
 

@@ -17,7 +17,7 @@ export const BLOCK_LIMITS: BlockLimits = {
     Math.min(RANGES_PER_BLOCK_MAX, Math.max(RANGES_PER_BLOCK_MIN, RANGES_PER_SECOND * seconds)),
 };
 
-export interface ManyTokens {
+export interface MultiTokenLog {
   readonly logIndex: number;
   readonly contract: string;
   readonly tokens: bigint;
@@ -26,23 +26,23 @@ export interface ManyTokens {
 
 /**
  * Returns the indexes of the logs to omit. Either all or none of a log's activities are indexed. Contracts with the
- * fewest tokens have priority. @param logs the block's logs in order, so that every reader selects the same ones
+ * fewest tokens have priority. @param logs the block's logs in order, so that every reader omits the same logs
  */
 export function findOverBudget(
-  logs: readonly ManyTokens[],
+  logs: readonly MultiTokenLog[],
   { itemsPerContract, itemsFromRanges }: BlockLimits,
   seconds: number,
 ): ReadonlySet<number> {
   const omitted = new Set<number>();
-  const countOf = new Map<string, bigint>();
-  const ranges: ManyTokens[] = [];
+  const tokensByContract = new Map<string, bigint>();
+  const ranges: MultiTokenLog[] = [];
   for (const log of logs) {
-    const count = (countOf.get(log.contract) ?? 0n) + log.tokens;
+    const count = (tokensByContract.get(log.contract) ?? 0n) + log.tokens;
     if (count > itemsPerContract) {
       omitted.add(log.logIndex);
       continue;
     }
-    countOf.set(log.contract, count);
+    tokensByContract.set(log.contract, count);
     if (log.isRange) ranges.push(log);
   }
   const contracts = [...Map.groupBy(ranges, ({ contract }) => contract).values()].map((rangesOfContract) => {

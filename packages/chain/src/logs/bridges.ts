@@ -1,10 +1,10 @@
 import type { ChainLog } from '../node.ts';
 import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint } from './abi-reader.ts';
-import { type LogReading, NOTHING, read, unread } from './log-reading.ts';
+import { EMPTY_READING, type LogReading, read, unread } from './log-reading.ts';
 
 export interface BridgeSettings {
   readonly contract: string;
-  /** Such as `Deposited(address indexed token, address indexed who, uint256 amount)`; `token` is optional if fixed. */
+  /** Such as `Deposited(address indexed token, address indexed who, uint256 amount)`, without `token` if set below. */
   readonly deposit?: string;
   readonly withdrawal?: string;
   readonly token?: string;
@@ -59,7 +59,7 @@ export function parseBridge(bridge: BridgeSettings): BridgeEvent[] {
 }
 
 export function readBridge({ topics, data }: ChainLog, event: BridgeEvent): LogReading {
-  if (topics[0] !== event.topic) return NOTHING;
+  if (topics[0] !== event.topic) return EMPTY_READING;
   try {
     const values = new Map<string, string>();
     const reader = new AbiReader(data);

@@ -28,8 +28,8 @@ it('a token name is null if the result is not a string, and is cut to 256 charac
     expect(toTokenText(result)).toBeNull();
   expect(toTokenText(abiString('é'.repeat(4_000)))).toHaveLength(256);
   expect(toTokenText(abiString('a\u202eb\nc'))).toBe('abc');
-  const lone = Buffer.from([0xff, 0xfe, 0x41]);
-  expect(toTokenText(`0x${word(32)}${word(3)}${padded(lone)}`)?.isWellFormed()).toBe(true);
+  const malformed = Buffer.from([0xff, 0xfe, 0x41]);
+  expect(toTokenText(`0x${word(32)}${word(3)}${padded(malformed)}`)?.isWellFormed()).toBe(true);
   expect(toTokenText(`0x${'ab'.repeat(30_000)}`)).toBeNull();
 });
 
@@ -54,7 +54,7 @@ it('several contracts are described in one request, and a reverted call affects 
 });
 
 it('a contract whose call fails on the node yields the fault, and the other contracts are described', async () => {
-  const fault = new NodeFault('late', 'it does not respond in time');
+  const fault = new NodeFault('late', 'the request timed out');
   const results = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
   const [gold, other] = await describeTokens({ calls: async () => results }, 'demo-chain', CONTRACTS);
   expect([(gold as { name: string }).name, other]).toEqual(['Gold', fault]);
@@ -76,7 +76,7 @@ it('a contract is not an ERC-20 if it has no code, lacks a method, or returns a 
   expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
 });
 
-it('describing a contract fails while any of the calls fails on the node', async () => {
+it('describeErc20 fails if any of its calls fails on the node', async () => {
   const fault = new NodeFault('behind', 'header not found');
   await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
   await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);

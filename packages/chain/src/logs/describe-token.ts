@@ -11,7 +11,7 @@ const ERC20_CALLS = [
   `${selectorOf('balanceOf(address)')}${ADDRESS_WORD}`,
   `${selectorOf('allowance(address,address)')}${ADDRESS_WORD}${ADDRESS_WORD}`,
 ];
-/** The limit that also applies to imported names. */
+/** The limit for imported names. */
 const TEXT_MAX = 256;
 const WORD = 32;
 const WORD_DIGITS = 2 + 2 * WORD;
@@ -45,11 +45,11 @@ export async function describeErc20(
   if (token instanceof NodeFault) throw token;
   const fault = results.find((result) => result instanceof NodeFault);
   if (fault !== undefined) throw fault;
-  const isResultFull = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
+  const haveWordLength = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
   // Decimals are optional, but a contract that returns a hash for any call has invalid decimals.
   const [, , decimals] = results;
   const hasValidDecimals = decimals === null || decimals === '0x' || token.decimals !== null;
-  return isResultFull && hasValidDecimals ? token : null;
+  return haveWordLength && hasValidDecimals ? token : null;
 }
 
 function toToken(chain: string, contract: string, results: readonly CallResult[]): TokenRecord | NodeFault {

@@ -41,7 +41,7 @@ export interface LogReading {
   readonly unread: UnreadReason | null;
 }
 
-export const NOTHING: LogReading = { activities: [], summary: null, unread: null };
-export const unread = (reason: UnreadReason): LogReading => ({ ...NOTHING, unread: reason });
-export const summarise = (summary: Summary): LogReading => ({ ...NOTHING, summary });
-export const read = (activities: readonly LogActivity[]): LogReading => ({ ...NOTHING, activities });
+export const EMPTY_READING: LogReading = { activities: [], summary: null, unread: null };
+export const unread = (reason: UnreadReason): LogReading => ({ ...EMPTY_READING, unread: reason });
+export const summarise = (summary: Summary): LogReading => ({ ...EMPTY_READING, summary });
+export const read = (activities: readonly LogActivity[]): LogReading => ({ ...EMPTY_READING, activities });

@@ -12,7 +12,7 @@ import { CONSECUTIVE_TRANSFER, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE } from 
 const TOKEN = `0x${'70'.repeat(20)}`;
 const MARKET = `0x${'3a'.repeat(20)}`;
 const BRIDGE = `0x${'b1'.repeat(20)}`;
-const person = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
+const accountAt = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
 const word = (value: number | bigint | string) =>
   typeof value === 'string' ? value.replace('0x', '').padStart(64, '0') : value.toString(16).padStart(64, '0');
 const topic = (value: number | bigint | string) => `0x${word(value)}`;
@@ -47,7 +47,7 @@ const readWith = (logSettings: LogSettings, log: ChainLog, timestampS?: number) 
   [...createReadActivities(logSettings)(blockOf([log], { timestampS }))][0]!.reading;
 const read = (log: ChainLog, timestampS?: number) => readWith(settings, log, timestampS);
 const LOCATION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
-const shown = (log: ChainLog) =>
+const detailsIn = (log: ChainLog) =>
   read(log, 1_700_000_000).records.map((record) => {
     const row = toActivityRow(record, LOCATION);
     return { type: row.type, ...JSON.parse(row.details) };
@@ -57,19 +57,19 @@ const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
 const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
 
-it('an ERC-20 Transfer from the zero address is a mint, one to the zero address is a burn, and any other is a transfer', () => {
-  expect(shown(transfer(1, 2))).toEqual([
-    { type: 'transfer', from: person(1), to: person(2), amount: '5', asset: erc20 },
+it('an ERC-20 Transfer from the zero address is a mint, to the zero address a burn, and otherwise a transfer', () => {
+  expect(detailsIn(transfer(1, 2))).toEqual([
+    { type: 'transfer', from: accountAt(1), to: accountAt(2), amount: '5', asset: erc20 },
   ]);
-  expect(shown(transfer(0, 2))).toEqual([{ type: 'mint', to: person(2), amount: '5', asset: erc20 }]);
-  expect(shown(transfer(1, 0))).toEqual([{ type: 'burn', from: person(1), amount: '5', asset: erc20 }]);
+  expect(detailsIn(transfer(0, 2))).toEqual([{ type: 'mint', to: accountAt(2), amount: '5', asset: erc20 }]);
+  expect(detailsIn(transfer(1, 0))).toEqual([{ type: 'burn', from: accountAt(1), amount: '5', asset: erc20 }]);
   expect(read(transfer(0, 0), 0)).toMatchObject({ records: [], unread: 'no-party' });
   expect(read(transfer(1, 2), 0).tokens).toEqual([TOKEN]);
 });
 
 it('a Transfer with four topics is an ERC-721 transfer', () => {
   const log = logOf({ topics: [TRANSFER, topic(0), topic(2), topic(9)] });
-  expect(shown(log)).toEqual([{ type: 'mint', to: person(2), amount: '1', asset: erc721 }]);
+  expect(detailsIn(log)).toEqual([{ type: 'mint', to: accountAt(2), amount: '1', asset: erc721 }]);
   expect(read(log, 0).tokens).toEqual([]);
 });
 
@@ -77,9 +77,9 @@ it('a TransferSingle yields one activity, and a TransferBatch yields one activit
   const sides = [topic(8), topic(1), topic(2)];
   const single = logOf({ topics: [TRANSFER_SINGLE, ...sides], data: data(4, 30) });
   const asset = { contract_type: 'ERC1155', contract_address: TOKEN, token_id: '4', amount: '30' };
-  expect(shown(single)).toEqual([{ type: 'transfer', from: person(1), to: person(2), amount: '30', asset }]);
+  expect(detailsIn(single)).toEqual([{ type: 'transfer', from: accountAt(1), to: accountAt(2), amount: '30', asset }]);
   const batch = logOf({ topics: [TRANSFER_BATCH, ...sides], data: data(64, 160, 2, 4, 4, 2, 1, 7) });
-  expect(shown(batch).map(({ amount, asset: { token_id } }) => [token_id, amount])).toEqual([
+  expect(detailsIn(batch).map(({ amount, asset: { token_id } }) => [token_id, amount])).toEqual([
     ['4', '1'],
     ['4', '7'],
   ]);
@@ -91,12 +91,12 @@ it('a TransferSingle yields one activity, and a TransferBatch yields one activit
 it('a ConsecutiveTransfer yields one activity per token', () => {
   const range = (last: number) =>
     logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
-  expect(shown(range(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
+  expect(detailsIn(range(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
   expect(read(range(12), 0).summary).toBeNull();
   expect(read(range(9), 0).unread).toBe('malformed');
 });
 
-it('a log always yields the same record, whose time is the block time', () => {
+it('a log yields the same record each time, with the time of its block', () => {
   const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
   expect(read(one, 1_700_000_000).records).toEqual(read(other, 1_700_000_000).records);
   const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
@@ -133,18 +133,18 @@ const legacy = {
     { contract: MARKET, type: 'ERC20' as const },
   ],
 };
-const early = logOf({ topics: [TRANSFER], data: data(person(1), person(2), 9) });
+const earlyLog = logOf({ topics: [TRANSFER], data: data(accountAt(1), accountAt(2), 9) });
 const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 
 it('a Transfer without indexed parameters is decoded for a legacy token and reported as unindexed for any other contract', () => {
   const legacySettings = { ...legacy, marketplaces: [] };
   const shownOf = (log: ChainLog) => readWith(legacySettings, log).records.map(({ details }) => JSON.parse(details));
-  expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
+  expect(shownOf(earlyLog)).toEqual([{ from: accountAt(1), to: accountAt(2), amount: '1', asset }]);
   const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
-  expect(shownOf(halfIndexed)).toEqual(shownOf(early));
-  expect(shownOf(logOf({ topics: [TRANSFER, topic(1), topic(2), topic(9)] }))).toEqual(shownOf(early));
-  expect(shownOf({ ...early, address: MARKET })).toMatchObject([{ amount: '9', asset: { contract_type: 'ERC20' } }]);
-  expect(read(early, 0)).toMatchObject({ records: [], unread: 'unindexed' });
+  expect(shownOf(halfIndexed)).toEqual(shownOf(earlyLog));
+  expect(shownOf(logOf({ topics: [TRANSFER, topic(1), topic(2), topic(9)] }))).toEqual(shownOf(earlyLog));
+  expect(shownOf({ ...earlyLog, address: MARKET })).toMatchObject([{ amount: '9', asset: { contract_type: 'ERC20' } }]);
+  expect(read(earlyLog, 0)).toMatchObject({ records: [], unread: 'unindexed' });
   expect(read(logOf({ topics: [TRANSFER, topic(1)], data: data(2, 9) }), 0).unread).toBe('unindexed');
 });
 
@@ -203,7 +203,7 @@ it.each([
   [3, 15_000],
   [4, 20_000],
   [86_400, 20_000],
-])('a block %i seconds after the previous one yields at most %i activities from ranges', (seconds, most) => {
+])('a block %i seconds after the previous block yields at most %i activities from ranges', (seconds, most) => {
   const half = most / 2;
   expect(countsOf([half, half], seconds)).toEqual([half, half]);
   expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
@@ -227,8 +227,8 @@ it('ranges do not reduce the budget for batches and single transfers', () => {
 it('the budget limits every chain to the capacity of one indexer', () => {
   const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
   const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
-  const property = fc.property(blocks, (drawnBlocks) => {
-    for (const { ranges: tokens, seconds } of drawnBlocks) {
+  const property = fc.property(blocks, (generatedBlocks) => {
+    for (const { ranges: tokens, seconds } of generatedBlocks) {
       const logs = tokens.map((count, at) => ({
         logIndex: at,
         contract: contract(at),
@@ -244,20 +244,20 @@ it('the budget limits every chain to the capacity of one indexer', () => {
 });
 
 it("a block's budget does not depend on the range in which the block is read", () => {
-  const drafts = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), {
+  const logSpecs = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), {
     maxLength: 8,
   });
-  const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
-  const limits = { itemsPerContract: 40, itemsFromRanges: (passed: number) => 20 + 20 * passed };
-  const property = fc.property(chain, fc.nat(7), (drawnBlocks, cut) => {
+  const chain = fc.array(fc.record({ seconds: fc.nat(2), logSpecs }), { minLength: 2, maxLength: 8 });
+  const limits = { itemsPerContract: 40, itemsFromRanges: (elapsed: number) => 20 + 20 * elapsed };
+  const property = fc.property(chain, fc.nat(7), (generatedBlocks, cut) => {
     const hashOf = (number: number) => `0x${word(number)}`;
     let timestampS = 0;
-    const blocks = drawnBlocks.map(({ seconds: passed }, number) => {
-      timestampS += passed;
+    const blocks = generatedBlocks.map(({ seconds: elapsed }, number) => {
+      timestampS += elapsed;
       return { number, hash: hashOf(number), parentHash: hashOf(number), timestampS, logsBloom: Buffer.alloc(0) };
     });
-    const logs = drawnBlocks.flatMap(({ drafts: draftsOfBlock }, number) =>
-      draftsOfBlock.map(({ contractNumber, tokens }, at) => ({
+    const logs = generatedBlocks.flatMap(({ logSpecs: specsOfBlock }, number) =>
+      specsOfBlock.map(({ contractNumber, tokens }, at) => ({
         ...range(at, contract(contractNumber), [1, tokens]),
         blockNumber: number,
         blockHash: hashOf(number),
@@ -275,7 +275,7 @@ it("a block's budget does not depend on the range in which the block is read", (
         reading.records.length,
       ]);
     };
-    const from = Math.min(cut, drawnBlocks.length - 1);
+    const from = Math.min(cut, generatedBlocks.length - 1);
     expect(readFrom(from)).toEqual(readFrom(0).filter(([number]) => number! >= from));
   });
   fc.assert(property);
@@ -288,29 +288,29 @@ function orderLog(
   consideration: readonly (number | string)[][],
 ): ChainLog {
   const offerData = [offer.length, ...offer.flat()];
-  const head = [topic(77), person(recipient), 128, 128 + 32 * offerData.length];
+  const head = [topic(77), accountAt(recipient), 128, 128 + 32 * offerData.length];
   const all = [...head, ...offerData, consideration.length, ...consideration.flat()];
   return logOf({ address: MARKET, topics: [ORDER_FULFILLED, topic(offerer), topic(0)], data: data(...all) });
 }
 
 const nft = item(2, TOKEN, [9, 1]);
-const thing = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
+const soldNft = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 const coin = (kind: number, token: string, [amount, to]: readonly [number, number]) => [
   ...item(kind, token, [0, amount]),
-  person(to),
+  accountAt(to),
 ];
 
 it('an order that offers an NFT is a sale to the fulfiller, and payments to third parties are its fees', () => {
-  const native = person(0);
+  const native = accountAt(0);
   const log = orderLog([1, 2], [nft], [coin(0, native, [900, 1]), coin(0, native, [75, 3]), coin(0, native, [25, 4])]);
-  const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
-  expect(shown(log)).toEqual([
+  const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: accountAt(to) }));
+  expect(detailsIn(log)).toEqual([
     {
       type: 'sale',
       order_id: topic(77),
-      to: person(2),
-      from: person(1),
-      asset: [thing],
+      to: accountAt(2),
+      from: accountAt(1),
+      asset: [soldNft],
       payment: {
         token: { contract_type: 'NATIVE', symbol: 'ETH' },
         price_excluding_fees: '900',
@@ -322,14 +322,14 @@ it('an order that offers an NFT is a sale to the fulfiller, and payments to thir
 });
 
 it('an order that offers a currency is a sale by the fulfiller, and its fees are deducted from the offer', () => {
-  const money = person(500);
-  const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
-  expect(shown(log)).toMatchObject([
+  const money = accountAt(500);
+  const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, accountAt(1)], coin(1, money, [30, 3])]);
+  expect(detailsIn(log)).toMatchObject([
     {
       type: 'sale',
-      to: person(1),
-      from: person(2),
-      asset: [thing],
+      to: accountAt(1),
+      from: accountAt(2),
+      asset: [soldNft],
       payment: {
         token: { contract_type: 'ERC20', contract_address: money },
         price_excluding_fees: '970',
@@ -339,11 +339,11 @@ it('an order that offers a currency is a sale by the fulfiller, and its fees are
   ]);
 });
 
-it('an order is not a sale if it is outside a marketplace, spans contracts or currencies, or lacks a fulfiller', () => {
-  const paid = coin(0, person(0), [9, 1]);
+it('an order is not a sale outside a marketplace, with several contracts or currencies, or without a fulfiller', () => {
+  const paid = coin(0, accountAt(0), [9, 1]);
   const good = orderLog([1, 2], [nft], [paid]);
-  expect(shown(good)).toHaveLength(1);
-  expect(shown({ ...good, address: TOKEN })).toEqual([]);
+  expect(detailsIn(good)).toHaveLength(1);
+  expect(detailsIn({ ...good, address: TOKEN })).toEqual([]);
   expect(read(orderLog([1, 2], [nft, item(2, MARKET, [1, 1])], [paid]), 0).unread).toBe('several-contracts');
   expect(read(orderLog([1, 2], [nft], [paid, coin(1, TOKEN, [9, 1])]), 0).unread).toBe('several-currencies');
   expect(read(orderLog([1, 0], [nft], [paid]), 0).unread).toBe('no-party');
@@ -357,10 +357,10 @@ const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
 it('a configured bridge event is a deposit or withdrawal only if the configured contract emits it', () => {
   const asset = { contract_type: 'ERC20', contract_address: TOKEN };
   const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
-  expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
-  expect(shown({ ...log, address: TOKEN })).toEqual([]);
+  expect(detailsIn(log)).toEqual([{ type: 'deposit', to: accountAt(2), amount: '60', asset }]);
+  expect(detailsIn({ ...log, address: TOKEN })).toEqual([]);
   const withdrawal = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
-  expect(shown(withdrawal)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
+  expect(detailsIn(withdrawal)).toEqual([{ type: 'withdrawal', from: accountAt(2), amount: '61', asset }]);
   expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
 });
 

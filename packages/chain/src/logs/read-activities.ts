@@ -6,9 +6,9 @@ import { AbiFault, AbiReader, eventTopicOf, toAddress, ZERO_ADDRESS } from './ab
 import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { type BridgeEvent, readBridge } from './bridges.ts';
 import {
+  EMPTY_READING,
   type LogActivity,
   type LogReading,
-  NOTHING,
   read,
   type Summary,
   type UnreadReason,
@@ -62,7 +62,7 @@ export function createReadActivities(
     if (marketplaces.has(log.address)) return withinLength(readSale(log, settings.nativeSymbol));
     for (const event of bridges.get(log.address) ?? []) {
       const reading = readBridge(log, event);
-      if (reading !== NOTHING) return reading;
+      if (reading !== EMPTY_READING) return reading;
     }
     return readTransfers(log, legacy, isOverBudget);
   };
@@ -120,10 +120,10 @@ function recordOf(
   };
 }
 
-const SPENT = '(uint8,address,uint256,uint256)';
-const RECEIVED = '(uint8,address,uint256,uint256,address)';
+const OFFER = '(uint8,address,uint256,uint256)';
+const PAYMENT = '(uint8,address,uint256,uint256,address)';
 /** Emitted by Seaport. */
-export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${SPENT}[],${RECEIVED}[])`);
+export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${OFFER}[],${PAYMENT}[])`);
 
 const WORD = 32;
 const KINDS = ['NATIVE', 'ERC20', 'ERC721', 'ERC1155'] as const;
@@ -140,7 +140,7 @@ interface Item {
 interface Deal {
   readonly buyer: string;
   readonly seller: string;
-  readonly things: readonly Item[];
+  readonly nfts: readonly Item[];
   /** All items that the buyer pays. */
   readonly paid: readonly Item[];
   /** Items paid to neither the buyer nor the seller. */
@@ -168,24 +168,24 @@ function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Ite
   if (offer.length === 0) return null;
   if (offer.every((item) => !isCurrency(item)) && consideration.every(isCurrency)) {
     const fees = consideration.filter(({ recipient }) => recipient !== offerer);
-    return { buyer: fulfiller, seller: offerer, things: offer, paid: consideration, fees };
+    return { buyer: fulfiller, seller: offerer, nfts: offer, paid: consideration, fees };
   }
-  const things = consideration.filter((item) => !isCurrency(item));
-  if (!offer.every(isCurrency) || things.length === 0) return null;
+  const nfts = consideration.filter((item) => !isCurrency(item));
+  if (!offer.every(isCurrency) || nfts.length === 0) return null;
   // Payments to third parties are part of the offer.
   const fees = consideration.filter((item) => isCurrency(item) && item.recipient !== fulfiller);
-  return { buyer: offerer, seller: fulfiller, things, paid: offer, fees };
+  return { buyer: offerer, seller: fulfiller, nfts, paid: offer, fees };
 }
 
 const sumOf = (items: readonly Item[]): bigint => items.reduce((sum, { amount }) => sum + amount, 0n);
 
 function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
-  const { buyer, seller, things, paid, fees } = deal;
+  const { buyer, seller, nfts, paid, fees } = deal;
   const [first] = paid;
   const isOneCurrency = [...paid, ...fees].every(({ kind, token }) => kind === first?.kind && token === first.token);
   if (first === undefined || !isOneCurrency) return unread('several-currencies');
-  const contractAddress = things[0]!.token;
-  if (things.some(({ token }) => token !== contractAddress)) return unread('several-contracts');
+  const contractAddress = nfts[0]!.token;
+  if (nfts.some(({ token }) => token !== contractAddress)) return unread('several-contracts');
   const [including, feesTotal] = [sumOf(paid), sumOf(fees)];
   if (feesTotal > including) return unread('malformed');
   const token =
@@ -196,7 +196,7 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
     order_id: orderId,
     to: buyer,
     from: seller,
-    asset: things.map(({ kind, id, amount }) => ({
+    asset: nfts.map(({ kind, id, amount }) => ({
       contract_type: kind,
       contract_address: contractAddress,
       token_id: String(id),
@@ -214,7 +214,7 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
 
 /** Reads a sale. Matched orders are not sales, because their event has no fulfiller. */
 function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading {
-  if (topics[0] !== ORDER_FULFILLED) return NOTHING;
+  if (topics[0] !== ORDER_FULFILLED) return EMPTY_READING;
   try {
     if (topics.length !== 3) return unread('malformed');
     const offerer = toAddress(topics[1]!);
@@ -223,7 +223,7 @@ function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading 
     if (fulfiller === ZERO_ADDRESS || offerer === ZERO_ADDRESS) return unread('no-party');
     const sides: [Item[], Item[]] = [itemsOf(reader, 2 * WORD, fulfiller), itemsOf(reader, 3 * WORD, null)];
     const deal = toDeal(offerer, fulfiller, sides);
-    return deal === null ? NOTHING : toSale(reader.text(0), deal, nativeSymbol);
+    return deal === null ? EMPTY_READING : toSale(reader.text(0), deal, nativeSymbol);
   } catch (fault) {
     if (fault instanceof AbiFault) return unread('malformed');
     throw fault;

@@ -76,13 +76,13 @@ it('readRange fails if the range does not link to the final block, even if the f
 });
 
 it('readRange fails if the range is not on the chain of a known block that is far above the range', async () => {
-  const far = { number: 100_000, hash: hashOf(100_000) };
+  const farBlock = { number: 100_000, hash: hashOf(100_000) };
   const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
   // The node has stopped at block 12, so no child reveals that block 12 was orphaned.
   const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
   const blocksAt = async (numbers: readonly number[]) =>
-    numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
-  const farRange = range({ knownBlocks: [far] });
+    numbers.map((number) => (number === 12 ? orphan : number === farBlock.number ? null : blockOf(number)));
+  const farRange = range({ knownBlocks: [farBlock] });
   await expect(readRange(nodeOf({ ...stopped, blocksAt }), farRange)).rejects.toMatchObject({ kind: 'behind' });
   // A second node behind the same URL returns the known block.
   await expect(readRange(nodeOf(stopped), farRange)).rejects.toThrow('block 12 is not on the chain of block 100000');
@@ -90,13 +90,13 @@ it('readRange fails if the range is not on the chain of a known block that is fa
     numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
   const fault = await readRange(nodeOf({ blocksAt: fork }), farRange).catch((thrown) => thrown);
   expect(fault).toBeInstanceOf(ForkFault);
-  expect(fault.block).toEqual(far);
+  expect(fault.block).toEqual(farBlock);
   expect((await readRange(nodeOf(), farRange)).blocks).toHaveLength(3);
 });
 
 it.each([
   ['omits a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
-  ['returns the wrong block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
+  ['returns the wrong block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'block 13 instead of 12'],
   ['omits a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are missing or out of order'],
   [
     'omits the last log',
@@ -145,7 +145,7 @@ const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 
 it("readRange reads the parent block's time only if the token budget depends on it", async () => {
   expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
-  const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
+  const block = () => Promise.reject(new NodeFault('unreachable', 'not expected'));
   expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
 });
 
@@ -177,7 +177,7 @@ it("readRange fails if a block's receipts lack a log or belong to another block"
   }
 });
 
-it('readRange fails as too-much if receipts are refused as well, unless the node is busy or inconsistent', async () => {
+it('readRange fails with too-much if receipts are also refused, unless the node is busy or inconsistent', async () => {
   const requested = (kind: NodeFault['kind']) =>
     readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
   await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });

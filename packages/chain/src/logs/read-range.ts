@@ -29,7 +29,7 @@ export interface ReadBlocks {
 
 /** For up to this many blocks, logs are requested by block hash. */
 const BY_HASH_MAX = 16;
-/** For more links, checking them would cost more than reading the range. */
+/** Checking more links would cost more than reading the range. */
 const LINKED_MAX = 128;
 
 /** A known block is not on the node's chain. */
@@ -47,9 +47,9 @@ const inconsistent = (message: string) => new NodeFault('inconsistent', message)
 /** @throws NodeFault unless the blocks are exactly `from` to `to` and each links to the previous one */
 export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<BlockRange, 'from' | 'to'>): void {
   if (blocks.length < to - from + 1)
-    throw new NodeFault('behind', `it does not return all blocks from ${from} to ${to}`);
+    throw new NodeFault('behind', `the node does not return all blocks from ${from} to ${to}`);
   for (const [index, { number, parentHash }] of blocks.entries()) {
-    if (number !== from + index) throw inconsistent(`instead of block ${from + index} it returned ${number}`);
+    if (number !== from + index) throw inconsistent(`the node returned block ${number} instead of ${from + index}`);
     if (index > 0 && blocks[index - 1]!.hash !== parentHash)
       throw inconsistent(`block ${number} does not link to the previous block`);
   }
@@ -81,16 +81,16 @@ export function checkLogs(
 /** After these faults, a request for receipts may still succeed. */
 const REFUSAL_KINDS = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
 
-/** Reads a block's logs. Nodes that refuse more than 10,000 logs may still return the receipts, which contain them. */
-async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
+/** Reads a block's logs. Nodes that refuse more than 10,000 logs may still return the receipts with the logs. */
+async function readLogsOf(node: ChainNode, hash: string, isSingle: boolean): Promise<readonly ChainLog[]> {
   try {
     return await node.logsOf(hash);
   } catch (refusal) {
-    if (!isAlone || !(refusal instanceof NodeFault) || !REFUSAL_KINDS.has(refusal.kind)) throw refusal;
+    if (!isSingle || !(refusal instanceof NodeFault) || !REFUSAL_KINDS.has(refusal.kind)) throw refusal;
     return await node.logsByReceipts(hash).catch((fault: unknown) => {
       // Overload and inconsistency take precedence over the first fault.
-      const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy' || fault.kind === 'inconsistent';
-      throw isOther ? fault : refusal;
+      const hasPrecedence = !(fault instanceof NodeFault) || fault.kind === 'busy' || fault.kind === 'inconsistent';
+      throw hasPrecedence ? fault : refusal;
     });
   }
 }
@@ -117,18 +117,18 @@ async function readLogs(
 
 function checkKnownBlocks(blocks: readonly ChainBlock[], { from, after, knownBlocks }: BlockRange): void {
   if (after !== null && blocks[0]!.parentHash !== after.hash)
-    throw new ForkFault(after, `its block ${from} does not link to block ${after.number}, which is indexed`);
+    throw new ForkFault(after, `block ${from} on the node does not link to indexed block ${after.number}`);
   for (const name of knownBlocks) {
     const found = blocks[name.number - from];
     if (found !== undefined && found.hash !== name.hash)
-      throw new ForkFault(name, `its block ${name.number} differs from the known block`);
+      throw new ForkFault(name, `block ${name.number} on the node differs from the known block`);
   }
 }
 
 async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly ChainBlock[]> {
   const { from, to, knownBlocks } = range;
-  const behind = knownBlocks.map(({ number }) => number).filter((number) => number > to && number - to <= LINKED_MAX);
-  const end = behind.reduce((most, each) => Math.max(most, each), to);
+  const numbers = knownBlocks.map(({ number }) => number).filter((number) => number > to && number - to <= LINKED_MAX);
+  const end = numbers.reduce((most, each) => Math.max(most, each), to);
   const blocks = range.blocks ?? (await node.blocks(from, end));
   checkLinks(blocks, { from, to: range.blocks === undefined ? end : to });
   checkKnownBlocks(blocks, range);
@@ -139,16 +139,16 @@ async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly 
 
 /** Requests all blocks together, because separate responses may come from nodes on different chains. */
 async function checkFarBlocks(node: ChainNode, last: ChainBlock, { knownBlocks }: BlockRange): Promise<void> {
-  const far = knownBlocks.filter(({ number }) => number - last.number > LINKED_MAX);
-  if (far.length === 0) return;
-  const [reread, ...found] = await node.blocksAt([last.number, ...far.map(({ number }) => number)]);
-  for (const [index, name] of far.entries()) {
+  const farBlocks = knownBlocks.filter(({ number }) => number - last.number > LINKED_MAX);
+  if (farBlocks.length === 0) return;
+  const [reread, ...found] = await node.blocksAt([last.number, ...farBlocks.map(({ number }) => number)]);
+  for (const [index, name] of farBlocks.entries()) {
     const { hash } = found[index] ?? {};
-    if (hash === undefined) throw new NodeFault('behind', `it does not return block ${name.number}, which is final`);
-    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} differs from the known block`);
+    if (hash === undefined) throw new NodeFault('behind', `the node does not return final block ${name.number}`);
+    if (hash !== name.hash) throw new ForkFault(name, `block ${name.number} on the node differs from the known block`);
   }
   if (reread?.hash !== last.hash)
-    throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
+    throw inconsistent(`block ${last.number} is not on the chain of block ${farBlocks[0]!.number}`);
 }
 
 /** Reads the time on which the first block's activity budget depends. */
@@ -161,7 +161,7 @@ async function readParentTime(
   const found = logs.find((log) => !isFirst(log) || log.topics[0] === CONSECUTIVE_TRANSFER);
   if (number === 0 || found === undefined || !isFirst(found)) return null;
   const parent = await node.block(number - 1);
-  if (parent === null) throw new NodeFault('behind', `it does not return block ${number - 1}`);
+  if (parent === null) throw new NodeFault('behind', `the node does not return block ${number - 1}`);
   if (parent.hash !== parentHash) throw inconsistent(`block ${number} does not link to the previous block`);
   return parent.timestampS;
 }

@@ -1,18 +1,18 @@
 import type { ChainLog } from '../node.ts';
 import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint, ZERO_ADDRESS } from './abi-reader.ts';
-import type { ManyTokens } from './block-budget.ts';
+import type { MultiTokenLog } from './block-budget.ts';
 import {
+  EMPTY_READING,
   type LogActivity,
   type LogAsset,
   type LogReading,
-  NOTHING,
   read,
   type Summary,
   summarise,
   unread,
 } from './log-reading.ts';
 
-/** ERC-20 and ERC-721 use the same event, but with a different number of topics. */
+/** ERC-20 and ERC-721 use the same event with different numbers of topics. */
 export const TRANSFER = eventTopicOf('Transfer(address,address,uint256)');
 export const TRANSFER_SINGLE = eventTopicOf('TransferSingle(address,address,address,uint256,uint256)');
 export const TRANSFER_BATCH = eventTopicOf('TransferBatch(address,address,address,uint256[],uint256[])');
@@ -21,7 +21,7 @@ export const CONSECUTIVE_TRANSFER = eventTopicOf('ConsecutiveTransfer(uint256,ui
 const WORD = 32;
 const ONE_WORD = 2 + 2 * WORD;
 
-interface Moved {
+interface Move {
   readonly from: string;
   readonly to: string;
   readonly amount: bigint;
@@ -29,7 +29,7 @@ interface Moved {
 }
 
 /** A transfer from the zero address is a mint; a transfer to the zero address is a burn. */
-function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
+function toActivity({ from, to, amount, asset }: Move): LogActivity | null {
   const shared = { amount: String(amount), asset };
   const { contract_address: contractAddress } = asset;
   if (from === ZERO_ADDRESS && to === ZERO_ADDRESS) return null;
@@ -38,7 +38,7 @@ function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
   return { type: 'transfer', details: { from, to, ...shared }, contractAddress };
 }
 
-function toReading(moves: readonly Moved[]): LogReading {
+function toReading(moves: readonly Move[]): LogReading {
   const activities = moves.map(toActivity);
   if (activities.includes(null)) return unread('no-party');
   return read(activities as LogActivity[]);
@@ -92,12 +92,12 @@ function readSingle({ address, topics, data }: ChainLog): LogReading {
 }
 
 /** Items are created on demand, because an event can report 2^256 ids. */
-interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract'> {
-  itemOf(index: number): Pick<Moved, 'amount' | 'asset'>;
+interface ParsedMultiToken extends Pick<Move, 'from' | 'to'>, Omit<Summary, 'contract'> {
+  itemOf(index: number): Pick<Move, 'amount' | 'asset'>;
 }
 
 /** @throws AbiFault */
-function parseMany({ address, topics, data }: ChainLog): ParsedMany {
+function parseMultiToken({ address, topics, data }: ChainLog): ParsedMultiToken {
   if (topics.length !== 4) throw new AbiFault('has the wrong number of topics');
   const reader = new AbiReader(data);
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
@@ -119,25 +119,25 @@ function parseMany({ address, topics, data }: ChainLog): ParsedMany {
   return { from, to, tokens: BigInt(ids.length), firstId, lastId, itemOf };
 }
 
-const isZeroAddress = ({ from, to }: ParsedMany) => from === ZERO_ADDRESS && to === ZERO_ADDRESS;
+const isZeroAddress = ({ from, to }: ParsedMultiToken) => from === ZERO_ADDRESS && to === ZERO_ADDRESS;
 
-function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
-  const many = parseMany(log);
-  const { from, to, tokens, firstId, lastId, itemOf } = many;
-  if (isZeroAddress(many)) return unread('no-party');
+function readMulti(log: ChainLog, isOverBudget: boolean): LogReading {
+  const parsed = parseMultiToken(log);
+  const { from, to, tokens, firstId, lastId, itemOf } = parsed;
+  if (isZeroAddress(parsed)) return unread('no-party');
   if (isOverBudget) return summarise({ contract: log.address, tokens, firstId, lastId });
-  const toMove = (_: unknown, index: number): Moved => ({ from, to, ...itemOf(index) });
+  const toMove = (_: unknown, index: number): Move => ({ from, to, ...itemOf(index) });
   return toReading(Array.from({ length: Number(tokens) }, toMove));
 }
 
 /** @returns null unless the log reports several tokens */
-export function countTokens(log: ChainLog): ManyTokens | null {
+export function countTokens(log: ChainLog): MultiTokenLog | null {
   const isRange = log.topics[0] === CONSECUTIVE_TRANSFER;
   if (!isRange && log.topics[0] !== TRANSFER_BATCH) return null;
   try {
-    const many = parseMany(log);
-    if (isZeroAddress(many)) return null;
-    return { logIndex: log.logIndex, contract: log.address, tokens: many.tokens, isRange };
+    const parsed = parseMultiToken(log);
+    if (isZeroAddress(parsed)) return null;
+    return { logIndex: log.logIndex, contract: log.address, tokens: parsed.tokens, isRange };
   } catch (fault) {
     if (fault instanceof AbiFault) return null;
     throw fault;
@@ -149,8 +149,8 @@ export function readTransfers(log: ChainLog, legacy: LegacyTokens, isOverBudget:
   try {
     if (log.topics[0] === TRANSFER) return readTransfer(log, legacy);
     if (log.topics[0] === TRANSFER_SINGLE) return readSingle(log);
-    if (log.topics[0] === TRANSFER_BATCH || log.topics[0] === CONSECUTIVE_TRANSFER) return readMany(log, isOverBudget);
-    return NOTHING;
+    if (log.topics[0] === TRANSFER_BATCH || log.topics[0] === CONSECUTIVE_TRANSFER) return readMulti(log, isOverBudget);
+    return EMPTY_READING;
   } catch (fault) {
     if (fault instanceof AbiFault) return unread('malformed');
     throw fault;

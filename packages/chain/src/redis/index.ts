@@ -11,7 +11,7 @@ return 1`;
 
 /** Stores one hash field per partition. Resolves even if Redis is unavailable; see `ready`. */
 export async function openRedisWatermarks(options: RedisAdapterOptions): Promise<Watermarks> {
-  // Each call reports its own failures.
+  // Errors are reported by the calls that they affect.
   const { redis, opened, ready, close } = openRedis(options, LIMITS);
   await opened;
   const key = `${options.namespace ?? ''}chain:watermark`;

@@ -31,7 +31,7 @@ const LOGS_MAX = 1_000_000;
 
 /** Enough to read a name through a proxy contract. With more gas, a contract could overload the node. */
 const CALL_GAS = 1_000_000;
-/** With this gas, a single result can be two megabytes long. */
+/** With this gas limit, a single result can be two megabytes long. */
 const CALLS_RESPONSE_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
@@ -57,7 +57,7 @@ export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: Rp
   };
 }
 
-/** Sends a batch and returns responses in call order. @throws NodeFault if one is missing or batches are unsupported */
+/** Returns a batch's responses in call order. @throws NodeFault if a response is missing or batches are unsupported */
 export function createRpcBatches(
   target: Omit<RpcNodeOptions, 'name'>,
 ): (calls: readonly RpcCall[]) => Promise<readonly RpcResponse[]> {
@@ -70,7 +70,7 @@ export function createRpcBatches(
     const { response } = parseResponse(body);
     const fault = response.ok ? null : toFault(response.error);
     if (fault?.kind === 'busy') throw fault;
-    throw new NodeFault('unreachable', 'it does not support batches');
+    throw new NodeFault('unreachable', 'the node does not support batches');
   };
 }
 
@@ -100,7 +100,7 @@ class RpcNode implements ChainNode {
     const tag = typeof at === 'number' ? toHex(at) : at;
     const block = parseBlock(await this.request({ method: 'eth_getBlockByNumber', params: [tag, false] }));
     if (block !== null && typeof at === 'number' && block.number !== at)
-      throw new NodeFault('inconsistent', `for block ${at} it returned ${block.number}`);
+      throw new NodeFault('inconsistent', `the node returned block ${block.number} instead of block ${at}`);
     return block;
   }
 
@@ -171,7 +171,7 @@ class RpcNode implements ChainNode {
 
 function toCallResult(response: RpcResponse): CallResult {
   if (response.ok) return parseBytes(response.result);
-  return isMaybeContractFault(response.error) ? null : toFault(response.error);
+  return mayBeContractFault(response.error) ? null : toFault(response.error);
 }
 
 /** Creates a node without connecting to it. @throws TypeError if the URL is invalid */
@@ -204,7 +204,7 @@ function refusalIn(body: unknown): NodeFault | null {
   if (Array.isArray(body) && body.length !== 1) return null;
   const { response } = parseResponse(Array.isArray(body) ? body[0] : body);
   if (!response.ok) return toFault(response.error);
-  return Array.isArray(body) ? null : new NodeFault('unreachable', 'it does not return a list for a batch');
+  return Array.isArray(body) ? null : new NodeFault('unreachable', 'the response to a batch is not a list');
 }
 
 /** Sends batches until the node rejects one, and single requests from then on. */
@@ -267,7 +267,7 @@ const HASH_DIGITS = 2 + 64;
 const ADDRESS_DIGITS = 2 + 40;
 const TOPICS_MAX = 4;
 
-const invalidResponse = (what: string) => new NodeFault('unreachable', `it responded with ${what}`);
+const invalidResponse = (problem: string) => new NodeFault('unreachable', `the response contains ${problem}`);
 
 type Members = Record<string, unknown>;
 
@@ -320,7 +320,7 @@ function parseLog(value: unknown): ChainLog {
   const log = membersOf(value, 'log');
   if (!Array.isArray(log.topics) || log.topics.length > TOPICS_MAX) throw invalidResponse('a log without topics');
   const data = hex(log.data, null, 'log data');
-  if (data.length % 2 !== 0) throw invalidResponse('log data with half a byte');
+  if (data.length % 2 !== 0) throw invalidResponse('log data with an odd number of digits');
   return {
     blockNumber: parseQuantity(log.blockNumber, 'block number'),
     blockHash: repeatedHex(log.blockHash, HASH_DIGITS, 'block hash'),
@@ -348,7 +348,7 @@ function parseReceipts(
   if (value === null) throw unknownBlock();
   if (!Array.isArray(value)) throw invalidResponse('no list of receipts');
   if (value.length !== transactions.length)
-    throw inconsistent(`it returned ${value.length} receipts for ${transactions.length} transactions`);
+    throw inconsistent(`the node returned ${value.length} receipts for ${transactions.length} transactions`);
   const logs: ChainLog[] = [];
   for (const [index, each] of value.entries()) {
     if (each === null) throw unknownBlock();
@@ -370,7 +370,7 @@ function parseTransactions(value: unknown, blockHash: string): string[] {
   if (value === null || value === undefined) throw unknownBlock();
   const block = membersOf(value, 'block');
   if (hex(block.hash, HASH_DIGITS, 'block hash') !== blockHash)
-    throw inconsistent('it did not return the requested block');
+    throw inconsistent('the node did not return the requested block');
   if (!Array.isArray(block.transactions)) throw invalidResponse('a block without its transactions');
   return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'transaction hash'));
 }
@@ -391,14 +391,14 @@ const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
 const INTERNAL = { code: -32603, message: /^internal error\.?$/i };
 
 /** Also accepts an ambiguous error: the token then has no description, which can be read later. */
-function isMaybeContractFault(error: RpcError): boolean {
+function mayBeContractFault(error: RpcError): boolean {
   return isContractFault(error) || (error.code === INTERNAL.code && INTERNAL.message.test(error.message));
 }
 
 /** Omits the node's message, because it may contain the URL. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = FAULT_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [];
-  return new NodeFault(kind, `it responded with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
+  return new NodeFault(kind, `the node responded with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);
 }
 
 function resultOf(response: RpcResponse): unknown {

@@ -74,7 +74,7 @@ it.each([
     [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }],
   ],
 ])("the node's receipts are rejected if %s", async (_what, receipts) => {
-  // If block receipts are wrong, single receipts are requested. Those are wrong as well.
+  // If block receipts are wrong, single receipts are requested, which are wrong as well.
   const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
   const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);
   expect(fault).toBeInstanceOf(NodeFault);

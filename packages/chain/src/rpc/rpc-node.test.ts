@@ -124,7 +124,7 @@ it.each([
   expect((await faultOf(node.logsIn(1, 2))).kind).toBe(kind);
 });
 
-it('the fault of a busy node contains the Retry-After time', async () => {
+it('the fault for a busy node contains the Retry-After time', async () => {
   const node = await openNode((_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('slow down'));
   expect(await faultOf(node.block('latest'))).toMatchObject({ kind: 'busy', retryAfterMs: 7_000 });
 });
@@ -145,15 +145,15 @@ it('a response with the wrong block is inconsistent', async () => {
   expect((await faultOf(node.block(8))).kind).toBe('inconsistent');
 });
 
-it('the fault of a late or unavailable node does not contain its URL', async () => {
+it('the fault for a late or unavailable node does not contain its URL', async () => {
   let requested = 0;
   const silent = await openNode(() => void requested++, { timeoutMs: 100 });
-  expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not respond in time' });
+  expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'the request timed out' });
   expect(requested, 'the number of requests').toBe(1);
   const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
-  expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
-  const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
-  expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
+  expect((await faultOf(absent.chainId())).message).toMatch(/^cannot reach the node/);
+  const unreachableNode = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
+  expect((await faultOf(unreachableNode.chainId())).kind).toBe('unreachable');
 });
 
 it("credentials in a node's URL are sent in a header", async () => {
@@ -209,7 +209,7 @@ it.each([
   [-32000, 'execution aborted (timeout = 5s)', 'too-much'],
   [-32603, 'EVM error: FatalExternalError', 'unreachable'],
   [-32603, 'database is closed', 'unreachable'],
-  [-32600, 'the plan is exceeded, and requests are reverted to the free one', 'too-much'],
+  [-32600, 'the plan limit is exceeded, and requests are reverted to the free plan', 'too-much'],
 ])('a contract call that returns error %i "%s" counts as a node fault', async (code, message, kind) => {
   const node = await openNode(refuse(message, code));
   expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);

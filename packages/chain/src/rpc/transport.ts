@@ -14,7 +14,7 @@ const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
 const SECOND_MS = 1_000;
-/** Waits between attempts, because many providers fail occasionally. */
+/** Delays between attempts. Many providers fail occasionally. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
 /** A late node is not retried, because the caller may request less or use another node. */
@@ -24,7 +24,7 @@ const isRetryable = ({ kind, retryAfterMs }: NodeFault) =>
 /** The node responded with HTTP status 413. */
 export class RequestTooLarge extends NodeFault {
   constructor() {
-    super('too-much', 'it rejected the request as too large (status 413)');
+    super('too-much', 'the node rejected the request as too large (status 413)');
   }
 }
 
@@ -44,8 +44,8 @@ function toNodeFault(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
   const code = typeof cause?.code === 'string' ? ` (${cause.code})` : '';
-  if (isLate) return new NodeFault('late', 'it does not respond in time');
-  return new NodeFault('unreachable', `it cannot be reached${code}`);
+  if (isLate) return new NodeFault('late', 'the request timed out');
+  return new NodeFault('unreachable', `cannot reach the node${code}`);
 }
 
 function retryAfterOf(response: Response): number | null {
@@ -58,7 +58,7 @@ async function readText(response: Response, bytesMax: number): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > bytesMax) throw new NodeFault('too-much', `its response is larger than ${bytesMax} bytes`);
+    if (bytes > bytesMax) throw new NodeFault('too-much', `the response is larger than ${bytesMax} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -86,7 +86,7 @@ export function createTransport({
     if (response.status === TOO_LARGE) throw new RequestTooLarge();
     // Some nodes send a JSON-RPC error with an HTTP error status.
     if (!response.ok && !/^[{[]/.test(text))
-      throw new NodeFault('unreachable', `it responded with status ${response.status}`);
+      throw new NodeFault('unreachable', `the node responded with status ${response.status}`);
     return text;
   };
   const attempt = async (body: unknown): Promise<unknown> => {
@@ -99,7 +99,7 @@ export function createTransport({
     try {
       return JSON.parse(text);
     } catch {
-      throw new NodeFault('unreachable', 'its response is truncated or not JSON');
+      throw new NodeFault('unreachable', 'the response is truncated or not JSON');
     }
   };
   return async (body) => {
@@ -121,6 +121,6 @@ export function parseResponse(value: unknown): { id: unknown; response: RpcRespo
     const { code, message, data } = error as { code?: unknown; message?: unknown; data?: unknown };
     return { id, response: { ok: false, error: { code: Number(code), message: String(message), data } } };
   }
-  if (result === undefined) throw new NodeFault('unreachable', 'its response has neither a result nor an error');
+  if (result === undefined) throw new NodeFault('unreachable', 'the response has neither a result nor an error');
   return { id, response: { ok: true, result } };
 }

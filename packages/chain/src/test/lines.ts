@@ -26,14 +26,14 @@ const asset: fc.Arbitrary<Line> = fc.oneof(address.chain(nftOf), erc20);
 const native = fc.record({ contract_type: fc.constant('NATIVE'), symbol: name });
 const fee = fc.record({ amount, type: fc.constant('ROYALTY'), recipient: address });
 
-const received = fc.record({ to: address, amount, asset });
-const sent = fc.record({ from: address, amount, asset });
+const receivedDetails = fc.record({ to: address, amount, asset });
+const sentDetails = fc.record({ from: address, amount, asset });
 const DETAILS: Record<ActivityType, fc.Arbitrary<Line>> = {
-  mint: received,
-  burn: sent,
+  mint: receivedDetails,
+  burn: sentDetails,
   transfer: fc.record({ from: address, to: address, amount, asset }),
-  deposit: received,
-  withdrawal: sent,
+  deposit: receivedDetails,
+  withdrawal: sentDetails,
   sale: fc.record({
     order_id: name,
     to: address,

@@ -7,9 +7,9 @@ import { passesFilters } from './memory/store.ts';
 const keyOf = ({ updatedAt, id }: Pick<Gap, 'updatedAt' | 'id'>) => `${String(updatedAt).padStart(16, '0')} ${id}`;
 
 export function naiveFeed(versions: readonly ActivityRow[], horizon: number, filters: ActivityFilters): ActivityRow[] {
-  const below = versions.filter(({ updatedAt }) => updatedAt < horizon);
-  return below
-    .filter((row) => !below.some((other) => other.id === row.id && other.updatedAt > row.updatedAt))
+  const visible = versions.filter(({ updatedAt }) => updatedAt < horizon);
+  return visible
+    .filter((row) => !visible.some((other) => other.id === row.id && other.updatedAt > row.updatedAt))
     .filter((row) => passesFilters(row, filters))
     .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }

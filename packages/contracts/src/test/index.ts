@@ -48,7 +48,7 @@ interface AcceptedMessage {
 
 type BatchResult =
   /** The whole batch is refused with VALIDATION_ERROR. */
-  | { kind: 'fault'; message: string; details: Record<string, unknown> }
+  | { kind: 'refused'; message: string; details: Record<string, unknown> }
   | {
       kind: 'validated';
       accepted: AcceptedMessage[];
@@ -60,11 +60,11 @@ type BatchResult =
 
 const envelopeSchema = z.object({ messages: z.array(z.unknown()).min(1).max(BATCH_MESSAGES_MAX) });
 
-function toFault(issue: z.core.$ZodIssue | undefined): BatchResult {
-  const fault = (message: string) => ({ kind: 'fault', message, details: BATCH_ERROR_DETAILS }) as const;
-  if (issue?.path.length === 0) return fault(BATCH_ERRORS.notAnObject);
-  if (issue?.code === 'too_small') return fault(BATCH_ERRORS.tooFew);
-  return fault(issue?.code === 'too_big' ? BATCH_ERRORS.tooMany : BATCH_ERRORS.noMessages);
+function toRefusal(issue: z.core.$ZodIssue | undefined): BatchResult {
+  const refuse = (message: string) => ({ kind: 'refused', message, details: BATCH_ERROR_DETAILS }) as const;
+  if (issue?.path.length === 0) return refuse(BATCH_ERRORS.notAnObject);
+  if (issue?.code === 'too_small') return refuse(BATCH_ERRORS.tooFew);
+  return refuse(issue?.code === 'too_big' ? BATCH_ERRORS.tooMany : BATCH_ERRORS.noMessages);
 }
 
 /**
@@ -85,7 +85,7 @@ function readMessageId(value: unknown, source: MessageSource | undefined) {
  */
 export function validateBatch(document: unknown, rules: BatchRules): BatchResult {
   const envelope = envelopeSchema.safeParse(document);
-  if (!envelope.success) return toFault(envelope.error.issues[0]);
+  if (!envelope.success) return toRefusal(envelope.error.issues[0]);
   const { messages } = envelope.data;
   const ids = messages.map((value, index) => readMessageId(value, rules.sources[index]));
   const names = ids.filter(({ isComparable }) => isComparable).map(({ name }) => name);

@@ -19,7 +19,7 @@ export interface AuditRow {
   readonly happenedAt: number;
   /** Identifies the change. Rows with the same id are merged into one row. */
   readonly entryId: string;
-  /** `entry` for an audit entry, otherwise the kind of the record. */
+  /** `entry` for an audit entry, otherwise the record kind. */
   readonly kind: AuditKind;
   readonly object: string;
   readonly revision: number;
@@ -35,7 +35,7 @@ export interface AuditRow {
 
 type AuditKind = 'project' | 'key' | 'rate-limit-key' | 'collection' | 'account' | 'signable-key' | 'entry';
 
-/** Returns the verb of a change. @param end verb of a change that ends the object, otherwise null */
+/** Returns the verb for a change. @param end verb for a change that ends the object, otherwise null */
 const toVerb = (revision: number, end: string | null) => (revision === 1 ? 'create' : (end ?? 'change'));
 
 type Changed = Pick<ProjectRecord, 'revision' | 'changedAt' | 'changedBy' | 'requestId'>;
@@ -107,7 +107,7 @@ export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   return [toRow({ ...described, detail: { chain, contractAddress, name, state } }, collection)];
 }
 
-/** Returns one row for the instance with all roles, and one per project. Only the former shows removed roles. */
+/** Returns one row for the instance with all roles, and one per project. Only the instance row shows removed roles. */
 export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const { id, name, login, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
   const verb = toVerb(account.revision, state === 'disabled' ? 'disable' : null);

@@ -64,7 +64,7 @@ it('the derived tables include each insert, are completed after an interrupted i
   expect(complete[0]!.length).toBeGreaterThan(10);
   expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);
   expect(await readDerived()).toEqual(complete);
-  // Simulates a crash between the insert of the rows and the insert by the materialized views.
+  // Simulates a crash after the rows are stored and before the materialized views are filled.
   for (const table of ['identity_days', 'identities']) await client.command({ query: `TRUNCATE TABLE ${table}` });
   expect(await readDerived()).toEqual([[], []]);
   expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);

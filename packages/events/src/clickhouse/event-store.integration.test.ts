@@ -60,7 +60,7 @@ afterAll(async () => {
   await store.close();
 });
 
-it('events returns every value of every record unchanged', async () => {
+it('events returns every value in every record unchanged', async () => {
   const select = EVENT_FIELDS.map(({ name, column, kind }) => {
     if (kind === 'uuid') return `replaceAll(toString(${column}), '-', '') AS ${name}`;
     if (kind === 'key') return `lower(hex(${column})) AS ${name}`;
@@ -227,12 +227,12 @@ it('ClickHouse remembers a token per month, even if the rows are missing', async
   expect(await store.storedOffsets('events', range)).toEqual(new Set([7_000, 7_001]));
 });
 
-it('storedOffsets ignores rows of a lost log, even at the same offsets and times', async () => {
+it('storedOffsets ignores rows from a lost log, even if their offsets and times are the same', async () => {
   const environmentId = 'test-replaced-within';
   const receivedAtTime = (receivedAt: number) => record({ environmentId, receivedAt });
   const kept = receivedAtTime(NOW_MS);
   await insert(toBlock([kept, ...[1, 2, 3].map((ms) => receivedAtTime(NOW_MS + ms))], 9_100), 'lost log within');
-  // The new log retained the first record. The other records arrived late; one has the receipt time of a lost record.
+  // The new log retained the first record. The others arrived late; one has the same receipt time as a lost record.
   const later = [9, 1, 3].map((ms) => receivedAtTime(NOW_MS + ms));
   const rows = [kept, ...later].map((each, index) => toBlock([each], 9_100 + index));
   const range = { partition: 2, start: 9_100, end: 9_104, rows };

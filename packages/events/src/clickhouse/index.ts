@@ -21,7 +21,7 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
         body: rows,
         token,
         signal,
-        // Deduplication takes two fifths of an insert, and would remove offsets that `storedOffsets` expects.
+        // Deduplication takes two fifths of the insert time, and would remove offsets that `storedOffsets` expects.
         settings: { optimize_on_insert: 0 },
       }),
     storedOffsets: (table, query) => readOffsets(store, table, query),
@@ -50,7 +50,7 @@ async function readOffsets(store: ClickHouse, table: OffsetTable, query: StoredR
   return stored;
 }
 
-/** The definitions of the materialized views that fill these tables. A test compares both. */
+/** Must match the materialized views that fill these tables. A test compares the definitions. */
 const DERIVED = [
   {
     table: 'identity_days',
@@ -68,8 +68,8 @@ const DERIVED = [
 ] as const;
 
 /**
- * Fills the derived tables again, because ClickHouse runs materialized views after it has stored the rows of an insert
- * and may crash in between. Duplicate derived rows are merged. Reads only the days, names and owners of the given rows.
+ * Refills the derived tables, because ClickHouse runs materialized views after it has stored the rows of an insert and
+ * may crash in between. Duplicate derived rows are merged. Reads only the days, names and owners of the given rows.
  * @param rows RowBinary of `events`, at least one
  */
 async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
@@ -109,7 +109,7 @@ const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: s
 const toKeyColumns = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
-  // Days instead of a time range, because one message delayed by weeks would read all weeks in between.
+  // Days instead of a time range: a single message delayed by weeks would make the query read all weeks in between.
   events: {
     key: [
       ...toKeyColumns('environment_id', 'event_name'),
@@ -175,7 +175,7 @@ const toKey = ({ offset, received, id }: StoredRowId) => `${offset} ${received} 
 const toHex = (value: ColumnValue | undefined) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
 
-/** @returns the offsets of the given rows that are stored. A row of a lost log may have the same offset. */
+/** @returns the offsets of the given rows that are stored. A row from a lost log may have the same offset. */
 export function toStoredOffsets(
   table: OffsetTable,
   { rows }: StoredRowsQuery,

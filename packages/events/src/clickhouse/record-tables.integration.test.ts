@@ -137,15 +137,15 @@ it('consents_current shows the last change in log order, before and after a merg
   await fc.assert(
     fc.asyncProperty(arbitraryChanges, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
       const environmentId = `test-latest-${run++}`;
-      const changes = list.map(({ identity, clock, ...drawn }, offset) =>
+      const changes = list.map(({ identity, clock, ...generatedChange }, offset) =>
         change({
-          ...drawn,
+          ...generatedChange,
           environmentId,
           identityKey: IDENTITIES[identity]!,
           offset,
           source: `change ${offset}`,
-          // Added partitions moved the identities from partition 5 to 2, so the times in partition 2 are later.
-          loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
+          // Adding partitions moved the identities from partition 5 to 2, so the times in partition 2 are later.
+          loggedAt: NOW_MS + clock + (generatedChange.partition === 2 ? 1_000 : 0),
         }),
       );
       // The later block is inserted first and the earlier block twice. Neither must change the result.
@@ -177,7 +177,7 @@ it('consent_log retains every change, and merges a block that is written twice',
   expect(await countRows(`consent_log ${where}`)).toBe(6);
 });
 
-it('finding the consent of one identity among thousands reads a few granules', async () => {
+it("finding one identity's consent among thousands reads only a few granules", async () => {
   const environmentId = 'test-many';
   const keys = Array.from({ length: 10_000 }, () => randomBytes(16));
   const changes = keys.flatMap((identityKey, index) =>
@@ -233,9 +233,9 @@ it('a rejection can be found by each of its columns', async () => {
 
 it('a rejection is deleted at most one week after its retention of 90 days', async () => {
   const environmentId = 'test-old';
-  const ofAge = (days: number, traceId: string) =>
+  const withAge = (days: number, traceId: string) =>
     rejection({ environmentId, receivedAt: NOW_MS - days * DAY_MS, traceId });
-  await insert('message_rejections', toRejectionBlock([ofAge(98, 'old'), ofAge(89, 'young'), ofAge(0, 'new')]));
+  await insert('message_rejections', toRejectionBlock([withAge(98, 'old'), withAge(89, 'young'), withAge(0, 'new')]));
   await merge('message_rejections');
   const query = `SELECT trace_id FROM message_rejections WHERE environment_id = '${environmentId}' ORDER BY trace_id`;
   expect(await readRows(query)).toEqual([{ trace_id: 'new' }, { trace_id: 'young' }]);

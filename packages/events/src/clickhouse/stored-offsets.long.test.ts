@@ -15,7 +15,7 @@ const BLOCK_ROWS: Record<OffsetTable, number> = {
   message_rejections: 2_000,
   consent_log: 100,
 };
-/** Maximum fraction of the table that may be read. The rows are from two of thirty days, plus complete granules. */
+/** Maximum fraction of the table that may be read: two of thirty days, plus the remainder of the granules. */
 const FRACTION_MAX = 0.1;
 const START_MS = 120_000;
 
@@ -71,7 +71,7 @@ const fill = async (table: OffsetTable) => {
   });
   await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
 };
-/** Reads rows in the RowBinary format of the writer. */
+/** Reads rows in the writer's RowBinary format. */
 const readRows = async (table: OffsetTable, range: { start: number; end: number }): Promise<Buffer[]> => {
   const columns = EVENT_TABLE_COLUMNS[table].map(({ name }) => name).join(', ');
   const result = await client.query({

@@ -37,20 +37,20 @@ export function parseRecipe(file: string, text: string): Recipe {
   const comment = lines.slice(0, end).map((line) => line.replace(COMMENT, ''));
   const sections = comment.join('\n').split('\n\n');
   const [title = '', ...rest] = sections;
-  const readSection = (head: string) => {
-    const section = rest.find((each) => each.startsWith(head));
-    if (section === undefined) throw new Error(`${file}: add a section ${head.trim()} to the comment`);
-    return section.slice(head.length);
+  const readSection = (heading: string) => {
+    const section = rest.find((each) => each.startsWith(heading));
+    if (section === undefined) throw new Error(`${file}: add a "${heading.trim()}" section to the comment`);
+    return section.slice(heading.length);
   };
-  const readLines = (head: string) =>
-    readSection(head)
+  const readLines = (heading: string) =>
+    readSection(heading)
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '');
   return {
     file,
     title,
-    about: rest.filter((section) => ![CHANGE, COST, RUN].some((head) => section.startsWith(head))).map(toOneLine),
+    about: rest.filter((section) => ![CHANGE, COST, RUN].some((heading) => section.startsWith(heading))).map(toOneLine),
     parameters: readLines(CHANGE).map(toParameters),
     cost: toOneLine(readSection(COST)),
     commands: readLines(RUN),

@@ -31,7 +31,7 @@ it.each(recipes)('the recipe $file documents and sets exactly the parameters of 
   expect(findValues(withClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
 });
 
-it.each(recipes)('a shell passes the command of $file to curl unchanged', ({ file, commands }) => {
+it.each(recipes)('a shell passes the arguments of the curl command in $file unchanged', ({ file, commands }) => {
   const script = `curl() { printf '%s\\n' "$@"; }\n${commands[0]}`;
   const env = { CLICKHOUSE_URL: 'https://clickhouse.test:8443', CLICKHOUSE_PASSWORD: "it's $HOME" };
   const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
@@ -46,6 +46,6 @@ it.each(recipes)('a shell passes the command of $file to curl unchanged', ({ fil
 it('parseRecipe reports the section that is missing from a comment', () => {
   const { text } = recipes[0]!;
   expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
-    '01-a.sql: add a section Cost: to the comment',
+    '01-a.sql: add a "Cost:" section to the comment',
   );
 });

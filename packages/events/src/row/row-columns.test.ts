@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createRowPlan } from './plan.ts';
 import { RowBuffer } from './row-buffer.ts';
-import { blankAnonymous } from './row-columns.ts';
+import { clearAnonymousId } from './row-columns.ts';
 import { arbitraryRecord } from './test/arbitrary-record.ts';
 import { readEventRow } from './test/read-row.ts';
 import { RowTranscoder } from './transcoder.ts';
 
-it('blankAnonymous removes the anonymous id of the last row without changing other values or rows', () => {
+it('clearAnonymousId removes the anonymous id of the last row without changing other values or rows', () => {
   const plan = createRowPlan(messageRecordCodec.schema);
   const transcoder = new RowTranscoder();
   const longId = fc.integer({ min: 100, max: 20_000 }).map((length) => 'x'.repeat(length));
@@ -21,7 +21,7 @@ it('blankAnonymous removes the anonymous id of the last row without changing oth
       // A copy, because `readEventRow` reverses the message id in place.
       const read = (row: number) => readEventRow(Buffer.from(out.rowAt(row)));
       const [first, complete] = [read(0), read(1)];
-      blankAnonymous(out);
+      clearAnonymousId(out);
       expect(out.rows).toBe(2);
       expect(read(0)).toEqual(first);
       expect(read(1)).toEqual({ ...complete, anonymousId: '', anonymousKey: '0'.repeat(32) });

@@ -49,7 +49,7 @@ export interface ColumnRange {
   readonly end: number;
 }
 
-/** Creates a function that finds a column in a RowBinary row. @throws Error as for `createColumnReader` */
+/** Creates a function that finds a column in a RowBinary row. @throws see `createColumnReader` */
 export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnRange {
   const index = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
   if (index === -1) throw new Error(`${table} has no column ${name}`);
@@ -86,13 +86,13 @@ export function createColumnReader(table: EventTable, names: readonly string[]):
 }
 
 const DAY_MS = 86_400_000;
-/** The time columns by whose month or week the tables are partitioned. */
+/** Time columns that determine the tables' monthly or weekly partitions. */
 const PARTITION_COLUMNS: Partial<Record<EventTable, string>> = {
   events: 'event_time',
   message_rejections: 'received_at',
 };
 
-/** Creates a reader for the day of a row, which determines its ClickHouse partition, or 0 without partitions. */
+/** Creates a reader for a row's day, which determines the ClickHouse partition; 0 for tables without partitions. */
 export function createPartReader(table: EventTable): (row: Buffer) => number {
   const column = PARTITION_COLUMNS[table];
   if (column === undefined) return () => 0;
@@ -104,7 +104,7 @@ const findKey = createColumnFinder('events', 'anonymous_key');
 const findId = createColumnFinder('events', 'anonymous_id');
 
 /** Removes the anonymous id and its key from the last row of `events`. Slow, but rarely called. */
-export function blankAnonymous(out: RowBuffer): void {
+export function clearAnonymousId(out: RowBuffer): void {
   const row = out.rowAt(out.rows - 1);
   const [key, id] = [findKey(row), findId(row)];
   row.fill(0, key.start, key.end);

@@ -126,7 +126,7 @@ it('the transcoder converts arbitrary bytes to a row or a RangeError without cha
   );
 });
 
-it('the head of a row contains its keys and times', () => {
+it('the row head contains the keys and times of the row', () => {
   const transcoder = new RowTranscoder();
   fc.assert(
     fc.property(arbitraryRecord, (record) => {
@@ -192,7 +192,7 @@ it('the transcoder reads a field whose type Avro can convert', () => {
   );
 });
 
-it('a field of this release may only have the default value of its column as its default', () => {
+it('the schema default of a message field must equal the default value of its column', () => {
   const withDefault = (name: string, value: unknown) => {
     const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string }[] };
     const changed = fields.map((field) => (field.name === name ? { ...field, default: value } : field));

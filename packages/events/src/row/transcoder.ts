@@ -9,7 +9,7 @@ const KEYS_PER_ROW = 5;
 /** Index of the anonymous key. */
 const ANONYMOUS = 1;
 
-/** Keys and times of the last row. Stores only positions in the record, because most rows are not queried. */
+/** Keys and times of the last row. Stores only their positions, because most rows' keys are never read. */
 export class RowHead {
   eventTimeMs = 0;
   receivedAtMs = 0;
@@ -221,7 +221,7 @@ export class RowTranscoder {
     return at + 9;
   }
 
-  /** Copies other records: finds the start of each field, then writes column by column. */
+  /** Copies records whose fields are not in column order: finds each field, then writes column by column. */
   #copyFields(plan: RowPlan, source: Buffer): void {
     const cursor = this.#read(source, FRAME_BYTES);
     const starts = this.#fieldStarts;

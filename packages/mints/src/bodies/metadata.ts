@@ -21,8 +21,8 @@ export interface TokenMetadata {
   readonly attributes: readonly Attribute[] | null;
 }
 
-const TEXTS = ['name', 'description', 'image', 'external_url', 'animation_url', 'youtube_url'] as const;
-const KEYS = [...TEXTS, 'attributes'];
+const STRING_KEYS = ['name', 'description', 'image', 'external_url', 'animation_url', 'youtube_url'] as const;
+const KEYS = [...STRING_KEYS, 'attributes'];
 const ATTRIBUTES_MAX = 1_000;
 
 export interface MetadataLocation {

@@ -52,7 +52,7 @@ export const STACKS_MAX = 10;
 
 export type SubjectMetadata = Pick<ChainMetadataRecord, 'kind' | 'subject' | 'metadata'>;
 
-const COLLECTION_TEXTS = [
+const COLLECTION_KEYS = [
   'name',
   'symbol',
   'description',
@@ -62,7 +62,7 @@ const COLLECTION_TEXTS = [
   'base_uri',
 ] as const;
 
-export type CollectionMetadata = Readonly<Record<(typeof COLLECTION_TEXTS)[number], string | null>>;
+export type CollectionMetadata = Readonly<Record<(typeof COLLECTION_KEYS)[number], string | null>>;
 
 /** @throws PublicError VALIDATION_ERROR with all errors */
 export function parseCollectionBody(body: Buffer): CollectionMetadata {
@@ -72,8 +72,8 @@ export function parseCollectionBody(body: Buffer): CollectionMetadata {
   const member = memberOf(object, 'collection_metadata');
   if (!isJsonObject(member)) faults.add('collection_metadata', 'must be an object');
   const metadata = isJsonObject(member) ? member : {};
-  if (isJsonObject(member)) requireKeys({ object: metadata, path }, COLLECTION_TEXTS, faults);
-  const texts = COLLECTION_TEXTS.map((name) => [name, readText({ object: metadata, name, path }, faults)] as const);
+  if (isJsonObject(member)) requireKeys({ object: metadata, path }, COLLECTION_KEYS, faults);
+  const texts = COLLECTION_KEYS.map((name) => [name, readText({ object: metadata, name, path }, faults)] as const);
   faults.assertNone();
   return Object.fromEntries(texts) as CollectionMetadata;
 }

@@ -57,21 +57,21 @@ export interface Member {
 }
 
 const UINT256_END = 1n << 256n;
-/** The limit that also applies to the ids of identities. */
+/** Also the limit for identity ids. */
 export const REFERENCE_CODE_POINTS_MAX = 256;
 
-const givenOf = ({ object, name }: Member) => memberOf(object, name);
+const valueIn = ({ object, name }: Member) => memberOf(object, name);
 const fieldOf = ({ path, name }: Member) => `${path}${name}`;
 
 /** @returns the address in lower case, or null after adding a validation error */
 export function readAddress(member: Member, faults: BodyFaults): string | null {
-  const value = givenOf(member);
+  const value = valueIn(member);
   const address = typeof value === 'string' ? parseAddress(value) : null;
   return address ?? faults.add(fieldOf(member), `must be ${ADDRESS_EXPECTED}`);
 }
 
 export function readReferenceId(member: Member, faults: BodyFaults): string | null {
-  const value = givenOf(member);
+  const value = valueIn(member);
   if (typeof value === 'string' && isReferenceId(value)) return value;
   return faults.add(fieldOf(member), `must be a string of 1 to ${REFERENCE_CODE_POINTS_MAX} characters, not blank`);
 }
@@ -85,7 +85,7 @@ export function isReferenceId(text: string): boolean {
 
 /** Reads decimal digits below 2^256, or returns null. */
 export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}): string | null {
-  const value = givenOf(member);
+  const value = valueIn(member);
   if (value === undefined) return null;
   if (typeof value === 'string' && isUint256Text(value)) {
     const number = BigInt(value);
@@ -96,14 +96,14 @@ export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}
 
 /** Reads a UUID and returns it in lower case. */
 export function readUuid(member: Member, faults: BodyFaults): string | null {
-  const value = givenOf(member);
+  const value = valueIn(member);
   if (typeof value === 'string' && isUuidText(value)) return value.toLowerCase();
   return faults.add(fieldOf(member), 'must be a UUID');
 }
 
 /** Reads a string. Lone surrogates become U+FFFD. */
 export function readText(member: Member, faults: BodyFaults): string | null {
-  const value = givenOf(member);
+  const value = valueIn(member);
   if (value === undefined) return null;
   return typeof value === 'string' ? value.toWellFormed() : faults.add(fieldOf(member), 'must be a string or null');
 }
@@ -121,7 +121,7 @@ export function requireKeys(
 
 /** Reads a list of `min` to `max` items, or adds a validation error and returns an empty list. */
 export function readList(member: Member, faults: BodyFaults, { min, max }: { min: number; max: number }): unknown[] {
-  const value = givenOf(member);
+  const value = valueIn(member);
   if (Array.isArray(value) && value.length >= min && value.length <= max) return value;
   faults.add(fieldOf(member), `must be a list of ${min} to ${max} items`);
   return [];

@@ -84,13 +84,13 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
     let from = gap;
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const rows = await readRows(connection, { ...query, gap: from, limit: limit - found.length });
-      const current = await withoutSuperseded(connection, collection, rows);
+      const current = await dropSuperseded(connection, collection, rows);
       found = direction === 'next' ? [...found, ...current] : [...current, ...found];
-      const far = direction === 'next' ? rows.at(-1) : rows[0];
-      if (far === undefined || found.length >= limit) break;
+      const edge = direction === 'next' ? rows.at(-1) : rows[0];
+      if (edge === undefined || found.length >= limit) break;
       from = {
-        requestedAt: far.requestedAt,
-        attemptId: far.attemptId,
+        requestedAt: edge.requestedAt,
+        attemptId: edge.attemptId,
         side: direction === 'next' ? 'after' : 'before',
       };
     }
@@ -128,8 +128,8 @@ async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<M
   return isNext ? states : states.toReversed();
 }
 
-/** Drops superseded attempts: failed ones with a later attempt, and ones that the minter has ignored. */
-async function withoutSuperseded(
+/** Drops superseded attempts: failed attempts with a later attempt, and attempts that the minter ignored. */
+async function dropSuperseded(
   connection: ClickHouse,
   collection: MintCollection,
   rows: readonly MintState[],
@@ -145,7 +145,7 @@ async function withoutSuperseded(
 const toReferenceName = ({ projectId, referenceId }: Pick<MintState, 'projectId' | 'referenceId'>) =>
   `${projectId} ${referenceId}`;
 
-/** Reads the current attempts by `toReferenceName`. @param scope includes all projects if it has no project */
+/** Reads the current attempts by `toReferenceName`. @param scope covers all projects if it has no project */
 async function readAttempts(
   connection: ClickHouse,
   scope: MintCollection & Partial<MintScope>,
@@ -189,7 +189,7 @@ export function openMintWriter(target: ClickHouseTarget): MintWriter & { close()
   const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
     insert: ({ table, rows, token, signal }) => {
-      const { statement, toLine } = SENT[table] as SentTable<MintRow | MetadataRow>;
+      const { statement, toLine } = SENT_TABLES[table] as SentTable<MintRow | MetadataRow>;
       return connection.insertBlock({ statement, body: rows.map(toLine).join('\n'), token, signal });
     },
     ready: connection.ready,
@@ -253,7 +253,7 @@ function metadataColumns(subject: string | null): readonly RowColumn<MetadataRow
   ];
 }
 
-const SENT = {
+const SENT_TABLES = {
   mint_requests: createSentTable('mint_requests', MINT),
   mint_metadata: createSentTable('mint_metadata', MINT_METADATA),
   collections: createSentTable('collections', metadataColumns(null)),

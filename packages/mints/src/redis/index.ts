@@ -38,11 +38,11 @@ const MS_PER_S = 1000;
 type Names = ReturnType<typeof createNames>;
 
 function createNames(namespace: string) {
-  const of = (family: string, { chain, contractAddress, projectId }: MintScope, referenceId: string) =>
+  const keyFor = (family: string, { chain, contractAddress, projectId }: MintScope, referenceId: string) =>
     `${namespace}mint:${family}:{${chain}:${contractAddress}}:${projectId}:${referenceId}`;
   return {
-    claim: (scope: MintScope, referenceId: string) => of('claim', scope, referenceId),
-    state: (scope: MintScope, referenceId: string) => of('state', scope, referenceId),
+    claim: (scope: MintScope, referenceId: string) => keyFor('claim', scope, referenceId),
+    state: (scope: MintScope, referenceId: string) => keyFor('state', scope, referenceId),
     pending: (projectId: string) => `${namespace}mint:pending:${projectId}`,
     settled: (projectId: string) => `${namespace}mint:settled:${projectId}`,
     settledBytes: (projectId: string) => `${namespace}mint:settled-bytes:${projectId}`,
@@ -72,8 +72,8 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
   return {
     claim: async (scope, wanted, { isDry = false } = {}) => {
       const { projectId, environmentId } = scope;
-      const ofProject = [names.pending(projectId), names.cleaned(projectId), names.failed(projectId)];
-      const keys = [names.complete, ...ofProject];
+      const projectKeys = [names.pending(projectId), names.cleaned(projectId), names.failed(projectId)];
+      const keys = [names.complete, ...projectKeys];
       const claims = wanted.map(({ referenceId }) => names.claim(scope, referenceId));
       const { environment, project } = PENDING_LIMITS;
       const limits = [environment.assets, environment.bytes, project.assets, project.bytes];
@@ -117,7 +117,7 @@ function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: re
   if (kind === 'failing') return { kind, waitMs: Number(rest[0]) };
   if (kind === 'taken') return { kind, referenceIds: rest.map(referenceIdOf) };
   if (kind === 'claimed') {
-    const claims = inGroups(rest, 3).map(([attemptId, signer, requestedAt], at) => ({
+    const claims = toGroups(rest, 3).map(([attemptId, signer, requestedAt], at) => ({
       referenceId: referenceIdOf(at),
       attemptId: String(attemptId),
       signer: String(signer),
@@ -125,7 +125,7 @@ function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: re
     }));
     return { kind, claims };
   }
-  const claims = inGroups(rest, 4).map(([at, attemptId, claimedAt, ageMs]) => ({
+  const claims = toGroups(rest, 4).map(([at, attemptId, claimedAt, ageMs]) => ({
     referenceId: referenceIdOf(at),
     attemptId: String(attemptId),
     claimedAt: Number(claimedAt),
@@ -134,7 +134,7 @@ function toOutcome([kind, ...rest]: [string, ...(string | number)[]], wanted: re
   return { kind: 'unknown', claims };
 }
 
-function inGroups<T>(list: readonly T[], size: number): T[][] {
+function toGroups<T>(list: readonly T[], size: number): T[][] {
   return Array.from({ length: list.length / size }, (_, at) => list.slice(at * size, (at + 1) * size));
 }
 
@@ -161,7 +161,7 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
     progress: async () => {
       const reply = await run(PROGRESS, [names.complete, names.offsets], []);
       const [present, completeIn, offsets] = reply as [string, string | null, string[]];
-      const pairs = inGroups(offsets, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
+      const pairs = toGroups(offsets, 2).map(([field = '', offset]) => [field, Number(offset)] as const);
       return { run: present, completeIn, offsets: new Map(pairs) };
     },
     apply: ({ states, to, from }) => apply(states, [`${to.topic}/${to.partition}`, from ?? '', to.offset]),

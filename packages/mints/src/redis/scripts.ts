@@ -60,7 +60,7 @@ local function forget(floor, claim, requested, kept)
 end
 `;
 
-/** Counts a project's failed assets: each one moves the stored time by an hour divided by the limit. */
+/** Counts a project's failed assets: each failure advances the stored time by an hour divided by the limit. */
 const FAILED = `
 local hour = 3600000
 local function count_failed(key, changed, most)
@@ -186,7 +186,7 @@ return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
  * KEYS: offsets; then claim, state, pending, settled, settled bytes, floor and failed for each asset. ARGV: field or
  * '', expected offset, new offset, expiry of final states in ms, limits (settled assets, bytes, failed assets); then
  * attempt, signer, status, revision, request time, environment, change time and state for each asset. Returns 0 if the
- * stored offset is not the expected one.
+ * stored offset differs from the expected offset.
  */
 export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
 if ARGV[1] ~= '' then
@@ -224,7 +224,7 @@ local function settle(settled, settled_bytes, floor, claim)
   redis.call('PEXPIRE', settled, kept)
   redis.call('PEXPIRE', settled_bytes, kept)
 end
-local function unsettle(settled, settled_bytes, claim)
+local function remove_settled(settled, settled_bytes, claim)
   if redis.call('ZREM', settled, claim) == 1 then redis.call('DECRBY', settled_bytes, bytes_of(claim)) end
 end
 for i = 1, (#KEYS - 1) / 7 do
@@ -241,7 +241,7 @@ for i = 1, (#KEYS - 1) / 7 do
     else redis.call('SET', claim, line) end
     if update.status == 'pending' then
       redis.call('SET', state, ARGV[at + 7])
-      unsettle(settled, settled_bytes, claim)
+      remove_settled(settled, settled_bytes, claim)
       hold(pending, claim, ARGV[at + 5])
     else
       redis.call('SET', state, ARGV[at + 7], 'PX', kept)
@@ -260,7 +260,7 @@ return 1`;
 
 /**
  * KEYS: bucket, stored as the microsecond at which it is full again. ARGV: charge and size in microseconds. Returns the
- * time until the bucket is full and the missing time. Later stored times are from before a clock change.
+ * time until the bucket is full and the missing time. Later stored times result from clock changes.
  */
 export const TAKE = `
 local time = redis.call('TIME')

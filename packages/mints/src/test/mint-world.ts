@@ -20,20 +20,20 @@ export type PublishOutcome =
   /** Stored only when the world is flushed, and never acknowledged. */
   | 'delayed'
   /** The process is killed before publishing, or between publishing and confirming the claims. */
-  | 'killed before'
-  | 'killed after';
+  | 'killed unpublished'
+  | 'killed published';
 
 export const PUBLISH_OUTCOMES: readonly PublishOutcome[] = [
   'stored',
   'unacknowledged',
   'rejected',
   'delayed',
-  'killed before',
-  'killed after',
+  'killed unpublished',
+  'killed published',
 ];
 
 /** A simulated mint request. An asset's variants differ in their token id. */
-export interface WorldOrder {
+export interface SimulatedRequest {
   readonly assets: readonly { readonly referenceId: string; readonly variant: number }[];
   readonly signer: number;
   readonly outcome: PublishOutcome;
@@ -44,12 +44,12 @@ interface Attempt {
   readonly digest: string;
 }
 
-export interface OrderResult {
-  readonly order: WorldOrder;
+export interface RequestResult {
+  readonly request: SimulatedRequest;
   readonly result: 'accepted' | 'unknown' | readonly string[];
 }
 
-const assetOf = ({ referenceId, variant }: WorldOrder['assets'][number]): MintAsset => ({
+const assetOf = ({ referenceId, variant }: SimulatedRequest['assets'][number]): MintAsset => ({
   referenceId,
   ownerAddress: `0x${'ab'.repeat(20)}`,
   tokenId: String(variant),
@@ -111,7 +111,7 @@ function createMinters({ requests, states }: Logs) {
       if (status === 'succeeded') minted.push(ended);
     },
     attempts: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
-    isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
+    hasUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
   };
 }
 
@@ -120,7 +120,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
   const states: MintState[] = [];
   const inFlight: (readonly MintRequestRecord[])[] = [];
-  const results: OrderResult[] = [];
+  const results: RequestResult[] = [];
   const logs = createLogs({ requests, states });
   const store = (records: readonly MintRequestRecord[]) => {
     for (const record of records) requests[SIGNERS.indexOf(`0x${record.signer.toString('hex')}`)]!.push(record);
@@ -132,15 +132,15 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   };
   const publish = (outcome: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
     if (outcome === 'delayed') inFlight.push(records);
-    else if (outcome === 'stored' || outcome === 'unacknowledged' || outcome === 'killed after') store(records);
+    else if (outcome === 'stored' || outcome === 'unacknowledged' || outcome === 'killed published') store(records);
     if (outcome !== 'stored') throw new Error(outcome);
   };
   return {
     ...createMinters({ requests, states }),
     results,
-    async order(order: WorldOrder): Promise<void> {
+    async request(request: SimulatedRequest): Promise<void> {
       const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
-      const parts = { claims, quotas, policy, isLogApplied, lapseMs: -1, publish: publish(order.outcome) };
+      const parts = { claims, quotas, policy, isLogApplied, lapseMs: -1, publish: publish(request.outcome) };
       const sharedFields = {
         collection: COLLECTION,
         projectId: PROJECT_ID,
@@ -148,20 +148,20 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
         traceId: '0'.repeat(32),
       };
       try {
-        const requireSigner = async () => SIGNERS[order.signer]!;
-        const wanted = { ...sharedFields, requireSigner, assets: order.assets.map(assetOf) };
+        const requireSigner = async () => SIGNERS[request.signer]!;
+        const wanted = { ...sharedFields, requireSigner, assets: request.assets.map(assetOf) };
         await createAcceptMints(parts)(wanted);
-        results.push({ order, result: 'accepted' });
+        results.push({ request, result: 'accepted' });
       } catch (fault) {
         const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
-        results.push({ order, result: isConflict ? (fault.details?.values as string[]) : 'unknown' });
+        results.push({ request, result: isConflict ? (fault.details?.values as string[]) : 'unknown' });
       }
     },
     flush: () => {
       for (const records of inFlight.splice(0)) store(records);
     },
     project: () => catchUpMints(view, logs),
-    digestOf: (asset: WorldOrder['assets'][number]) => digestOf(assetOf(asset)),
+    digestOf: (asset: SimulatedRequest['assets'][number]) => digestOf(assetOf(asset)),
   };
 }
 

@@ -1,10 +1,10 @@
 -- KEYS: buckets. ARGV: charge per bucket, in microseconds; 0 only reads the bucket.
 --
--- A bucket is stored as the time at which it will be full, by the clock of Redis. Full buckets have no key, so
+-- A bucket is stored as the time at which it will be full, by Redis's clock. Full buckets have no key, so
 -- inactive callers use no memory.
 --
 -- The value is `<full_at>.<backlog>`, in microseconds. The backlog is the time from the write until the bucket is
--- full, and limits the wait if the clock of Redis is set back: without the limit, callers would have to wait until the
+-- full, and limits the wait if Redis's clock is set back: without the limit, callers would have to wait until the
 -- clock has caught up.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

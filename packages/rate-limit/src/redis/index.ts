@@ -13,8 +13,8 @@ const US_PER_MS = 1000;
 const SCRIPT = readFileSync(new URL('charge.lua', import.meta.url), 'utf8');
 
 /**
- * Buckets in Redis. `rate:<id>` contains the time, by the clock of Redis, at which the bucket will be full, and expires
- * at this time. Charges fail immediately while Redis is unavailable.
+ * Buckets in Redis. `rate:<id>` contains the time, by Redis's clock, at which the bucket will be full, and expires at
+ * that time. Charges fail immediately while Redis is unavailable.
  */
 export function openRedisBalances(options: RedisAdapterOptions): RedisBalances {
   const { redis, close } = openRedis(options, LIMITS);

@@ -21,25 +21,25 @@ export class LimiterCluster {
   refused = 0;
   readonly #policy: RatePolicy;
   readonly #limiters: SharedLimiter[];
-  readonly #open: number[];
-  readonly #openMax: number[];
+  readonly #inFlight: number[];
+  readonly #inFlightMax: number[];
 
   /**
-   * @param latenciesMs one-way latencies to the shared bucket, used in turn
+   * @param latenciesMs one-way latencies to the shared bucket, used cyclically
    */
   constructor(policy: RatePolicy, processes: number, latenciesMs: readonly number[]) {
     const balances = slowBalances(latenciesMs);
     this.#policy = policy;
     this.#limiters = Array.from({ length: processes }, () => openSharedLimiter({ balances }));
-    this.#open = this.#limiters.map(() => 0);
-    this.#openMax = this.#limiters.map(() => 0);
+    this.#inFlight = this.#limiters.map(() => 0);
+    this.#inFlightMax = this.#limiters.map(() => 0);
   }
 
   async request({ process, cost, readMs }: Request): Promise<void> {
     const position = process % this.#limiters.length;
     const bucket = (this.#limiters[position] as SharedLimiter).bucket('key', this.#policy);
-    this.#open[position] = (this.#open[position] ?? 0) + 1;
-    this.#openMax[position] = Math.max(this.#openMax[position] ?? 0, this.#open[position]);
+    this.#inFlight[position] = (this.#inFlight[position] ?? 0) + 1;
+    this.#inFlightMax[position] = Math.max(this.#inFlightMax[position] ?? 0, this.#inFlight[position]);
     const admitted = bucket.admit();
     const { allowed } = admitted instanceof Promise ? await admitted : admitted;
     if (allowed && readMs > 0) await pause(readMs);
@@ -49,14 +49,14 @@ export class LimiterCluster {
     } else {
       this.refused++;
     }
-    this.#open[position] -= 1;
+    this.#inFlight[position] -= 1;
   }
 
   /**
    * The documented upper bound: the sum of each process's unsettled maximum and concurrent requests at maximum cost.
    */
   get bound(): number {
-    return this.#openMax.reduce((sum, open) => sum + unsettledMax(this.#policy) + open * COST_MAX, 0);
+    return this.#inFlightMax.reduce((sum, requests) => sum + unsettledMax(this.#policy) + requests * COST_MAX, 0);
   }
 
   /** Returns the maximum excess over burst and rate in any window that starts and ends with a charge. */
@@ -82,8 +82,8 @@ export class LimiterCluster {
 
 function slowBalances(latenciesMs: readonly number[]): SharedBalances {
   const memory = createMemoryBalances();
-  let turn = 0;
-  const latency = () => latenciesMs[turn++ % latenciesMs.length] ?? 0;
+  let next = 0;
+  const latency = () => latenciesMs[next++ % latenciesMs.length] ?? 0;
   return {
     charge: async (charges: readonly Charge[]) => {
       await pause(latency());

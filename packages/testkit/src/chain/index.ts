@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type AnvilOptions,
-  admitSigner,
   anvilArguments,
   anvilProgram,
   type BlockMaker,
@@ -15,6 +14,7 @@ import {
   type DemoAddresses,
   deployDemo,
   openBlockMaker,
+  prepareSigner,
   readContract,
   SIGNATURES,
   saveState,
@@ -37,7 +37,7 @@ import { until } from '../until.ts';
 
 export interface TestChainOptions {
   /**
-   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: like in a local
+   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: as in a local
    * stack, blocks are mined while any transaction is pending or not final.
    */
   readonly mining?: 'manual' | 'each' | 'needed';
@@ -48,7 +48,7 @@ export interface TestChainOptions {
 }
 
 export interface TestChain {
-  /** `http://127.0.0.1:port`; `ws://` works as well. Does not change on `restart`. */
+  /** `http://127.0.0.1:port`; `ws://` also works. Does not change on `restart`. */
   readonly rpc: string;
   readonly id: number;
   readonly client: TestChainClient;
@@ -61,7 +61,7 @@ export interface TestChain {
   send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
   /** Replaces the latest blocks with empty blocks, which drops their transactions. */
   reorg(depth: number): Promise<void>;
-  /** Returns the number of blocks that `reorg` can replace, which are the blocks since the node started. */
+  /** Returns the number of blocks that `reorg` can replace, which are the blocks mined since the node started. */
   replaceableBlocks(): Promise<number>;
   deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
   /** Deploys the demo contracts. @param minter receives the contracts' roles and funds */
@@ -69,7 +69,7 @@ export interface TestChain {
   /** Saves the state for `restart`; `needed` saves after each block. @returns the last block number */
   save(): Promise<number>;
   kill(): Promise<void>;
-  /** Starts the node from the last saved state, or with a new chain if there is none. */
+  /** Starts the node from the last saved state, or with a new chain if no state was saved. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
@@ -111,7 +111,7 @@ class AnvilChain implements TestChain {
     });
     await setClock(this.rpc);
     this.accounts = await this.client.getAddresses();
-    this.startedAtBlock = await this.headNumber();
+    this.startedAtBlock = await this.latestBlockNumber();
     if (this.options.mining === 'needed') this.maker ??= this.openMaker();
   }
 
@@ -138,10 +138,10 @@ class AnvilChain implements TestChain {
   }
 
   async replaceableBlocks(): Promise<number> {
-    return (await this.headNumber()) - this.startedAtBlock;
+    return (await this.latestBlockNumber()) - this.startedAtBlock;
   }
 
-  private async headNumber(): Promise<number> {
+  private async latestBlockNumber(): Promise<number> {
     return Number(await this.client.getBlockNumber({ cacheTime: 0 }));
   }
 
@@ -155,7 +155,7 @@ class AnvilChain implements TestChain {
 
   async deployDemo(minter?: Address): Promise<DemoAddresses> {
     const contracts = await deployDemo(this.rpc);
-    if (minter !== undefined) await admitSigner(this.rpc, minter, contracts);
+    if (minter !== undefined) await prepareSigner(this.rpc, minter, contracts);
     return contracts;
   }
 

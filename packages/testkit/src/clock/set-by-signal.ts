@@ -1,4 +1,4 @@
-/** Preloaded into a service. On SIGUSR2, shifts `Date` by the milliseconds in the file PLAYLINE_TEST_CLOCK. */
+/** Preloaded into a service. On SIGUSR2, shifts `Date` by the milliseconds in the PLAYLINE_TEST_CLOCK file. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const file = process.env.PLAYLINE_TEST_CLOCK ?? '';
@@ -6,10 +6,10 @@ const RealDate = Date;
 let shiftMs = 0;
 
 class ShiftedDate extends RealDate {
-  constructor(...given: [] | [number | string | Date]) {
-    if (given.length === 0) super(RealDate.now() + shiftMs);
+  constructor(...args: [] | [number | string | Date]) {
+    if (args.length === 0) super(RealDate.now() + shiftMs);
     // The services never pass more than one argument.
-    else super(...given);
+    else super(...args);
   }
   static override now(): number {
     return RealDate.now() + shiftMs;

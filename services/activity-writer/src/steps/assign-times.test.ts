@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { assignTimes, type LoggedRecord } from './timed-block.ts';
 
-const FRESH: BlockOrigin = { carried: null, basis: null };
+const NEW_BLOCK: BlockOrigin = { carried: null, basis: null };
 
 /** Records whose broker times repeat or step forward or backward. */
 const log: fc.Arbitrary<LoggedRecord[]> = fc
@@ -11,7 +11,7 @@ const log: fc.Arbitrary<LoggedRecord[]> = fc
     fc.record({
       records: fc.integer({ min: 1, max: 6 }),
       /** Offsets that transaction markers and aborted records occupy. */
-      hole: fc.nat({ max: 3 }),
+      gap: fc.nat({ max: 3 }),
       stepMs: fc.integer({ min: -2_000, max: 2_000 }),
     }),
     { minLength: 1, maxLength: 12 },
@@ -19,8 +19,8 @@ const log: fc.Arbitrary<LoggedRecord[]> = fc
   .map((batches) => {
     const found: LoggedRecord[] = [];
     let [offset, timestampMs] = [0, 1_700_000_000_000];
-    for (const { records, hole, stepMs } of batches) {
-      offset += hole;
+    for (const { records, gap, stepMs } of batches) {
+      offset += gap;
       timestampMs += stepMs;
       for (let i = 0; i < records; i++) found.push({ offset: offset++, timestampMs });
     }
@@ -89,7 +89,7 @@ it('updated_at increases in log order and stays above each watermark for all blo
     const partition = run(records, sequence);
     expect([...partition.timesByOffset.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
     const times = records.map(({ offset }) => [...partition.timesByOffset.get(offset)!][0]!);
-    expect(times).toEqual(assignTimes(records, FRESH, 0).times);
+    expect(times).toEqual(assignTimes(records, NEW_BLOCK, 0).times);
     for (const [index, time] of times.entries()) {
       expect(time).toBeGreaterThanOrEqual(records[index]!.timestampMs * 1_000);
       if (index > 0) expect(time).toBeGreaterThan(times[index - 1]!);
@@ -102,16 +102,16 @@ it('updated_at increases in log order and stays above each watermark for all blo
 
 it('updated_at is the log time, but at least a microsecond above the previous record', () => {
   const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
-  expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
+  expect(assignTimes(records, NEW_BLOCK, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
   expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
     5_501, 5_502, 5_503, 5_504, 6_000,
   ]);
 });
 
 it('updated_at in a named block that lost records is stable and above the times of all earlier attempts', () => {
-  const kept = fc.array(fc.boolean());
-  const property = fc.property(log, kept, kept, fc.nat({ max: 10_000 }), (records, first, second, watermark) => {
-    const before = assignTimes(records, FRESH, watermark);
+  const mask = fc.array(fc.boolean());
+  const property = fc.property(log, mask, mask, fc.nat({ max: 10_000 }), (records, first, second, watermark) => {
+    const before = assignTimes(records, NEW_BLOCK, watermark);
     const origin = { carried: null, basis: before.trace.basis };
     const kept = records.filter((_, index) => first[index] ?? false);
     const remaining = kept.filter((_, index) => second[index] ?? false);
@@ -123,9 +123,9 @@ it('updated_at in a named block that lost records is stable and above the times 
     }
     expect(after.trace.basis).toBe(before.trace.basis);
     expect(after.end).toBeGreaterThanOrEqual(before.end);
-    const again = assignTimes(remaining, origin, 0);
+    const repeated = assignTimes(remaining, origin, 0);
     const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
-    expect(again.times).toEqual(remaining.map(({ offset }) => timeOf.get(offset)));
+    expect(repeated.times).toEqual(remaining.map(({ offset }) => timeOf.get(offset)));
   });
   fc.assert(property, { numRuns: 200 });
 });

@@ -11,9 +11,9 @@ export type Reading<R> =
 /** Reads a topic's records, each with the schema it was written with. */
 export interface ReadRow<R> {
   /** Returns the result that is available immediately. */
-  now(record: StreamRecord): Reading<R>;
+  readNow(record: StreamRecord): Reading<R>;
   /** Fetches the schema if necessary. @throws RetryableFault while the registry is unavailable */
-  later(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
+  readLater(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
 }
 
 export interface ReadRowOptions<T, R> {
@@ -36,14 +36,14 @@ export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T
   };
   const readers = createSchemaReaders({ schemaOf, createReader });
   return {
-    now(record) {
+    readNow(record) {
       const id = record.value === null ? null : schemaIdOf(record.value);
       if (id === null) return { kind: 'unreadable', reason: 'not in the Confluent wire format' };
-      const found = readers.known(id);
+      const found = readers.get(id);
       if (found === undefined) return { kind: 'waiting' };
       return found.kind === 'unreadable' ? found : read(found.reader, record);
     },
-    async later(record) {
+    async readLater(record) {
       const found = await readers.fetch(schemaIdOf(record.value!)!).catch((cause: unknown) => {
         throw new RetryableFault('the schema registry does not respond', { cause });
       });

@@ -26,7 +26,7 @@ export interface TimedRows<R> {
    */
   readonly after: number;
   readonly end: number;
-  /** True if an earlier owner named the block and may have written rows that it no longer contains. */
+  /** True if an earlier owner named the block and may have written rows that the block no longer contains. */
   readonly isRecovered: boolean;
   readonly block: BlockName;
   /** Shared by all attempts at the block. */
@@ -108,7 +108,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
       return { kind: 'drop', reason: 'tick' };
     }
     onRecordRead(this.#partition);
-    const reading = readRow.now(record);
+    const reading = readRow.readNow(record);
     if (reading.kind === 'unreadable') return { kind: 'deadLetter', reason: reading.reason };
     const row = reading.kind === 'row' ? reading.row : null;
     this.#buffered.push({ record, row, index: this.#records.length - 1 });
@@ -141,7 +141,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     const deadLetters: DeadLetter[] = [];
     const timed: TimedRow<R>[] = [];
     for (const { record, row: decoded, index } of this.#buffered) {
-      const reading = decoded === null ? await readRow.later(record) : { kind: 'row' as const, row: decoded };
+      const reading = decoded === null ? await readRow.readLater(record) : { kind: 'row' as const, row: decoded };
       if (reading.kind === 'unreadable') deadLetters.push({ record, reason: reading.reason });
       else timed.push({ record, row: { ...reading.row, updatedAt: times[index]! } });
     }
@@ -159,10 +159,10 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
     if (!this.#isRecovered) return [];
     const watermark = await this.#options.readWatermark(this.#partition);
-    const passed = timed.filter(({ row }) => row.updatedAt <= watermark);
-    if (passed.length === 0) return [];
-    const stored = await this.#options.storedOffsets(passed.map(({ row }) => row));
-    return passed
+    const published = timed.filter(({ row }) => row.updatedAt <= watermark);
+    if (published.length === 0) return [];
+    const stored = await this.#options.storedOffsets(published.map(({ row }) => row));
+    return published
       .filter(({ row }) => !stored.has(row.offset))
       .map((each) => ({ timed: each, reason: 'was not accepted when its block was first written' }));
   }
@@ -220,8 +220,8 @@ export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigi
   const basis: Basis = { last: from.last, watermark: from.watermark, end, count: records.length, firstOffset };
   if (named === null || (named.count === basis.count && named.end === end))
     return toBlockTimes({ times, after, end }, basis);
-  const later = records.map(({ offset }) => named.end + 1 + offset - named.firstOffset);
-  return toBlockTimes({ times: later, after, end: later.at(-1) ?? named.end }, named);
+  const newTimes = records.map(({ offset }) => named.end + 1 + offset - named.firstOffset);
+  return toBlockTimes({ times: newTimes, after, end: newTimes.at(-1) ?? named.end }, named);
 }
 
 function toIncreasing(records: readonly LoggedRecord[], before: number): number[] {
@@ -232,10 +232,10 @@ function toIncreasing(records: readonly LoggedRecord[], before: number): number[
   });
 }
 
-function toBlockTimes(values: Omit<BlockTimes, 'trace'>, basis: Basis): BlockTimes {
+function toBlockTimes(bounds: Omit<BlockTimes, 'trace'>, basis: Basis): BlockTimes {
   const { last, watermark, count, firstOffset } = basis;
   const basisJson = JSON.stringify([last, watermark, basis.end, count, firstOffset]);
-  return { ...values, trace: { basis: basisJson, carries: String(values.end) } };
+  return { ...bounds, trace: { basis: basisJson, carries: String(bounds.end) } };
 }
 
 function parseBasis(json: string): Basis {

@@ -25,7 +25,7 @@ const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } }
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
 /** Delays the stores' responses by event loop turns, so that a writer can be killed at each of its steps. */
-function delayed(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
+function addDelay(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
   const delay =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
@@ -76,7 +76,7 @@ export function createMemoryWorld() {
   const { refused, insert } = createRefusing(store.activities);
   const open = (rowsMax = 100): MemoryConsumer => {
     const { topics, sink } = createPipeline({
-      ...delayed({ ...store.activities, insert }, published),
+      ...addDelay({ ...store.activities, insert }, published),
       mints: { insert: async () => {} },
       schemaOf,
       deadLetters: producer,

@@ -9,7 +9,7 @@ import { collectionRecord } from '../test/minting-world.ts';
 import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
 import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
 import { EXAMPLE_CURSOR } from './examples.ts';
-import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_FOREIGN, EXAMPLE_RESET, EXAMPLE_TIME } from './minting-examples.ts';
+import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_RESET, EXAMPLE_TIME, EXAMPLE_UNOWNED } from './minting-examples.ts';
 import { createChainDocs } from './source.ts';
 
 type Json = { [name: string]: Json };
@@ -22,7 +22,7 @@ const source = createChainDocs({
 const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 
-/** The result of an example, in the format of an imported line. */
+/** Returns the result of an example in the format of an imported line. */
 function importLineOf(name: string): unknown {
   const { result } = allExamples(source).find((one) => one.name === name)!.answer.body as { result: unknown };
   const fields = (Array.isArray(result) ? result[0] : result) as object;
@@ -34,7 +34,7 @@ function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unkn
   return parsed.record;
 }
 
-async function openIn(situation: string | undefined): Promise<TestChainApi> {
+async function openInSituation(situation: string | undefined): Promise<TestChainApi> {
   const storeDown = { store: { readPage: () => Promise.reject(new Error('unavailable')) } };
   const api = await openChainApi({
     ...(situation === 'store-down' ? storeDown : {}),
@@ -48,13 +48,13 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
   return api;
 }
 
-/** Links the collections of the examples and requests their asset. */
+/** Links the collections in the examples and requests minting of the example asset. */
 async function prepareMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
   if (situation === 'rate-limited') return;
-  const foreign = { projectId: 'other', environmentId: 'other-production' };
-  minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_FOREIGN, foreign));
-  const order = { body: { assets: [EXAMPLE_ASSET] } };
-  expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, order)).status).toBe(202);
+  const otherOwner = { projectId: 'other', environmentId: 'other-production' };
+  minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_UNOWNED, otherOwner));
+  const mint = { body: { assets: [EXAMPLE_ASSET] } };
+  expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, mint)).status).toBe(202);
   minting.reader.put(...minting.requests.map(toRequestedState));
   const policy = { kind: 'mint', perSecond: 200 / 60, burst: 2000 } as const;
   if (situation === 'quota-exceeded') await minting.mints.quotas.take('demo', policy, 1999);
@@ -102,7 +102,7 @@ it('the chain API documentation has an example for every status that a caller ca
   expect([...statuses].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
 });
 
-/** The cursor after the last entry of the list at `target`. */
+/** Returns the cursor after the last entry of the list at `target`. */
 async function nextCursorOf(api: TestChainApi, target: string): Promise<string> {
   if (!target.includes('mint-requests')) return (await api.history()).page.next_cursor;
   const list = await api.call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`);
@@ -112,7 +112,7 @@ async function nextCursorOf(api: TestChainApi, target: string): Promise<string> 
 it.each(allExamples(source))(
   'the chain API returns exactly the documented response for the example $name',
   async ({ request, answer, situation }) => {
-    const api = await openIn(situation);
+    const api = await openInSituation(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
     const target = request.target.replace(CURSOR_PLACEHOLDERS.next, cursor);
     const keys = Object.entries(request.headers).map(([name, value]) => {

@@ -28,7 +28,7 @@ const get = (target: string, headers: Record<string, string> = {}) =>
   ({ method: 'GET', target, headers, body: null }) as const;
 
 export function createTokenExamples(settings: DocsSettings): Example[] {
-  const chain = firstOf(settings);
+  const chain = getFirstChain(settings);
   const at = (contract: string) => `/v1/chains/${chain.name}/tokens/${contract}`;
   return [
     example('token', 'Get a token', get(at(CONTRACT)), success(200, { result: createGoldToken(chain) })),
@@ -58,7 +58,7 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
 }
 
 export function createHistoryExamples(settings: DocsSettings): Example[] {
-  const chain = firstOf(settings);
+  const chain = getFirstChain(settings);
   const at = (query: string) => `/v1/chains/${chain.name}/activity-history${query}`;
   const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
   const limited = envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } });
@@ -99,7 +99,7 @@ export function createUnknownExamples(settings: DocsSettings): Example[] {
     example(
       'unknown-path',
       'Unknown path',
-      get(`/v1/chains/${firstOf(settings).name}/history`),
+      get(`/v1/chains/${getFirstChain(settings).name}/history`),
       envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' }),
     ),
   ];
@@ -146,7 +146,7 @@ function createActivity(chain: ChainSettings) {
 export const invalid = (settings: DocsSettings, field: string, message: string) =>
   envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
 
-export function firstOf({ chains: [chain] }: DocsSettings): ChainSettings {
+export function getFirstChain({ chains: [chain] }: DocsSettings): ChainSettings {
   if (chain === undefined) throw new RangeError('The documentation needs at least one chain.');
   return { id: chain.id, name: chain.name };
 }

@@ -8,7 +8,7 @@ import {
   toText,
 } from '@playline/api-docs';
 import { ADDRESS_EXPECTED } from '@playline/contracts';
-import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
+import { type DocsSettings, EXAMPLE_CURSOR, getFirstChain, invalid } from './examples.ts';
 import { SECRET_KEY, secretHeaderOf } from './parts.ts';
 
 export type MintingExamples = Readonly<
@@ -17,8 +17,8 @@ export type MintingExamples = Readonly<
 
 export const EXAMPLE_COLLECTION = '0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0';
 const UNLINKED_COLLECTION = '0x000000000000000000000000000000000000dead';
-/** Linked to another project. */
-export const EXAMPLE_FOREIGN = '0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9';
+/** A collection that is linked to another project. */
+export const EXAMPLE_UNOWNED = '0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9';
 export const EXAMPLE_RESET = '2026-11-22T12:00:18.000Z';
 export const EXAMPLE_TIME = '2026-11-22T12:00:00.000000Z';
 /** Accepted before the examples run. */
@@ -41,7 +41,7 @@ const TOKEN = {
 const COLLECTION = {
   name: 'Swords',
   symbol: 'SWORD',
-  description: 'Swords of a game',
+  description: 'Swords from an example game',
   image: 'https://example.com/swords.png',
   external_link: null,
   contract_uri: null,
@@ -56,7 +56,7 @@ interface Call {
 }
 
 export function createMintingExamples(settings: DocsSettings): MintingExamples {
-  const chain = firstOf(settings);
+  const chain = getFirstChain(settings);
   const header = secretHeaderOf(settings);
   const call = (path: string, { body, contract = EXAMPLE_COLLECTION, key = placeholderOf(SECRET_KEY) }: Call = {}) => ({
     method: body === undefined ? ('GET' as const) : ('POST' as const),
@@ -165,14 +165,14 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       answer: invalid(settings, 'assets[0].owner_address', `assets[0].owner_address must be ${ADDRESS_EXPECTED}`),
     },
     {
-      name: 'mint-spent',
+      name: 'mint-quota-exceeded',
       title: 'Mint quota exceeded',
       situation: 'quota-exceeded',
       request: call(MINTS, { body: { assets: [NEW_ASSET] } }),
       answer: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
     },
     {
-      name: 'mint-broken',
+      name: 'mint-kafka-down',
       title: 'Kafka unavailable, outcome unknown',
       situation: 'kafka-down',
       request: call(MINTS, { body: { assets: [NEW_ASSET] } }),
@@ -201,9 +201,9 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
       answer: envelope(settings, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
     {
-      name: 'mint-foreign',
+      name: 'mint-other-project',
       title: 'Collection linked to another project',
-      request: call(MINTS, { body, contract: EXAMPLE_FOREIGN }),
+      request: call(MINTS, { body, contract: EXAMPLE_UNOWNED }),
       answer: envelope(settings, 'AUTHENTICATION_ERROR', {
         message: 'The collection belongs to a different project than the key.',
       }),

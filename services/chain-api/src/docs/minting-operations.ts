@@ -11,7 +11,7 @@ import { ASSETS_MAX, DISPLAY_TYPES, REFERENCE_CODE_POINTS_MAX, STACKS_MAX, TOKEN
 import { z } from 'zod';
 import type { DocsSettings } from './examples.ts';
 import { createMintingExamples, type MintingExamples } from './minting-examples.ts';
-import { inPath, inQuery, RATE_LIMIT_KEY, SECRET_KEY, withLimit } from './parts.ts';
+import { pathParam, queryParam, RATE_LIMIT_KEY, SECRET_KEY, withLimit } from './parts.ts';
 import { address, addressParameter, amount, chain, page, pageSizeParameter, time } from './schemas.ts';
 
 const digits = () => z.string().regex(/^(0|[1-9]\d{0,77})$/);
@@ -191,9 +191,9 @@ type OperationSpec = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'des
 
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
   const examples = createMintingExamples(settings);
-  const contract = inPath(
+  const contract = pathParam(
     'contract_address',
-    'Address of the collection. Mixed case must match the EIP-55 checksum.',
+    'Collection address. Mixed case must match the EIP-55 checksum.',
     addressParameter,
   );
   const toOperation = (spec: OperationSpec): Operation => ({
@@ -212,7 +212,7 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
   return [...createRefreshes(examples), ...createMints(examples)].map(toOperation);
 }
 
-const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, fresh: null });
+const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, refreshedFields: null });
 
 function createRefreshes(examples: MintingExamples): OperationSpec[] {
   const description = 'The metadata was accepted.';
@@ -285,9 +285,9 @@ function createMints(examples: MintingExamples): OperationSpec[] {
         'An empty page marks the end of the list. A cursor is valid only for the same collection and status.',
       ],
       parameters: [
-        inQuery('status', 'Return only requests with this status.', statusParameter),
-        inQuery('page_cursor', 'Cursor from an earlier page.', z.string()),
-        inQuery('page_size', 'Maximum number of requests per page.', pageSizeParameter),
+        queryParam('status', 'Return only requests with this status.', statusParameter),
+        queryParam('page_cursor', 'Cursor from an earlier page.', z.string()),
+        queryParam('page_size', 'Maximum number of requests per page.', pageSizeParameter),
       ],
       paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
       answers: [createAnswer(200, 'A page of mint requests.', { schema: mintRequestsResponse }), ...createErrors()],
@@ -299,7 +299,7 @@ function createMints(examples: MintingExamples): OperationSpec[] {
       path: `${path}/{reference_id}`,
       summary: 'Get mint request',
       description: ['Returns a list with one mint request. A request is available as soon as it has been accepted.'],
-      parameters: [inPath('reference_id', 'Reference id of the mint request, percent-encoded.', referenceParameter)],
+      parameters: [pathParam('reference_id', 'Reference id of the mint request, percent-encoded.', referenceParameter)],
       answers: [createAnswer(200, 'The mint request.', { schema: mintRequestsResponse }), ...createErrors()],
       examples: examples.one,
     },

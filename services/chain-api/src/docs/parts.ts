@@ -14,14 +14,14 @@ const RATE_LIMIT = createRateLimitHeaders('calls', 'Every response except 429 co
 /** Adds the `RateLimit` headers. */
 export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
-export const inQuery = (name: string, description: string, schema: z.ZodType): Parameter => ({
+export const queryParam = (name: string, description: string, schema: z.ZodType): Parameter => ({
   name,
   in: 'query',
   required: false,
   description,
   schema,
 });
-export const inPath = (name: string, description: string, schema: z.ZodType): Parameter => ({
+export const pathParam = (name: string, description: string, schema: z.ZodType): Parameter => ({
   name,
   in: 'path',
   required: true,

@@ -53,9 +53,9 @@ const erc20 = z.object({ contract_type: z.literal('ERC20'), contract_address: ad
 const native = z.object({ contract_type: z.literal('NATIVE'), symbol: z.string() }).meta({ id: 'NativeToken' });
 const asset = z.union([nft, erc20]);
 
-const received = z.object({ to: address(), amount: amount(), asset }).meta({ id: 'ReceivedDetails' });
-const sent = z.object({ from: address(), amount: amount(), asset }).meta({ id: 'SentDetails' });
-const moved = z.object({ from: address(), to: address(), amount: amount(), asset }).meta({ id: 'TransferDetails' });
+const receivedDetails = z.object({ to: address(), amount: amount(), asset }).meta({ id: 'ReceivedDetails' });
+const sentDetails = z.object({ from: address(), amount: amount(), asset }).meta({ id: 'SentDetails' });
+const transfer = z.object({ from: address(), to: address(), amount: amount(), asset }).meta({ id: 'TransferDetails' });
 const sale = z
   .object({
     order_id: z.string(),
@@ -76,9 +76,9 @@ const activity = z
     id: z.uuid(),
     chain,
     type: typeParameter,
-    details: z.union([sale, moved, received, sent]).meta({
+    details: z.union([sale, transfer, receivedDetails, sentDetails]).meta({
       description:
-        '`mint` and `deposit` have ReceivedDetails, `burn` and `withdrawal` SentDetails, `transfer` TransferDetails and `sale` SaleDetails.',
+        'ReceivedDetails for `mint` and `deposit`, SentDetails for `burn` and `withdrawal`, TransferDetails for `transfer`, and SaleDetails for `sale`.',
     }),
     updated_at: time(),
     indexed_at: time(),

@@ -11,7 +11,7 @@ import {
 import { z } from 'zod';
 import { createHistoryExamples, createTokenExamples, createUnknownExamples, type DocsSettings } from './examples.ts';
 import { createMintingOperations } from './minting-operations.ts';
-import { inPath, inQuery, RATE_LIMIT_KEY, SECRET_KEY, secretHeaderOf, withLimit } from './parts.ts';
+import { pathParam, queryParam, RATE_LIMIT_KEY, SECRET_KEY, secretHeaderOf, withLimit } from './parts.ts';
 import {
   addressParameter,
   historyResponse,
@@ -50,7 +50,7 @@ const PUBLIC_READ = {
 } as const;
 
 function createOperations(settings: DocsSettings): Operation[] {
-  const chain = inPath('chain_name', 'Name of the chain.', z.enum(settings.chains.map(({ name }) => name)));
+  const chain = pathParam('chain_name', 'Name of the chain.', z.enum(settings.chains.map(({ name }) => name)));
   return [createToken(settings, chain), createHistory(settings, chain), ...createMintingOperations(settings, chain)];
 }
 
@@ -63,7 +63,7 @@ function createToken(settings: DocsSettings, chain: Parameter): Operation {
     description: ['Returns an ERC-20 token. A token without transfers is read from its contract.'],
     parameters: [
       chain,
-      inPath('contract_address', 'Address of the token. Mixed case must match the EIP-55 checksum.', addressParameter),
+      pathParam('contract_address', 'Token address. Mixed case must match the EIP-55 checksum.', addressParameter),
     ],
     paging: null,
     answers: limited(
@@ -75,7 +75,7 @@ function createToken(settings: DocsSettings, chain: Parameter): Operation {
 }
 
 function createHistory(settings: DocsSettings, chain: Parameter): Operation {
-  const bound = (name: string, description: string) => inQuery(name, description, timeParameter);
+  const bound = (name: string, description: string) => queryParam(name, description, timeParameter);
   return {
     ...PUBLIC_READ,
     id: 'listActivityHistory',
@@ -91,14 +91,14 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
       bound('to_updated_at', 'Older name of `to_indexed_at`. Do not send both.'),
       bound('from_indexed_at', 'Return only activities indexed at or after this time.'),
       bound('to_indexed_at', 'Return only activities indexed at or before this time.'),
-      inQuery(
+      queryParam(
         'contract_address',
         'Contract address of the assets. Mixed case must match the EIP-55 checksum.',
         addressParameter,
       ),
-      inQuery('activity_type', 'Return only activities of this type.', typeParameter),
-      inQuery('page_cursor', 'Cursor from an earlier page.', z.string()),
-      inQuery('page_size', 'Maximum number of activities per page.', pageSizeParameter),
+      queryParam('activity_type', 'Return only activities of this type.', typeParameter),
+      queryParam('page_cursor', 'Cursor from an earlier page.', z.string()),
+      queryParam('page_size', 'Maximum number of activities per page.', pageSizeParameter),
     ],
     paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
     answers: limited(createAnswer(200, 'A page of activities.', { schema: historyResponse })),
@@ -116,7 +116,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
       'Read tokens and replicate the activity history of a chain, mint assets, and set collection metadata. JSON over HTTP.',
     notes: [
       `Reading tokens and activities requires no key. Operations on a collection require the secret key of its environment in the \`${secretHeaderOf(settings)}\` header.`,
-      'With a rate limit key in `x-api-key`, the limit of its plan applies instead of the limit per client address. An invalid key is rejected.',
+      "With a rate limit key in `x-api-key`, the key's limit applies instead of the limit per client address. Requests with an invalid key are rejected.",
       'Retry a request after 429 (wait `Retry-After` seconds), 500 or a connection error. Keep the same reference ids when you retry a mint request: no asset is minted twice. After 409, remove the listed assets and send the rest.',
       'Timestamps are in UTC with microseconds. Block numbers, amounts and token ids are strings of decimal digits.',
     ],
@@ -148,7 +148,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     },
     operations: createOperations(settings),
     errors: ERROR_TEXTS,
-    partCodes: null,
+    itemErrors: null,
     otherExamples: createUnknownExamples(settings),
     articles: [],
   };
@@ -157,11 +157,11 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
 const ERROR_TEXTS: DocsSource['errors'] = {
   VALIDATION_ERROR: {
     cause:
-      'A parameter or body field is missing, invalid or duplicated; a cursor belongs to another chain or to other filters; the key header is missing; or the environment has no signing key yet. Headers that are too long return this code with status 431.',
+      'A parameter or body field is missing, invalid or duplicated; a cursor belongs to a different chain or different filters; the key header is missing; or the environment has no signing key yet. Requests whose headers are too long return this code with status 431.',
     fix: 'Check `details.errors`, which lists every invalid parameter and field with the expected value. Fix the request before you send it again.',
   },
   UNAUTHORISED_REQUEST: {
-    cause: 'The secret key is malformed, unknown or replaced by a newer key, or you sent a publishable key.',
+    cause: 'The secret key is malformed, unknown or replaced by a newer key, or you sent a publishable key instead.',
     fix: 'Use the current secret key of the environment that the collection is linked to.',
   },
   AUTHENTICATION_ERROR: {

@@ -19,7 +19,7 @@ export interface Collections {
   require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
   /** Returns the address of the oldest live signing key. @throws PublicError VALIDATION_ERROR if there is none */
   requireSigner(environmentId: string): Promise<string>;
-  /** Checks the copy only. */
+  /** Checks only the in-memory copy. */
   isLinked(contract: MintCollection): boolean;
 }
 

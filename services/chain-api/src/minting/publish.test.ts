@@ -3,7 +3,7 @@ import { createIsLogApplied } from './publish.ts';
 
 const TOPIC = 'chain.mint-requests.v1';
 
-function openCheck(ends: readonly number[], applied: readonly number[]) {
+function createCheck(ends: readonly number[], applied: readonly number[]) {
   const state = { ends, applied, nowMs: 0 };
   const isLogApplied = createIsLogApplied({
     log: { bounds: async () => state.ends.map((end, partition) => ({ partition, end })) },
@@ -16,7 +16,7 @@ function openCheck(ends: readonly number[], applied: readonly number[]) {
 
 it('the log counts as applied only when every partition is applied', async () => {
   for (let lagging = 0; lagging < 6; lagging++) {
-    const { state, isLogApplied } = openCheck([5, 5, 5, 5, 5, 5], []);
+    const { state, isLogApplied } = createCheck([5, 5, 5, 5, 5, 5], []);
     state.applied = state.ends.map((end, partition) => (partition === lagging ? end - 1 : end));
     expect(await isLogApplied()).toBe(false);
     state.applied = state.ends;
@@ -25,7 +25,7 @@ it('the log counts as applied only when every partition is applied', async () =>
 });
 
 it('end offsets are cached, so that a log with constant writes counts as applied', async () => {
-  const { state, isLogApplied } = openCheck([5, 7], [4, 7]);
+  const { state, isLogApplied } = createCheck([5, 7], [4, 7]);
   expect(await isLogApplied()).toBe(false);
   Object.assign(state, { ends: [9, 12], applied: [8, 9], nowMs: 2_000 });
   expect(await isLogApplied()).toBe(true);
@@ -34,6 +34,6 @@ it('end offsets are cached, so that a log with constant writes counts as applied
 });
 
 it('a partition without an offset is not applied, and a missing topic is an error', async () => {
-  expect(await openCheck([0, 0], [0]).isLogApplied()).toBe(false);
-  await expect(openCheck([], []).isLogApplied()).rejects.toThrow('does not exist');
+  expect(await createCheck([0, 0], [0]).isLogApplied()).toBe(false);
+  await expect(createCheck([], []).isLogApplied()).rejects.toThrow('does not exist');
 });

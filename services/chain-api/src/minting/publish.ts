@@ -69,8 +69,8 @@ export interface LogAppliedOptions {
 const ENDS_TTL_MS = 10_000;
 
 /**
- * Checks whether the claims reflect all requests up to a recent end of the log. Checks every partition, because adding
- * partitions moves signers. End offsets are cached, because the applied offset of a busy log never reaches its end.
+ * Returns true if the claims reflect all requests up to a recent end of the log. Checks every partition, because adding
+ * partitions reassigns signers. End offsets are cached, because the applied offset of a busy log never reaches its end.
  */
 export function createIsLogApplied({
   log,

@@ -1,8 +1,8 @@
 import { PublicError } from '@playline/errors';
 import type { Exchange, HeaderList } from '@playline/http';
 import {
+  QuotaExhausted,
   type QuotaPolicy,
-  QuotaSpent,
   type QuotaStatus,
   type Quotas,
   type QuotaTexts,
@@ -26,7 +26,7 @@ const NAMES = {
   },
 } as const satisfies Record<QuotaPolicy['kind'], Record<keyof QuotaTexts, string>>;
 
-/** @param isRefused the response is a 429, which already has `Retry-After` */
+/** @param isRefused true if the response is a 429, which already has `Retry-After` */
 export function toQuotaHeaders(kind: QuotaPolicy['kind'], texts: QuotaTexts, isRefused: boolean): HeaderList {
   const names = NAMES[kind];
   const headers = ['limit', 'reset', 'remaining'] as const;
@@ -42,21 +42,21 @@ export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Recor
 }
 
 /** Adds an empty quota to a 429 that occurs before the project is known. */
-export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
+export function addEmptyQuotaHeaders(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
   show(exchange, policy, { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS });
 }
 
 /** Adds the current quota to a 429. */
-export async function showQuota(
+export async function addQuotaHeaders(
   exchange: Exchange,
   { quotas, policy, projectId }: { quotas: Quotas; policy: QuotaPolicy; projectId: string },
   fault: unknown,
 ) {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
-  if (fault instanceof QuotaSpent) return show(exchange, policy, fault.quota);
+  if (fault instanceof QuotaExhausted) return show(exchange, policy, fault.quota);
   // The quota headers are omitted if the store is unavailable.
   const status = await quotas.take(projectId, policy, 0).catch(() => null);
   if (status !== null) show(exchange, policy, { ...status, retryAfterS });

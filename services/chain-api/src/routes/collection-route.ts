@@ -11,7 +11,7 @@ import type { MintCollection, QuotaPolicy } from '@playline/mints';
 import type { AdmitCall } from '../admit-call.ts';
 import type { Chain, RequireChain } from '../chains.ts';
 import type { Collections } from '../minting/collections.ts';
-import { showLimited } from '../minting/quota-headers.ts';
+import { addEmptyQuotaHeaders } from '../minting/quota-headers.ts';
 import { ADDRESS, createParameterError } from '../parameters.ts';
 
 export interface CollectionCall {
@@ -20,7 +20,7 @@ export interface CollectionCall {
   readonly collection: MintCollection;
   readonly record: CollectionRecord;
   readonly params: Readonly<Record<string, string>>;
-  /** Checks key and owner again, because both can change while the body arrives. */
+  /** Checks the key and the collection's owner again, because they can change while the body is arriving. */
   readonly reauthorise: () => Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
     hot: true,
     handle: async (exchange, params) => {
       await admit(exchange).catch((fault: unknown) => {
-        if (operation.policy !== undefined) showLimited(exchange, operation.policy, fault);
+        if (operation.policy !== undefined) addEmptyQuotaHeaders(exchange, operation.policy, fault);
         throw fault;
       });
       const key = await authorise(exchange);

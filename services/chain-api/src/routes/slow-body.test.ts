@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { revokeKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
-import { COLLECTION, collectionRecord, MINTS, order, SECRET_KEY_HEADER } from '../test/minting-world.ts';
+import { COLLECTION, collectionRecord, MINTS, mintBody, SECRET_KEY_HEADER } from '../test/minting-world.ts';
 import { openChainApi, type TestChainApi } from '../test/open-chain-api.ts';
 
 const metadata = {
@@ -17,7 +17,7 @@ const metadata = {
 };
 const REFRESH = `/${COLLECTION}/refresh-metadata`;
 const CALLS = [
-  [MINTS, order('a')],
+  [MINTS, mintBody('a')],
   [REFRESH, { collection_metadata: metadata }],
 ] as const;
 
@@ -40,7 +40,7 @@ async function startRequest({ url, minting }: TestChainApi, path: string, body: 
 }
 
 describe.each(CALLS)('a request to %s whose body is still arriving', (path, body) => {
-  it('a request whose key is revoked while the body arrives is rejected', async () => {
+  it('is rejected if its key is revoked', async () => {
     const api = await openChainApi();
     const { finish, response } = await startRequest(api, path, body);
     await revokeKey({ store: api.minting.keys }, { environmentId: 'demo-development', kind: 'secret' });
@@ -54,7 +54,7 @@ describe.each(CALLS)('a request to %s whose body is still arriving', (path, body
     ['is unlinked', { state: 'unlinked' }, 404, 'RESOURCE_NOT_FOUND'],
     ['moves to another project', { projectId: 'other' }, 403, 'AUTHENTICATION_ERROR'],
   ] as const)(
-    'a request whose collection %s while the body arrives is rejected',
+    'is rejected if its collection %s',
     async (_case, overrides, status, code) => {
       const api = await openChainApi();
       const { finish, response } = await startRequest(api, path, body);

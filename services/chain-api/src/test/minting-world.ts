@@ -42,7 +42,7 @@ export function signableKeyRecord(address: string, overrides: Partial<SignableKe
 
 export const asset = (reference_id: string, fields: object = {}) => ({ reference_id, owner_address: OWNER, ...fields });
 
-export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
+export const mintBody = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
 
 /** In-memory stores for the operations on collections. Published records are collected in arrays. */
 export interface MintingWorld {
@@ -58,7 +58,7 @@ export interface MintingWorld {
   readonly metadata: ChainMetadataRecord[];
   /** With `ack-lost`, the brokers store records but never acknowledge them. */
   broker: 'up' | 'down' | 'ack-lost';
-  /** Whether the claims reflect the whole log. */
+  /** True if the claims reflect the whole log. */
   isLogApplied: boolean;
 }
 

@@ -11,7 +11,7 @@ import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
 import { createChainDocs } from '../docs/source.ts';
 import { createHorizons } from '../horizons.ts';
-import { createChainApiMetrics, showHorizons } from '../metrics.ts';
+import { createChainApiMetrics, exportHorizons } from '../metrics.ts';
 import type { TokenLookupParts } from '../token-lookup.ts';
 import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './minting-world.ts';
 
@@ -97,13 +97,13 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
   const memory = createMemoryChain();
   const watermarks = { ...openMemoryWatermarks(), ...options.watermarks };
-  // A writer has started and not written any rows.
+  // Simulates a writer that has started but has not written any rows.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const registry = createMetrics('chain-api');
   const metrics = createChainApiMetrics(registry);
   const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
-  showHorizons(registry, chains, horizons.lastKnown);
+  exportHorizons(registry, chains, horizons.lastKnown);
   const logLines: string[] = [];
   const minting = await createMintingWorld();
   const app = createChainApiApp({

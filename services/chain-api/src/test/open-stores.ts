@@ -36,7 +36,7 @@ export async function openChainStores(): Promise<ChainStores> {
   const { url, user, password, database } = target;
   const redis = await openRedisDatabase();
   const watermarks = await openRedisWatermarks({ url: redis.url });
-  // A writer has started and not written any rows.
+  // Simulates a writer that has started but has not written any rows.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const [view, log] = [
     await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url }),

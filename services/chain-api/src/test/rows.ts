@@ -32,7 +32,7 @@ export const DETAILS: Readonly<Record<ActivityType, Readonly<Record<string, unkn
   },
 };
 
-/** A new activity, updated `after` microseconds after noon by default. */
+/** Creates an activity that was updated `after` microseconds after noon, unless `overrides` contain another time. */
 export function activityRow({ after = 0, ...overrides }: Partial<ActivityRow> & { after?: number } = {}): ActivityRow {
   const { type = 'mint' } = overrides;
   return {

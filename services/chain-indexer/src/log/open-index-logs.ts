@@ -159,7 +159,7 @@ async function* readChain<T extends { chain: string }>(
   for (const { partition, start: first, end } of await log.bounds(name)) {
     const start = Math.max(first, readTo.get(partition) ?? 0);
     for await (const { key, value } of log.read({ topic: name, partition, start, end })) {
-      if (value === null || !isOfChain(key, chain)) continue;
+      if (value === null || !belongsToChain(key, chain)) continue;
       const read = await readValue(value);
       if (read.kind === 'record' && read.record.chain === chain) yield read.record;
     }
@@ -167,7 +167,7 @@ async function* readChain<T extends { chain: string }>(
   }
 }
 
-function isOfChain(key: Buffer | null, chain: string): boolean {
+function belongsToChain(key: Buffer | null, chain: string): boolean {
   const text = key?.toString() ?? '';
   return text === chain || text.startsWith(`${chain} `);
 }

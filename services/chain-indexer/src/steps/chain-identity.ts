@@ -24,11 +24,11 @@ export class ChainIdentity {
   async check(node: ChainNode): Promise<void> {
     const reported = await node.chainId();
     if (reported !== this.number)
-      throw new NodeFault('other-chain', `it is a node on chain ${reported}, not on chain ${this.number}`);
+      throw new NodeFault('other-chain', `the node is on chain ${reported}, not on chain ${this.number}`);
     const first = await node.block(0);
-    if (first === null) throw new NodeFault('behind', 'it does not return the first block');
+    if (first === null) throw new NodeFault('behind', 'the node does not return the first block');
     this.first ??= first.hash;
     if (first.hash !== this.first)
-      throw new NodeFault('other-chain', 'its genesis block differs from the indexed chain');
+      throw new NodeFault('other-chain', 'the genesis block differs from the indexed chain');
   }
 }

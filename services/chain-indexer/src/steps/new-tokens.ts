@@ -20,18 +20,18 @@ interface FailingToken {
 
 /** Tokens per request. */
 const BATCH_MAX = 16;
-/** Preferred kinds by worker, so that contracts that take long only delay tokens of their own kind. */
+/** Queues in order of preference, per worker. Slow contracts delay only tokens in the same queue. */
 const WORKERS = [
-  ['fresh', 'alone'],
-  ['fresh', 'alone'],
-  ['alone', 'fresh'],
-  ['failing', 'alone', 'fresh'],
+  ['queued', 'single'],
+  ['queued', 'single'],
+  ['single', 'queued'],
+  ['failing', 'single', 'queued'],
 ] as const;
-type Kind = (typeof WORKERS)[number][number];
+type Queue = (typeof WORKERS)[number][number];
 /** Usually enough to publish a description together with the first activity. */
 const WAIT_MS = 1_000;
 /** Maximum tokens in progress. Additional tokens are described when they appear again. */
-const OPEN_MAX = 20_000;
+const IN_PROGRESS_MAX = 20_000;
 /** Maximum tokens per transaction. */
 const PUBLISHED_MAX = 1_000;
 /** Delay after a failure, short enough for two more attempts within a minute. */
@@ -47,8 +47,8 @@ const BUSY_MS = 5_000;
 export class NewTokens {
   private readonly options: NewTokensOptions;
   private readonly known = new Set<string>();
-  private readonly fresh = new Set<string>();
-  private readonly alone = new Set<string>();
+  private readonly queued = new Set<string>();
+  private readonly single = new Set<string>();
   private readonly failing = new Map<string, FailingToken>();
   /** Requested tokens, with the number of their earlier failures. */
   private readonly requested = new Map<string, number>();
@@ -86,26 +86,26 @@ export class NewTokens {
   /** Must be called after a token is published. */
   forget(token: string): void {
     this.known.add(token);
-    for (const tokens of [this.fresh, this.alone, this.failing, this.requested, this.described]) tokens.delete(token);
+    for (const tokens of [this.queued, this.single, this.failing, this.requested, this.described]) tokens.delete(token);
   }
 
   private note(seen: Iterable<string>): void {
-    const open = [this.fresh, this.alone, this.failing, this.requested, this.described];
+    const open = [this.queued, this.single, this.failing, this.requested, this.described];
     for (const token of seen) {
       if (this.known.has(token) || open.some((tokens) => tokens.has(token))) continue;
-      if (open.reduce((sum, { size }) => sum + size, 0) >= OPEN_MAX) {
+      if (open.reduce((sum, { size }) => sum + size, 0) >= IN_PROGRESS_MAX) {
         const [failing] = this.failing.keys();
         if (failing === undefined) return;
         this.failing.delete(failing);
       }
-      this.fresh.add(token);
+      this.queued.add(token);
     }
   }
 
   private isDue(): boolean {
     const nowMs = this.options.nowMs();
     if (nowMs < this.busyUntilMs) return false;
-    if (this.fresh.size + this.alone.size > 0) return true;
+    if (this.queued.size + this.single.size > 0) return true;
     for (const { dueAtMs } of this.failing.values()) if (dueAtMs <= nowMs) return true;
     return false;
   }
@@ -125,23 +125,23 @@ export class NewTokens {
     stop.abort();
   }
 
-  private async work(node: ChainNode, order: readonly Kind[]): Promise<void> {
+  private async work(node: ChainNode, order: readonly Queue[]): Promise<void> {
     for (let next = this.claimNext(order); next.length > 0; next = this.claimNext(order))
       await this.request(node, next);
   }
 
   /** @returns the tokens for the next request */
-  private claimNext(order: readonly Kind[]): readonly string[] {
+  private claimNext(order: readonly Queue[]): readonly string[] {
     const nowMs = this.options.nowMs();
     if (nowMs < this.busyUntilMs) return [];
     for (const kind of order) {
-      const claimed = this.claimKind(kind, nowMs);
+      const claimed = this.claimFrom(kind, nowMs);
       if (claimed.length > 0) return claimed;
     }
     return [];
   }
 
-  private claimKind(kind: Kind, nowMs: number): readonly string[] {
+  private claimFrom(kind: Queue, nowMs: number): readonly string[] {
     if (kind === 'failing') {
       for (const [token, { failures, dueAtMs }] of this.failing) {
         if (dueAtMs > nowMs) continue;
@@ -156,7 +156,7 @@ export class NewTokens {
       claimed.push(token);
       this[kind].delete(token);
       this.requested.set(token, 0);
-      if (claimed.length === (kind === 'fresh' ? BATCH_MAX : 1)) break;
+      if (claimed.length === (kind === 'queued' ? BATCH_MAX : 1)) break;
     }
     return claimed;
   }
@@ -171,7 +171,7 @@ export class NewTokens {
       this.requested.delete(token);
       if (!(result instanceof Error)) this.described.set(token, result);
       else if (result instanceof NodeFault && result.kind === 'busy') this.requeue(token, result);
-      else if (contracts.length > 1) this.alone.add(token);
+      else if (contracts.length > 1) this.single.add(token);
       else this.postpone(token, failures);
     }
     const fault = results.find((result) => result instanceof Error);
@@ -190,7 +190,7 @@ export class NewTokens {
   /** Retries the token later, because the node currently refuses all requests. */
   private requeue(token: string, { retryAfterMs }: NodeFault): void {
     this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_MS);
-    this.fresh.add(token);
+    this.queued.add(token);
   }
 
   private postpone(token: string, failures: number): void {

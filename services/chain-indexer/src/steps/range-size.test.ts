@@ -4,8 +4,8 @@ import { RangeSize } from './range-size.ts';
 
 function read(size: RangeSize, blocksMax: number): boolean {
   size.request(size.blocks);
-  if (size.blocks <= blocksMax) size.pass(size.blocks);
-  else if (size.isSmallest || !size.noteLate()) return false;
+  if (size.blocks <= blocksMax) size.recordSuccess(size.blocks);
+  else if (size.isSmallest || !size.recordLate()) return false;
   else size.halve();
   return true;
 }
@@ -32,9 +32,9 @@ it('a range size that was too large is tried again after ten minutes', () => {
 
 it('a single late response does not halve the range size', () => {
   const size = new RangeSize(64, () => 0);
-  for (let turn = 0; turn < 20; turn++) {
-    expect(size.noteLate()).toBe(false);
-    size.pass(64);
+  for (let attempt = 0; attempt < 20; attempt++) {
+    expect(size.recordLate()).toBe(false);
+    size.recordSuccess(64);
   }
   expect(size.blocks).toBe(64);
 });

@@ -2,26 +2,26 @@ import { type BlockRange, type ChainNode, NodeFault, type ReadBlocks, readRange 
 
 const GROWTH = 1.25;
 /** Several, because one late response may be a transient problem. */
-const LATES_TO_HALVE = 2;
+const LATE_RESPONSES_TO_HALVE = 2;
 const LATE_REMEMBERED_MS = 600_000;
 
 /** The number of blocks per request. Smaller after a refusal, larger after successes. */
 export class RangeSize {
-  private readonly most: number;
+  private readonly sizeMax: number;
   private readonly nowMs: () => number;
   private size: number;
   private requested = Number.POSITIVE_INFINITY;
   /** Number of late responses since a range was last read. */
-  private lates = 0;
+  private lateResponses = 0;
   private lateAtMs = Number.NEGATIVE_INFINITY;
   /** The largest size to use after a late response. */
-  private inTime = Number.POSITIVE_INFINITY;
+  private sizeAfterLate = Number.POSITIVE_INFINITY;
 
   /** @param nowMs returns monotonic time */
-  constructor(most: number, nowMs: () => number) {
-    this.most = most;
+  constructor(sizeMax: number, nowMs: () => number) {
+    this.sizeMax = sizeMax;
     this.nowMs = nowMs;
-    this.size = most;
+    this.size = sizeMax;
   }
 
   get blocks(): number {
@@ -42,20 +42,20 @@ export class RangeSize {
   }
 
   /** Counts a late or truncated response. @returns whether to treat the range as too large */
-  noteLate(): boolean {
-    this.lates++;
-    if (this.lates < LATES_TO_HALVE) return false;
-    this.inTime = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
+  recordLate(): boolean {
+    this.lateResponses++;
+    if (this.lateResponses < LATE_RESPONSES_TO_HALVE) return false;
+    this.sizeAfterLate = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
     this.lateAtMs = this.nowMs();
     return true;
   }
 
-  pass(blocks: number): void {
-    this.lates = 0;
+  recordSuccess(blocks: number): void {
+    this.lateResponses = 0;
     if (blocks < this.size) return;
     const isRemembered = this.nowMs() - this.lateAtMs < LATE_REMEMBERED_MS;
-    const most = isRemembered ? Math.min(this.most, this.inTime) : this.most;
-    this.size = Math.min(most, Math.ceil(this.size * GROWTH));
+    const sizeMax = isRemembered ? Math.min(this.sizeMax, this.sizeAfterLate) : this.sizeMax;
+    this.size = Math.min(sizeMax, Math.ceil(this.size * GROWTH));
   }
 }
 
@@ -88,11 +88,11 @@ export async function readInTime(node: ChainNode, range: BlockRange, size: Range
 async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Promise<boolean> {
   if (fault.kind === 'too-much') return true;
   // A late node has just returned the horizon. A node that drops the connection may be unavailable.
-  const isSimilar = fault.kind === 'late' || (fault.kind === 'unreachable' && (await respondsToSmall(node)));
-  return isSimilar && size.noteLate();
+  const mayBeTooLarge = fault.kind === 'late' || (fault.kind === 'unreachable' && (await respondsToSmallRequest(node)));
+  return mayBeTooLarge && size.recordLate();
 }
 
-const respondsToSmall = (node: ChainNode): Promise<boolean> =>
+const respondsToSmallRequest = (node: ChainNode): Promise<boolean> =>
   node.chainId().then(
     () => true,
     () => false,

@@ -28,7 +28,7 @@ export class HorizonTracker {
     this.options = options;
   }
 
-  /** Marks an indexed block as final, even if nodes report an earlier one. */
+  /** Marks an indexed block as final, even if nodes report an earlier final block. */
   anchor(indexed: BlockName): void {
     if (this.final !== null && this.final.number >= indexed.number) return;
     this.final = indexed;
@@ -53,18 +53,18 @@ export class HorizonTracker {
     const { finality } = this.options;
     const finalized = finality === 'finalized' ? await node.block('finalized') : null;
     const head = await node.block('latest');
-    if (head === null) throw new NodeFault('behind', 'it has no latest block');
+    if (head === null) throw new NodeFault('behind', 'the node has no latest block');
     const reported = finality === 'finalized' ? finalized?.number : head.number - finality;
     const floor = this.final?.number ?? -1;
     if (head.number < Math.max(floor, reported ?? -1))
-      throw new NodeFault('behind', 'its latest block is below the last final block');
+      throw new NodeFault('behind', "the node's latest block is below the last final block");
     const target = Math.max(floor, reported ?? -1);
     if (target < 0) return { head, final: null };
     const blocks = await this.readBlocks(node, { head, target });
     const final = blocks.find(({ number }) => number === target);
-    if (final === undefined) throw new NodeFault('behind', 'it does not return the final block');
+    if (final === undefined) throw new NodeFault('behind', 'the node does not return the final block');
     if (finalized?.number === target && finalized.hash !== final.hash)
-      throw new NodeFault('inconsistent', 'its finalized block is not an ancestor of its latest block');
+      throw new NodeFault('inconsistent', 'the finalized block is not an ancestor of the latest block');
     this.settle(blocks, final);
     return { head, final: this.final };
   }
@@ -112,7 +112,7 @@ export class HorizonTracker {
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
       const block = await node.block(this.final.number);
-      if (block === null) throw new NodeFault('behind', 'it does not return a block that was final');
+      if (block === null) throw new NodeFault('behind', 'the node does not return a block that was final');
       this.checkHorizon(block);
     }
     const from = head.number - target > TRACKED_MAX ? target : null;
@@ -124,7 +124,7 @@ export class HorizonTracker {
   private checkHorizon({ number, hash }: ChainBlock): void {
     const { final } = this;
     if (final !== null && final.number === number && final.hash !== hash)
-      throw new ForkFault(final, `its block ${number} has a different hash than the one that was final`);
+      throw new ForkFault(final, `block ${number} on the node has a different hash than the final block`);
   }
 
   private reportReorg(blocks: readonly ChainBlock[]): void {

@@ -25,7 +25,7 @@ export type NodeFaultName = (typeof NODE_FAULTS)[number];
 export interface FaultyNodeOptions {
   readonly name: string;
   readonly draw: () => NodeFaultName;
-  /** Draws a fault's details: an integer from 0 to below `below`. */
+  /** Draws a fault's details: an integer of at least 0 and below `below`. */
   readonly pick: (below: number) => number;
 }
 
@@ -33,7 +33,7 @@ export interface FaultyNodeOptions {
  * Removes a log. The last log is retained if the other logs cover all its bloom bits, because no reader could detect
  * that it is missing.
  */
-function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
+function removeLog(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
   const remaining = logs.toSpliced(at, 1);
   const logsOfBlock = (all: readonly ChainLog[]) => all.filter(({ blockHash }) => blockHash === logs[at]?.blockHash);
   const isLast = logsOfBlock(logs).at(-1) === logs[at];
@@ -42,8 +42,8 @@ function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
 
 function corrupt(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: FaultyNodeOptions): readonly ChainLog[] {
   const at = pick(Math.max(1, logs.length));
-  if (fault === 'omits a log') return without(logs, at);
-  if (fault === 'omits the last log') return without(logs, logs.length - 1);
+  if (fault === 'omits a log') return removeLog(logs, at);
+  if (fault === 'omits the last log') return removeLog(logs, logs.length - 1);
   if (fault === 'omits all logs') return [];
   if (fault === 'returns a log twice') return logs.flatMap((log, index) => (index === at ? [log, log] : [log]));
   if (fault === 'returns logs in the wrong order') return logs.toReversed();
@@ -53,7 +53,7 @@ function corrupt(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: Faul
 /** @returns the fault @throws NodeFault if the fault makes the request fail */
 function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultName {
   if (fault === 'unreachable') throw new NodeFault('unreachable', 'no response');
-  if (fault === 'late') throw new NodeFault('late', 'it does not respond in time');
+  if (fault === 'late') throw new NodeFault('late', 'the request timed out');
   if (fault === 'busy') throw new NodeFault('busy', 'rate limited', pick(2) === 0 ? null : 500);
   return fault;
 }

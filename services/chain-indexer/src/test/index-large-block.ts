@@ -66,7 +66,7 @@ function respond({ id, method, params: [first] }: RpcRequest) {
   return { jsonrpc: '2.0', id, result: result() };
 }
 
-const seen = { activities: 0, batches: 0, largest: 0 };
+const published = { activities: 0, batches: 0, largest: 0 };
 const logs: IndexLogs = {
   readProgress: async () => null,
   open: async () => ({
@@ -74,9 +74,9 @@ const logs: IndexLogs = {
     readTokens: async () => new Set<string>(),
     close: async () => {},
     publish: async ({ activities }: IndexBatch) => {
-      seen.activities += activities.length;
-      seen.batches++;
-      seen.largest = Math.max(seen.largest, activities.length);
+      published.activities += activities.length;
+      published.batches++;
+      published.largest = Math.max(published.largest, activities.length);
     },
   }),
 };
@@ -97,4 +97,4 @@ const lane = new ChainLane({
   metrics: createIndexerMetrics(createMetrics('test'))(chain.name),
 });
 while ((await lane.step()) !== 'idle');
-process.stdout.write(JSON.stringify({ ...seen, rssMib: Math.round(process.resourceUsage().maxRSS / 1024) }));
+process.stdout.write(JSON.stringify({ ...published, rssMib: Math.round(process.resourceUsage().maxRSS / 1024) }));

@@ -31,13 +31,13 @@ export function createTestLane(
     chain = { ...CHAIN, name },
     recordsMax = 4,
     clock = { nowMs: 0 },
-    lags,
+    isLagging,
   }: {
     name?: string;
     chain?: IndexedChain;
     recordsMax?: number;
     clock?: { nowMs: number };
-    lags?: (node: ChainNode) => boolean;
+    isLagging?: (node: ChainNode) => boolean;
   } = {},
 ) {
   const metrics = createMetrics('test');
@@ -47,7 +47,7 @@ export function createTestLane(
     logs,
     recordsMax,
     metrics: createIndexerMetrics(metrics)(chain.name),
-    ...(lags && { lags }),
+    ...(isLagging && { isLagging }),
     nowMs: () => clock.nowMs++,
     wallClockMs: () => 1_700_000_000_000,
   });

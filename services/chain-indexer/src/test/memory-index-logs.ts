@@ -1,7 +1,7 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
 
-/** What happens to a batch. Other outcomes than `published` simulate a crash of the process or the brokers. */
+/** What happens to a batch. Outcomes other than `published` simulate a crash of the process or the brokers. */
 export type PublishOutcome = 'published' | 'lost' | 'published without a response';
 
 /** In-memory chain logs with the guarantees of brokers: one writer per chain, and atomic batches. */

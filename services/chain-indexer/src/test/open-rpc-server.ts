@@ -12,7 +12,7 @@ export interface RpcServer {
   /** Contains a secret. */
   readonly url: string;
   readonly requests: Map<string, number>;
-  refuses: (request: RpcRequest) => boolean;
+  isRefused: (request: RpcRequest) => boolean;
   /** Can corrupt a response. @returns whether the callback has responded */
   corrupt: (response: ServerResponse) => boolean;
   close(): Promise<void>;
@@ -89,7 +89,7 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
     const respondOne = (request: RpcRequest) => {
       requests.set(request.method, (requests.get(request.method) ?? 0) + 1);
       const error = { code: -32005, message: 'query returned more than 10000 results' };
-      if (opened.refuses(request)) return { jsonrpc: '2.0', id: request.id, error };
+      if (opened.isRefused(request)) return { jsonrpc: '2.0', id: request.id, error };
       return { jsonrpc: '2.0', id: request.id, result: respond(chain.state, chain.depth, request) };
     };
     response.end(JSON.stringify(Array.isArray(body) ? body.map(respondOne) : respondOne(body)));
@@ -99,7 +99,7 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/${RPC_SECRET}`,
     requests,
     corrupt: () => false,
-    refuses: () => false,
+    isRefused: () => false,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

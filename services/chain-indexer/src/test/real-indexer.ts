@@ -23,7 +23,7 @@ export interface OpenLogsOptions {
   readonly onBounds?: () => void;
 }
 
-function watched(log: LogReader, onBounds: () => void = () => {}): LogReader {
+function watchBounds(log: LogReader, onBounds: () => void = () => {}): LogReader {
   return {
     committed: (...args) => log.committed(...args),
     read: (range) => log.read(range),
@@ -58,7 +58,7 @@ export async function openRealIndexers() {
     openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
-        log: watched(openLogReader({ brokers, clientId: 'test' }), onBounds),
+        log: watchBounds(openLogReader({ brokers, clientId: 'test' }), onBounds),
         schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
         schemaOf: registry.schemaOf,
         topicPrefix: stores.prefix,

@@ -20,7 +20,7 @@ interface BlockRows {
   table: EventTable;
   rows: RowBuffer;
   block: BlockName;
-  /** Notes about the tokens of the block, shared by all attempts. */
+  /** Notes about the block's tokens, shared by all attempts. */
   notes: TokenNotes;
   signal: AbortSignal;
 }
@@ -39,7 +39,7 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
     const tokenOf = (from: number, to: number) => toBlockToken(block, table, from, to);
     const insert = (selected: readonly number[], token: string) =>
       calls.insert(table, selected.length, () => store.insert({ table, rows: rows.pick(selected), token, signal }));
-    // The key of such a row contains the position of its record, so copies are merged.
+    // The sorting key of these tables contains the position of the record, so copies are merged.
     if (isFolding(table))
       return await storeFolding({ count: rows.rows, token: tokenOf(start, end), triedBefore, notes, insert });
     const partOf = createPartReader(table);
@@ -141,15 +141,15 @@ class RowsBlock<R> implements BlockBuilder {
 
 type BlockReaders<R> = ReturnType<typeof createBlockReaders<R>>;
 
-/** Records of a schema cannot be read and become dead letters. */
+/** The records of a schema cannot be read, so they become dead letters. */
 export class UnreadableSchemaError extends Error {
   override readonly name = 'UnreadableSchemaError';
 }
 
 /**
  * Creates readers from the schemas in a registry. Adding a record is synchronous, but the registry is not, so a record
- * with an unknown id causes a RetryableFault until the registry has responded. A record never becomes a dead letter
- * because the registry is down.
+ * with an unknown id causes a RetryableFault until the registry has responded. While the registry is down, no record
+ * becomes a dead letter.
  */
 export function createBlockReaders<R>(options: { registry: SchemaRegistry; createReader(schema: string): R }) {
   const { registry, createReader } = options;
@@ -160,7 +160,7 @@ export function createBlockReaders<R>(options: { registry: SchemaRegistry; creat
      * @throws UnreadableSchemaError if the id is not in the registry, or no reader can be created for the schema
      */
     readerOf(id: number): R {
-      const found = readers.known(id);
+      const found = readers.get(id);
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
       // If the registry is unreachable, the next attempt requests the schema again.
@@ -183,9 +183,9 @@ type BufferPool = ReturnType<typeof createBufferPool>;
 /** A block ends with the row that exceeds its limit, so buffers have capacity for twice the largest message. */
 const LAST_ROW_BYTES = 64 * 1024;
 /** Four buffers (one being written, two waiting, one being filled) for each of six busy partitions. */
-const KEPT_MAX = 24;
-/** Larger buffers are not kept, because such large records are very rare. */
-const KEPT_GROWTH_MAX = 4;
+const POOLED_BUFFERS_MAX = 24;
+/** Larger buffers are not reused, because they are needed only for rare oversized records. */
+const POOLED_GROWTH_MAX = 4;
 
 /**
  * Creates a pool of output buffers, because allocating 8 MB every second would keep the garbage collector busy. Buffers
@@ -196,7 +196,7 @@ export function createBufferPool(blockBytesMax: number) {
   return {
     acquire: () => free.pop() ?? new RowBuffer(blockBytesMax + LAST_ROW_BYTES),
     release(buffer: RowBuffer): void {
-      if (free.length >= KEPT_MAX || buffer.bytes.length > KEPT_GROWTH_MAX * blockBytesMax) return;
+      if (free.length >= POOLED_BUFFERS_MAX || buffer.bytes.length > POOLED_GROWTH_MAX * blockBytesMax) return;
       buffer.clear();
       free.push(buffer);
     },

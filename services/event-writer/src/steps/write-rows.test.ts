@@ -23,7 +23,7 @@ function toConsentRows(offsets: readonly number[]): RowBuffer {
   return rows;
 }
 
-/** All rows of this consent have the same length, so a block can be split into rows. */
+/** All rows for this consent have the same length, so a block can be split into rows. */
 const ROW_BYTES = toConsentRows([0]).length;
 const readOffsets = ({ rows }: { rows: Buffer }) =>
   Array.from({ length: rows.length / ROW_BYTES }, (_, row) => Number(rows.readBigUInt64LE((row + 1) * ROW_BYTES - 8)));

@@ -20,7 +20,7 @@ interface KillOptions {
 /** Topics and a database in the real stores for one test, with writers that use them. */
 export interface RealStores {
   readonly prefix: string;
-  /** Returns the id of the registered schema for a topic, given with its prefix. */
+  /** Returns the id of a topic's registered schema. @param topic topic name including the prefix */
   schemaIdOf(topic: string): number;
   /** Converts a record to its published form. Without a key, the partition is arbitrary. */
   outgoing<T>(topic: Topic, codec: RecordCodec<T>, record: T, key?: Buffer): OutgoingRecord;

@@ -26,7 +26,7 @@ export type KeyKind = 'publishable' | 'secret';
 /** `full`: no memory is left for another request body. `broken`: the brokers acknowledge no records. */
 export type Situation = 'full' | 'broken';
 
-export const KEY_OF: Readonly<Record<KeyKind, string>> = {
+export const DOCS_KEYS: Readonly<Record<KeyKind, string>> = {
   publishable: placeholderOf('publishable'),
   secret: placeholderOf('secret'),
 };
@@ -40,7 +40,7 @@ export function createHeaders(
   kind: KeyKind,
   extra: Record<string, string> = {},
 ): Record<string, string> {
-  return { [getKeyHeaderNames(context)[kind]]: KEY_OF[kind], ...extra };
+  return { [getKeyHeaderNames(context)[kind]]: DOCS_KEYS[kind], ...extra };
 }
 
 export const MESSAGES_PATH = '/v1/audience/messages';
@@ -359,7 +359,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'erase-user',
-      title: 'Erase a user in every identity type',
+      title: 'Erase a user id under every identity type',
       request: erase('?userId=76561198000000000'),
       answer: success(202, null, {
         'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567',
@@ -370,7 +370,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-both',
       title: 'A request with both identifiers',
       request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
-      answer: envelope(context, 'VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' }),
+      answer: envelope(context, 'VALIDATION_ERROR', { message: 'Exactly one of anonymousId and userId is required.' }),
     },
     {
       name: 'erase-without-key',
@@ -384,7 +384,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
     {
       name: 'erase-with-publishable-key',
       title: 'A publishable key instead of a secret key',
-      request: erase('?userId=76561198000000000', { [header]: KEY_OF.publishable }),
+      request: erase('?userId=76561198000000000', { [header]: DOCS_KEYS.publishable }),
       answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
   ];

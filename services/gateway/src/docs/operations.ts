@@ -129,7 +129,7 @@ export function createOperations(context: ExampleContext): Operation[] {
       body: {
         description: 'The anonymous identity, its consent status, and where consent was given.',
         schema: updateTrackingConsentSchema,
-        fresh: null,
+        refreshedFields: null,
       },
       paging: null,
       answers: withRateLimit([createAnswer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
@@ -161,7 +161,7 @@ function createIngest(context: ExampleContext): Operation {
       description:
         'Invalid messages are rejected individually and do not fail the batch. Unknown fields are ignored. An optional field that is null counts as absent.',
       schema: messagesRequestSchema,
-      fresh: {
+      refreshedFields: {
         ids: ['messageId'],
         times: ['eventTimestamp'],
         hint: 'The Send button creates a new `messageId` and `eventTimestamp` for each request. After a 429 or a 500, it resends the previous values, as every client must. It does not change values that you enter.',
@@ -175,7 +175,7 @@ function createIngest(context: ExampleContext): Operation {
       createAnswer(
         400,
         'The request is not valid (error envelope), or every message was rejected (MessagesResponse). If the body is not UTF-8 JSON, `details` contains `offset`, `line`, `column` and `found`, and `messageIndex` if the error is inside a message.',
-        { schema: messagesResponseSchema, narrowed: NOTHING_ACCEPTED, codes: ['VALIDATION_ERROR'] },
+        { schema: messagesResponseSchema, constraints: NOTHING_ACCEPTED, codes: ['VALIDATION_ERROR'] },
       ),
       UNAUTHORISED,
       TOO_MANY,
@@ -207,7 +207,7 @@ function createErase(context: ExampleContext): Operation {
       createQueryParameter(
         'userId',
         false,
-        'The user to erase, in every identity type. Cannot be combined with anonymousId.',
+        'The user id to erase, under every identity type. Cannot be combined with anonymousId.',
       ),
     ],
     body: null,

@@ -5,9 +5,9 @@ import {
   envelope,
   type HtmlValue,
   html,
+  type ItemErrors,
   type KeySpec,
   type Operation,
-  type PartCodes,
   toCodeSpans,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
@@ -71,7 +71,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     operations,
     refineSchemas,
     errors: ERRORS,
-    partCodes: REJECTION_CODES,
+    itemErrors: REJECTION_CODES,
     otherExamples: createNotFoundExamples(context),
     articles: [createCookbook()],
   };
@@ -80,7 +80,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
 function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'] {
   return {
     title: 'Playline',
-    lead: 'Playline receives the events of your game over HTTP and stores each event exactly once. A second later you can query them by person.',
+    lead: "Playline receives your game's events over HTTP and stores each event exactly once. A second later you can query them by person.",
     heading: 'Send your first event',
     anchor: 'first-event',
     before: html`<p>You need the publishable key of an environment, such as <code>development</code>. If you run Playline locally, <code>npm start</code> prints it. Otherwise the operator of this service can create one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,
@@ -146,7 +146,7 @@ function createKeys(settings: DocsSettings): KeySpec[] {
   ];
 }
 
-const REJECTION_CODES: PartCodes = {
+const REJECTION_CODES: ItemErrors = {
   folder: 'rejections',
   entries: REJECTIONS,
   occursIn: (code, { body }) => JSON.stringify(body?.rejections ?? []).includes(`"${code}"`),

@@ -43,11 +43,11 @@ async function open() {
 
 it('the consent limit returns 429 to an address with too many calls, and does not affect other addresses', async () => {
   const { get, calls } = await open();
-  for (const left of [2, 1, 0]) {
+  for (const remaining of [2, 1, 0]) {
     const response = await get('192.0.2.1');
     expect(response.status).toBe(200);
     expect(response.headers.get('ratelimit-policy')).toBe('"consents";q=3;w=3');
-    expect(response.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${left};t=[123]$`));
+    expect(response.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${remaining};t=[123]$`));
   }
   const refused = await get('192.0.2.1');
   expect(refused.status).toBe(429);

@@ -22,11 +22,11 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
   const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
   const addressOf = createClientAddress(settings.TRUSTED_PROXIES);
-  const openLimiter = (name: string, perSecond: number, burst: number) =>
+  const createLimiter = (name: string, perSecond: number, burst: number) =>
     createLocalLimiter({ policy: { name, perSecond, burst } });
   const { RATE_LIMIT_FAILED_KEYS_PER_MINUTE: perMinute } = settings;
-  const failedKeys = openLimiter('failed-keys', perMinute / 60, perMinute);
-  const consents = openLimiter('consents', settings.RATE_LIMIT_CONSENTS_PER_S, settings.RATE_LIMIT_CONSENTS_BURST);
+  const failedKeys = createLimiter('failed-keys', perMinute / 60, perMinute);
+  const consents = createLimiter('consents', settings.RATE_LIMIT_CONSENTS_PER_S, settings.RATE_LIMIT_CONSENTS_BURST);
   return {
     messages: createMessageLimit({ settings, ratesOf, limiter, onRefused }),
     failedKeys: createFailedKeyLimit({ limiter: failedKeys, addressOf, onRefused }),
@@ -40,14 +40,14 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
   };
 }
 
-/** Logs and counts when the gateways stop or resume sharing the limits. */
+/** Reports in the log and in a metric when the gateways stop or resume sharing the limits. */
 export function createSharedLog(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
   const help = '1 while rate limits apply across all processes';
   const gauge = metrics.gauge('playline_gateway_rate_limit_shared', help);
   gauge.set(1);
   return (shared, fault) => {
     gauge.set(shared ? 1 : 0);
-    if (shared) logger.info('rate limits shared again');
-    else logger.warn({ error: fault }, 'rate limits not shared, applied by this process only');
+    if (shared) logger.info('rate limits are shared across gateways again');
+    else logger.warn({ error: fault }, 'rate limits are not shared; each gateway applies them separately');
   };
 }

@@ -11,7 +11,7 @@ import {
 import type { EnvironmentRates } from '../environment-rates.ts';
 import type { RateLimitSettings } from './settings.ts';
 
-/** A typical message has 940 bytes. */
+/** A typical message is 940 bytes long. */
 const UNIT_BYTES = 1024;
 
 /**
@@ -24,7 +24,7 @@ export function unitsOf(messages: number, bytes: number): number {
 }
 
 export interface Allowance {
-  /** Charges units for a request, whatever its outcome. A negative number refunds units. */
+  /** Charges units for a request, regardless of its outcome. A negative number refunds units. */
   charge(units: number): void;
 }
 

@@ -19,7 +19,7 @@ it('the rate limit settings have the documented defaults', () => {
   });
 });
 
-it('RATE_LIMITS_BY_ENVIRONMENT overrides the rate of the listed environments only', () => {
+it('RATE_LIMITS_BY_ENVIRONMENT overrides only the rates of the listed environments', () => {
   const policyOf = createPolicies(
     parse({ RATE_LIMITS_BY_ENVIRONMENT: 'demo-development=500/1000, demo_2=20000/40000' }),
   );

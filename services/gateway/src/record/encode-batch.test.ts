@@ -15,15 +15,15 @@ function createPages(title: string, count = 1): ScannedBatch {
   batch.body = Buffer.concat([Buffer.alloc(MIB - count * (type.length + text.length), ' '), ...parts]);
   batch.count = count;
   batch.accepted.fill(1, 0, count);
-  const put = (message: number, field: number, [start, length]: readonly [number, number]) => {
+  const setRange = (message: number, field: number, [start, length]: readonly [number, number]) => {
     const slot = (message << ROW_SHIFT) + field;
     batch.starts[slot] = start;
     batch.ends[slot] = start + length;
   };
   for (let message = 0; message < count; message++) {
     const at = MIB - (count - message) * (type.length + text.length);
-    put(message, FIELD.type, [at, type.length]);
-    put(message, FIELD.pageTitle, [at + type.length, text.length]);
+    setRange(message, FIELD.type, [at, type.length]);
+    setRange(message, FIELD.pageTitle, [at + type.length, text.length]);
     if (title.includes('\\')) batch.escaped[message] = 1 << FIELD.pageTitle;
   }
   return batch;

@@ -31,15 +31,15 @@ export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
 
 /** A record for `audience.messages.v1`. */
 export interface EncodedRecord {
-  /** Environment id and identity key of the owner; null without an owner. */
+  /** Environment id and identity key of the owner; null if there is no owner. */
   key: Buffer | null;
   /** The Avro body in the Confluent wire format. */
   value: Buffer;
 }
 
 /**
- * Everything except strings: the header, two longs of 10 bytes, six fixed values of 16, a boolean, an optional double
- * of 9, and a length of at most 5 bytes for each of 30 strings.
+ * The size of everything but strings: the header, two longs of 10 bytes, six fixed values of 16, a boolean, an optional
+ * double of 9, and a length of at most 5 bytes for each of 30 strings.
  */
 const OVERHEAD_BYTES_MAX = FRAME_BYTES + 2 * 10 + 6 * 16 + 1 + 9 + 30 * 5;
 const LENGTH_BYTES_MAX = 5;
@@ -49,12 +49,12 @@ const NO_BYTES = Buffer.alloc(0);
 /** The encoded data that all records of a request share. Usually only the time and trace change between requests. */
 class EncodedEnvelope {
   /** The header and the encoded environmentId. */
-  head: Buffer = NO_BYTES;
+  prefix: Buffer = NO_BYTES;
   /** The environmentId without its length. */
   environment: Buffer = NO_BYTES;
   receivedAt = 0;
   /** The encoded traceId. */
-  tail: Buffer = NO_BYTES;
+  suffix: Buffer = NO_BYTES;
   /** Maximum size of a record and its key, without the strings of the message. */
   bytesMax = 0;
   #schemaId = -1;
@@ -67,8 +67,8 @@ class EncodedEnvelope {
     const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;
     if (isSame && this.#rewriteTrace(traceId)) return;
     this.environment = Buffer.from(environmentId);
-    this.head = frameRecord(schemaId, toAvro(environmentId));
-    this.tail = toAvro(traceId);
+    this.prefix = frameRecord(schemaId, toAvro(environmentId));
+    this.suffix = toAvro(traceId);
     this.#schemaId = schemaId;
     this.#environmentId = environmentId;
     this.#traceBytes = Buffer.byteLength(traceId);
@@ -78,7 +78,7 @@ class EncodedEnvelope {
   /** Returns false if the length differs. */
   #rewriteTrace(traceId: string): boolean {
     if (Buffer.byteLength(traceId) !== this.#traceBytes) return false;
-    this.tail.write(traceId, this.tail.length - this.#traceBytes);
+    this.suffix.write(traceId, this.suffix.length - this.#traceBytes);
     return true;
   }
 }
@@ -127,7 +127,7 @@ const LOOP_COPY_BYTES_MAX = 40;
  * in flight on a busy gateway.
  */
 const SLAB_BYTES = 512 * 1024;
-/** Small bodies are reserved without counting their strings, which wastes at most an eighth of a slab. */
+/** Memory for smaller bodies is reserved without counting their strings, which wastes at most an eighth of a slab. */
 const SMALL_BODY_BYTES_MAX = SLAB_BYTES / 8;
 /** Shorter lengths take one byte. */
 const SHORT_TEXT_BYTES = 64;
@@ -146,7 +146,7 @@ const ID_FIELDS = Uint8Array.of(
   FIELD.surface,
   FIELD.consentLevel,
 );
-const HEAD_FIELDS = Uint8Array.of(FIELD.type, FIELD.eventName);
+const FIRST_FIELDS = Uint8Array.of(FIELD.type, FIELD.eventName);
 const FIELDS_BEFORE_DENSITY = Uint8Array.of(
   FIELD.library,
   FIELD.libraryVersion,
@@ -164,11 +164,11 @@ const FIELDS_AFTER_DENSITY = Uint8Array.of(
   FIELD.properties,
   FIELD.traits,
 );
-const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE_DENSITY, ...FIELDS_AFTER_DENSITY);
+const TEXT_FIELDS = Uint8Array.of(...FIRST_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE_DENSITY, ...FIELDS_AFTER_DENSITY);
 
 /**
- * Encodes the accepted messages of a scanned batch from its bytes. Decodes only strings with escapes. The output is the
- * same as from the schema's codec.
+ * Encodes the accepted messages of a scanned batch from its bytes. Decodes only strings with escapes. The output is
+ * identical to that of the schema's codec.
  */
 export type EncodeBatch = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
@@ -219,26 +219,26 @@ class BatchEncoder {
   #encode(message: number): EncodedRecord {
     const batch = this.#batch;
     const { bytes, at: start } = this.#memory;
-    const { head, receivedAt, tail } = this.#envelope;
-    let at = putBytes(bytes, start, head);
-    at = this.#putTexts(at, message, HEAD_FIELDS);
+    const { prefix, receivedAt, suffix } = this.#envelope;
+    let at = putBytes(bytes, start, prefix);
+    at = this.#putTexts(at, message, FIRST_FIELDS);
     at = putLong(bytes, at, batch.eventTimes[message]!);
     at = putLong(bytes, at, receivedAt);
     for (let i = message * UUID_BYTES; i < (message + 1) * UUID_BYTES; i++) bytes[at++] = batch.messageIds[i]!;
-    const anonymous = this.#anonymous.of(message);
-    const user = this.#user.of(message);
+    const anonymous = this.#anonymous.get(message);
+    const user = this.#user.get(message);
     const owner = user === ZERO_KEY ? anonymous : user;
     at = putKey(bytes, at, owner);
     at = putKey(bytes, at, anonymous);
     at = putKey(bytes, at, user);
     at = putKey(bytes, at, this.#fromKeyOf(message, anonymous));
-    at = putKey(bytes, at, this.#to.of(message));
+    at = putKey(bytes, at, this.#to.get(message));
     at = this.#putTexts(at, message, ID_FIELDS);
     bytes[at++] = this.#isTrue(message) ? 1 : 0;
     at = this.#putTexts(at, message, FIELDS_BEFORE_DENSITY);
     at = this.#putDensity(at, message);
     at = this.#putTexts(at, message, FIELDS_AFTER_DENSITY);
-    const value = this.#memory.claim(putBytes(bytes, at, tail));
+    const value = this.#memory.claim(putBytes(bytes, at, suffix));
     return { key: this.#keyOf(owner), value };
   }
 
@@ -246,9 +246,9 @@ class BatchEncoder {
   #fromKeyOf(message: number, anonymous: Buffer): Buffer {
     const typeAt = (message << ROW_SHIFT) + FIELD.fromType;
     const { starts, ends } = this.#batch;
-    if (anonymous === ZERO_KEY || starts[typeAt] !== ends[typeAt]) return this.#from.of(message);
-    const key = this.#fromAsAnonymous.of(message);
-    return key.equals(anonymous) ? key : this.#from.of(message);
+    if (anonymous === ZERO_KEY || starts[typeAt] !== ends[typeAt]) return this.#from.get(message);
+    const key = this.#fromAsAnonymous.get(message);
+    return key.equals(anonymous) ? key : this.#from.get(message);
   }
 
   #putTexts(offset: number, message: number, fields: Uint8Array): number {
@@ -313,7 +313,7 @@ class RecordMemory {
     return this.at + bytes <= this.bytes.length;
   }
 
-  /** Does not affect earlier records. */
+  /** Earlier records are not affected. */
   reserve(bytesMax: number): void {
     if (this.hasCapacity(bytesMax)) return;
     this.bytes = Buffer.allocUnsafeSlow(Math.max(bytesMax, SLAB_BYTES));
@@ -404,7 +404,7 @@ class IdentityKeys {
   }
 
   /** Returns a key of 16 bytes, or `ZERO_KEY` itself if the field is blank or a placeholder. */
-  of(message: number): Buffer {
+  get(message: number): Buffer {
     const slot = (message << ROW_SHIFT) + this.#fields.id;
     if (this.#batch.starts[slot] === this.#batch.ends[slot]) return ZERO_KEY;
     if (this.#last < 0 || !this.#isSameAsLast(message)) {

@@ -49,7 +49,7 @@ const storedId = (id: unknown) => (typeof id === 'string' && id.trim() !== '' ? 
 const keyFor = (id: unknown, kind: unknown): Buffer =>
   isNamed(id) ? keyOf((kind ?? 'untyped') as IdentityKind, id.trim()) : ZERO;
 
-const isOwnAnonymousId = ({ fromType, fromId, anonymousId }: Record<string, unknown>) =>
+const isFromAnonymous = ({ fromType, fromId, anonymousId }: Record<string, unknown>) =>
   fromType == null && isNamed(fromId) && isNamed(anonymousId) && fromId.trim() === anonymousId.trim();
 
 /** Computes the expected record from the JSON of the message. */
@@ -71,7 +71,7 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
     identityKey: isNamed(sent.userId) ? userKey : anonymousKey,
     anonymousKey,
     userKey,
-    fromKey: keyFor(sent.fromId, isOwnAnonymousId(sent) ? 'anonymous' : sent.fromType),
+    fromKey: keyFor(sent.fromId, isFromAnonymous(sent) ? 'anonymous' : sent.fromType),
     toKey: keyFor(sent.toId, sent.toType),
     ...Object.fromEntries(plain.map((name) => [name, sent[name] ?? ''])),
     ...Object.fromEntries(ids.map((name) => [name, storedId(sent[name])])),
@@ -83,7 +83,7 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
   };
 }
 
-it('an encoded message has exactly the bytes that the schema’s codec writes, and the record key of its owner', () => {
+it('an encoded message is identical to the output of the schema’s codec, and its record key identifies the owner', () => {
   fc.assert(
     fc.property(validMessages(NOW_MS), (sent) => {
       const { key, value } = encodeAll([sent])[0]!;
@@ -98,7 +98,7 @@ it('an encoded message has exactly the bytes that the schema’s codec writes, a
   );
 });
 
-it('an encoded message does not depend on the other messages of its batch', () => {
+it('an encoded message does not depend on the other messages in its batch', () => {
   const batches = fc.uniqueArray(validMessages(NOW_MS), {
     minLength: 1,
     maxLength: 20,

@@ -47,7 +47,7 @@ it.each([
   ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
   ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
   [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
-])('an erasure with %s returns the parsed identity in a header', async (query, header, id) => {
+])('an erasure with the query %s returns the parsed identity in a header', async (query, header, id) => {
   const gateway = await openGateway();
   const response = await erase(gateway, query);
   expect(response.status).toBe(202);
@@ -58,7 +58,7 @@ it.each([
   );
 });
 
-it('an erasure covers an anonymousId as anonymous, and a userId with every identity type and without a type', async () => {
+it('an erasure by anonymousId covers the anonymous identity, and an erasure by userId covers every identity type and the untyped id', async () => {
   const gateway = await openGateway();
   await erase(gateway, '?anonymousId=someone');
   await erase(gateway, '?userId=some%20one');

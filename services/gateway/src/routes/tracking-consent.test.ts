@@ -25,7 +25,7 @@ it.each(['none', 'anonymous', 'full'])(
   },
 );
 
-it('a consent read finds the consent of any percent-encoded id, and not that of another id', async () => {
+it('a consent read returns the consent of the percent-encoded id, and not the consent of any other id', async () => {
   const gateway = await openGateway();
   const id = fc.string({ unit: codePoint, minLength: 1, maxLength: 60 }).filter((text) => !isPlaceholder(text));
   const property = fc.asyncProperty(
@@ -108,7 +108,7 @@ it('a consent change returns 204 but has no effect if the store already has a la
   );
 });
 
-it('a consent change up to the cut-off of an erasure returns 204 but is not stored', async () => {
+it('a consent change received before the cut-off of an erasure returns 204 but is not stored', async () => {
   const gateway = await openGateway();
   const key = gateway.keyer('demo-test', 'anonymous', 'visitor-1');
   await gateway.audience.people.guards.fence([{ environmentId: 'demo-test', key, cutoffMs: Date.now() + 60_000 }]);

@@ -8,7 +8,7 @@ import {
 } from '@playline/contracts';
 import { explain, MESSAGE_ERRORS, type MessageError } from './explain.ts';
 import {
-  beginKeys,
+  resetKeys,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -52,7 +52,7 @@ export const BODY_ERROR = {
  */
 export interface Scanner {
   readonly state: ScanState;
-  /** @returns the number of messages, or one of `BODY_ERROR`; `state.verdicts` has the verdict on each message */
+  /** @returns the number of messages, or one of `BODY_ERROR`; `state.verdicts` contains a verdict on each message */
   scan(body: Buffer, window: TimeWindow): number;
 }
 
@@ -78,7 +78,7 @@ export function createScanner(): Scanner {
     scan: (received, window) => {
       const body = withoutByteOrderMark(received);
       state.bytes = copyWithPadding(state.bytes, body);
-      beginKeys(body.length);
+      resetKeys(body.length);
       state.fromMs = window.fromMs;
       state.toMs = window.toMs;
       batch.body = state.bytes.subarray(0, body.length);
@@ -89,7 +89,7 @@ export function createScanner(): Scanner {
   };
 }
 
-/** The trailing zeros terminate every loop. No read goes further past the end. */
+/** Zeros after the body, which terminate every loop. No read goes beyond them. */
 const PADDING_BYTES = 8;
 
 /**
@@ -115,7 +115,7 @@ function endOfBody(bytes: Uint8Array, length: number): number {
   return end;
 }
 
-/** Scans an object with a `messages` array. If a key occurs more than once, the last value counts. */
+/** Scans an object with a `messages` array. If a key occurs more than once, the last value wins. */
 function scanBody(state: ScanState, bodyLength: number): number {
   const { bytes } = state;
   const length = endOfBody(bytes, bodyLength);
@@ -153,7 +153,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
   }
 }
 
-/** Scans the last `messages` value, of which the grammar has already been checked. */
+/** Scans the last `messages` value, whose grammar has already been checked. */
 function scanLastMessages(state: ScanState, at: number): number {
   if (state.bytes[at] !== OPEN_BRACKET) return BODY_ERROR.noMessages;
   scanMessages(state, at);
@@ -200,7 +200,7 @@ function scanElement(state: ScanState, at: number): number {
   return end;
 }
 
-export interface Rejected {
+export interface Rejection {
   /** Index of the message in the batch. */
   readonly message: number;
   readonly errors: readonly MessageError[];
@@ -217,10 +217,10 @@ const NO_REJECTIONS: readonly [] = [];
 
 /**
  * Validates the messages of a scanned batch and detects duplicate ids. Only uncertain messages are examined again
- * (`explain`). Sets `batch.accepted`. The result is the same as from `validateBatch`.
+ * (`explain`). Sets `batch.accepted`. Returns what `validateBatch` returns.
  */
 export function validateScanned(state: ScanState): {
-  readonly rejected: readonly Rejected[];
+  readonly rejected: readonly Rejection[];
   readonly entries: readonly RejectionEntry[];
 } {
   const { batch, verdicts } = state;
@@ -241,7 +241,7 @@ export function validateScanned(state: ScanState): {
   if (errors.length === 0) return { rejected: NO_REJECTIONS, entries: NO_REJECTIONS };
   const messageIds = new MessageIds(state);
   messageIds.findDuplicates(onDuplicates);
-  const rejected: Rejected[] = [];
+  const rejected: Rejection[] = [];
   const entries = new Map<string, Entry>();
   for (const [message, found] of errors.entries()) {
     if (found === undefined) continue;
@@ -314,13 +314,13 @@ class MessageIds {
   /** Finds duplicate ids that are not UUIDs. */
   findDuplicates(onDuplicates: (message: number, first: number) => void): void {
     const { batch, hasUuid, verdicts } = this.#state;
-    const firsts = new Map<string, number>();
+    const firstByName = new Map<string, number>();
     for (let message = 0; message < batch.count; message++) {
       if (verdicts[message] === VALID || hasUuid[message] === 1) continue;
       const { name, isComparable } = this.read(message);
       if (!isComparable) continue;
-      const first = firsts.get(name);
-      if (first === undefined) firsts.set(name, message);
+      const first = firstByName.get(name);
+      if (first === undefined) firstByName.set(name, message);
       else onDuplicates(message, first);
     }
   }
@@ -338,7 +338,7 @@ function isSameId(ids: Uint8Array, message: number, other: number): boolean {
 }
 
 /**
- * Finds duplicate UUIDs by comparing their bytes, so case does not matter.
+ * Finds duplicate UUIDs by comparing their bytes, regardless of case.
  * @param onDuplicates called once for each message after the first
  */
 function findDuplicateUuids(

@@ -132,7 +132,7 @@ export const MESSAGE_ERRORS = {
   identifyNeedsUserId: requiredBy('identify', 'userId'),
   aliasNeedsFromId: requiredBy('alias', 'fromId'),
   aliasNeedsToId: requiredBy('alias', 'toId'),
-  aliasesItself: validateByContract({ ...VALID_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
+  selfAlias: validateByContract({ ...VALID_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
   tooOld: validateByContract(VALID_MESSAGE, 'eventTimestamp', {
     ...ANY_TIME,
     fromMs: EVENT_TIME + EVENT_AGE_MAX_MS,
@@ -147,18 +147,18 @@ export const MESSAGE_ERRORS = {
   duplicateId: toMessageError(DUPLICATE_ID),
 } as const;
 
-const ofElement = (value: unknown) => validateByContract(value, 'message');
+const errorsOfElement = (value: unknown) => validateByContract(value, 'message');
 const ELEMENTS: Readonly<Record<string, readonly MessageError[]>> = {
-  '"': ofElement('x'),
-  '[': ofElement([]),
-  n: ofElement(null),
-  t: ofElement(true),
-  f: ofElement(true),
+  '"': errorsOfElement('x'),
+  '[': errorsOfElement([]),
+  n: errorsOfElement(null),
+  t: errorsOfElement(true),
+  f: errorsOfElement(true),
 };
-const NUMBER = ofElement(1);
+const NUMBER = errorsOfElement(1);
 /** Numbers too large for a double, such as 1e999. */
-const INFINITE = ofElement(Number.POSITIVE_INFINITY);
-const MINUS_INFINITE = ofElement(Number.NEGATIVE_INFINITY);
+const INFINITE = errorsOfElement(Number.POSITIVE_INFINITY);
+const MINUS_INFINITE = errorsOfElement(Number.NEGATIVE_INFINITY);
 
 /**
  * Returns the errors of an element that is not an object.
@@ -202,7 +202,7 @@ const OPTIONAL_IDS = [
   FIELD.fromId,
   FIELD.toId,
 ] as const;
-const IDS_OF_PERSONS = new Set<Field>(PERSON_IDS.map((name) => FIELD[name]));
+const PERSON_ID_FIELDS = new Set<Field>(PERSON_IDS.map((name) => FIELD[name]));
 const TEXT_MAX = new Map<number, number>(
   Object.entries(CONTEXT_CODE_POINTS_MAX).map(([name, max]) => [FIELD[name as FieldName], max]),
 );
@@ -218,7 +218,7 @@ const FINITE_BYTES_MAX = 300;
 
 /**
  * Finds the errors of an uncertain message from the ranges of the scan. Decodes only individual strings. A message
- * without errors is prepared for encoding. The result is the same as from `validateBatch`.
+ * without errors is prepared for encoding. Returns the errors that `validateBatch` returns.
  */
 export function explain(state: ScanState, message: number): readonly MessageError[] {
   if (state.verdicts[message] === NOT_AN_OBJECT) {
@@ -340,7 +340,7 @@ class MessageValidator {
       if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return OK;
     }
     const text = this.#readText(field);
-    if (IDS_OF_PERSONS.has(field) && !text.isWellFormed()) return KIND.surrogate;
+    if (PERSON_ID_FIELDS.has(field) && !text.isWellFormed()) return KIND.surrogate;
     const isMissing = isRequired && isBlank(text);
     if (hasCodePointsAtMost(text, max)) return isMissing ? KIND.blank : OK;
     return isMissing ? KIND.blankAndLong : KIND.long;
@@ -385,7 +385,7 @@ class MessageValidator {
     if (type !== 'alias') return;
     this.#require(FIELD.fromId, MESSAGE_ERRORS.aliasNeedsFromId);
     this.#require(FIELD.toId, MESSAGE_ERRORS.aliasNeedsToId);
-    if (this.#aliasesItself()) this.#add(MESSAGE_ERRORS.aliasesItself);
+    if (this.#isSelfAlias()) this.#add(MESSAGE_ERRORS.selfAlias);
   }
 
   #require(field: Field, error: MessageError): void {
@@ -393,7 +393,7 @@ class MessageValidator {
     if (form === KIND.absent || (form === STRING && isBlank(this.#readText(field)))) this.#add(error);
   }
 
-  #aliasesItself(): boolean {
+  #isSelfAlias(): boolean {
     if (this.#formOf(FIELD.fromId) !== STRING || this.#formOf(FIELD.toId) !== STRING) return false;
     const from = this.#readText(FIELD.fromId).trim();
     return from !== '' && from === this.#readText(FIELD.toId).trim();

@@ -5,7 +5,7 @@
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** Cannot be confused with an offset, because no value ends at 0. */
+/** Never a valid offset, because no value ends at 0. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -33,7 +33,7 @@ export const CHAR_U = 0x75;
 export const LOWER_CASE = 0x20;
 
 /**
- * Deeper nesting is read by a loop, so that it cannot overflow the stack. The limit allows the deepest valid free-form
+ * Deeper values are read in a loop, so that they cannot overflow the stack. The limit allows every valid free-form
  * object.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;
@@ -47,7 +47,7 @@ export const unsafeReads = { count: 0 };
 /** Number of objects read so far that may have duplicate keys. */
 export const duplicateKeyReads = { count: 0 };
 
-/** A hash table of keys for each nesting depth. */
+/** Size of the hash table of keys. Each nesting depth has its own table. */
 const KEY_SLOTS = 512;
 /** Maximum probes per key. */
 const KEY_PROBES = 8;
@@ -60,7 +60,7 @@ let keyBase = 0;
 let bodyLength = 0;
 
 /** Discards the keys of the previous body. Must be called before each body with its length. */
-export function beginKeys(length: number): void {
+export function resetKeys(length: number): void {
   keyBase += bodyLength;
   bodyLength = length;
   if (keyBase < KEY_BASE_MAX) return;
@@ -236,17 +236,17 @@ export function endOfValue(bytes: Uint8Array, at: number, depth: number): number
 }
 
 function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
-  if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
+  if (depth > DEPTH_MAX) return endOfDeepValue(bytes, at);
   let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACE) return i + 1;
   braces[depth] = at;
-  let mayRepeat = false;
+  let mayHaveDuplicates = false;
   for (;;) {
     if (bytes[i] !== QUOTE) return FAIL;
     const keyEnd = endOfString(bytes, i);
     if (keyEnd === FAIL) return FAIL;
-    if (!mayRepeat && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, depth))) {
-      mayRepeat = true;
+    if (!mayHaveDuplicates && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, depth))) {
+      mayHaveDuplicates = true;
       duplicateKeyReads.count++;
     }
     i = skipColon(bytes, Math.abs(keyEnd));
@@ -264,7 +264,7 @@ function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
 }
 
 function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
-  if (depth > DEPTH_MAX) return endOfDeep(bytes, at);
+  if (depth > DEPTH_MAX) return endOfDeepValue(bytes, at);
   let i = bytes[at + 1]! > SPACE ? at + 1 : skipSpace(bytes, at + 1);
   if (bytes[i] === CLOSE_BRACKET) return i + 1;
   for (;;) {
@@ -294,7 +294,7 @@ function growClosers(): Uint8Array<ArrayBuffer> {
 }
 
 /** Reads a value of any depth without recursion. */
-function endOfDeep(bytes: Uint8Array, at: number): number {
+function endOfDeepValue(bytes: Uint8Array, at: number): number {
   deepReads.count++;
   let levels = closers;
   let open = 0;

@@ -32,7 +32,7 @@ import {
   unsafeReads,
 } from './json.ts';
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
-import { endsVisible, isVisibleAt, NameTable, parseTimestampBytes, readMessageId, UNKNOWN } from './text.ts';
+import { isVisibleBefore, isVisibleAt, NameTable, parseTimestampBytes, readMessageId, UNKNOWN } from './text.ts';
 
 /** In the order of `FIELD`. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
@@ -54,7 +54,7 @@ const VALUE_DEPTH = 3;
 
 /**
  * Reads a message from its opening brace into its row. A violated rule makes the message uncertain but does not stop
- * the scan. If a key occurs more than once, the last value counts.
+ * the scan. If a key occurs more than once, the last value wins.
  * @returns the offset after the message, or `FAIL` if it is not JSON
  */
 export function scanMessage(state: ScanState, at: number): number {
@@ -88,7 +88,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
     }
   }
-  if ((seen & REQUIRED_BITS) !== REQUIRED_BITS || !hasRequiredByType(state)) state.isUncertain = true;
+  if ((seen & REQUIRED_BITS) !== REQUIRED_BITS || !hasFieldsOfType(state)) state.isUncertain = true;
   return i + 1;
 }
 
@@ -112,11 +112,11 @@ function scanField(state: ScanState, field: Field, at: number): number {
   const first = state.bytes[at];
   if (first === QUOTE) return scanText(state, field, at);
   if (first === OPEN_BRACE && field === FIELD.context) return scanContext(state, at);
-  return scanOther(state, field, at);
+  return scanNonText(state, field, at);
 }
 
 /** Reads a value that is neither a string nor a context. */
-function scanOther(state: ScanState, field: Field, at: number): number {
+function scanNonText(state: ScanState, field: Field, at: number): number {
   const { bytes, batch, message } = state;
   const deepReadsBefore = deepReads.count;
   const unsafeReadsBefore = unsafeReads.count;
@@ -216,10 +216,10 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
 /** Returns false for an id that may be blank or may need trimming. An empty id counts as absent. */
 function isAcceptableId(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end) return true;
-  return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && endsVisible(bytes, end);
+  return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && isVisibleBefore(bytes, end);
 }
 
-function hasRequiredByType(state: ScanState): boolean {
+function hasFieldsOfType(state: ScanState): boolean {
   const { bytes, batch, message } = state;
   const row = message << ROW_SHIFT;
   switch (TYPE_TABLE.find(bytes, batch.starts[row + FIELD.type]!, batch.ends[row + FIELD.type]!)) {
@@ -228,7 +228,7 @@ function hasRequiredByType(state: ScanState): boolean {
     case IDENTIFY:
       return isPresent(state, FIELD.userId);
     case ALIAS:
-      return isPresent(state, FIELD.fromId) && isPresent(state, FIELD.toId) && !aliasesItself(state);
+      return isPresent(state, FIELD.fromId) && isPresent(state, FIELD.toId) && !isSelfAlias(state);
     default:
       return true;
   }
@@ -240,7 +240,7 @@ function isPresent({ batch, message }: ScanState, field: Field): boolean {
 }
 
 /** Compares bytes, because acceptable ids have no escapes and no white space around them. */
-function aliasesItself({ bytes, batch, message }: ScanState): boolean {
+function isSelfAlias({ bytes, batch, message }: ScanState): boolean {
   const row = message << ROW_SHIFT;
   const from = batch.starts[row + FIELD.fromId]!;
   const to = batch.starts[row + FIELD.toId]!;
@@ -307,7 +307,7 @@ function scanContext(state: ScanState, at: number): number {
       else {
         if ((seen & (1 << name)) !== 0) state.isUncertain = true;
         seen |= 1 << name;
-        i = bytes[i] === QUOTE ? scanContextText(state, name, i) : scanContextOther(state, name, i);
+        i = bytes[i] === QUOTE ? scanContextText(state, name, i) : scanContextNonText(state, name, i);
       }
       if (i === FAIL) return FAIL;
       if (bytes[i]! <= SPACE) i = skipSpace(bytes, i);
@@ -355,7 +355,7 @@ function scanContextText(state: ScanState, name: number, at: number): number {
 }
 
 /** Reads null, the screen density, or a value of the wrong type. */
-function scanContextOther(state: ScanState, name: number, at: number): number {
+function scanContextNonText(state: ScanState, name: number, at: number): number {
   const { bytes, batch, message } = state;
   const end = endOfValue(bytes, at, CONTEXT_VALUE_DEPTH);
   if (end === FAIL) return FAIL;

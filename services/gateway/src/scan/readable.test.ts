@@ -11,8 +11,8 @@ const scanner = createScanner();
 
 /** Returns the properties of a message as stored. */
 function storeProperties(properties: string): string {
-  const head = '"type":"page","messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"';
-  const body = `{"messages":[{${head},"eventTimestamp":"2026-11-22T05:00:00Z","properties":${properties}}]}`;
+  const start = '"type":"page","messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"';
+  const body = `{"messages":[{${start},"eventTimestamp":"2026-11-22T05:00:00Z","properties":${properties}}]}`;
   expect(scanner.scan(Buffer.from(body), { fromMs: NOW, toMs: NOW })).toBe(1);
   expect(validateScanned(scanner.state).rejected).toEqual([]);
   return readText(scanner.state.batch, 0, FIELD.properties);
@@ -92,7 +92,7 @@ function toObject(members: [string, string, string, string, string][]): string {
   return `{${members.map(([a, key, b, of, c]) => `${a}"${key}"${b}:${of}${c}`).join()}}`;
 }
 
-it('of duplicate keys, only the last is stored', () => {
+it('only the last of several duplicate keys is stored', () => {
   const members = fc.array(fc.tuple(space, name, space, value, space), { maxLength: 8 }).map(toObject);
   fc.assert(
     fc.property(members, (text) => {

@@ -32,7 +32,7 @@ const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
 /** A power of two that is more than twice the maximum number of members. */
 const SLOTS = 16_384;
 /** Smaller objects are compared without the hash table. */
-const FEW_MEMBERS = 16;
+const SMALL_OBJECT_MEMBERS = 16;
 /**
  * The hash is seeded with random numbers, so that clients cannot send colliding keys, which would take a thousand times
  * as long.
@@ -41,14 +41,14 @@ const HASH_START = randomInt(2 ** 32);
 const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
 /** The decoded byte for each character after a backslash. */
 const SIMPLE = new Uint8Array(256);
-for (const [character, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
+for (const [character, decoded] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
   ...Buffer.from(pair),
 ]))
-  SIMPLE[character!] = meaning!;
+  SIMPLE[character!] = decoded!;
 
 /**
- * Finds members of a free-form object that a later duplicate key replaces, at any depth. Memory is allocated once and
- * keys are compared as bytes, so that thousands of short keys do not cost much more than the scan.
+ * Finds the members of a free-form object, at any depth, that a later duplicate key replaces. Memory is allocated
+ * once and keys are compared as bytes, so that thousands of short keys do not cost much more than the scan.
  */
 export class DuplicateKeys {
   #bytes: Buffer = Buffer.alloc(0);
@@ -143,7 +143,7 @@ export class DuplicateKeys {
   /** Omits the members from `first` that have a later duplicate. */
   #compare(first: number): void {
     const last = this.#members - 1;
-    if (last - first < FEW_MEMBERS) {
+    if (last - first < SMALL_OBJECT_MEMBERS) {
       for (let member = first; member < last; member++)
         for (let later = member + 1; later <= last; later++) if (this.#isSame(member, later)) this.#omit(member);
       return;
@@ -180,7 +180,7 @@ export class DuplicateKeys {
 }
 
 /**
- * Decodes an escaped string to UTF-8. Half a surrogate pair becomes U+FFFD.
+ * Decodes an escaped string to UTF-8. Lone surrogates become U+FFFD.
  * @returns the offset after the decoded string
  */
 function decode(
@@ -250,18 +250,18 @@ const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
 /** Numbers below 10^308 fit in a double, and numbers from 10^309 do not. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double, to compare numbers in between. */
+/** The first digits of the largest double, to compare numbers between these powers. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
-/** More than the digits of any message. */
+/** Exceeds the number of digits in any message. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
 const duplicateKeys = new DuplicateKeys();
-/** Up to this size, a loop copies faster. */
+/** Up to this size, copying in a loop is faster. */
 const LOOP_BYTES_MAX = 64;
 
 /**
- * Rewrites free-form objects that ClickHouse would misread or refuse. Half a surrogate pair becomes U+FFFD, integers
- * beyond 64 bits and numbers too large for a double become strings, and only the last of duplicate keys is kept. The
+ * Rewrites free-form objects that ClickHouse would misread or refuse. Lone surrogates become U+FFFD, integers beyond
+ * 64 bits and numbers too large for a double become strings, and only the last of several duplicate keys is kept. The
  * rewritten JSON is appended to the body.
  */
 export function makeReadable(state: ScanState, message: number): void {
@@ -289,7 +289,7 @@ function rewrite(state: ScanState, message: number, field: Field): void {
 function ensureCapacity(state: ScanState, bytes: number): void {
   const { batch } = state;
   if (state.bytes.length >= bytes) return;
-  // Doubled, so that a batch with many such messages is not copied for each message.
+  // The size doubles, so that the batch is not copied for every rewritten message.
   const larger = Buffer.allocUnsafeSlow(Math.max(bytes, state.bytes.length * 2));
   batch.body.copy(larger);
   state.bytes = larger;
@@ -357,7 +357,7 @@ class Rewriter {
   #number(at: number): number {
     const bytes = this.#bytes;
     let end = at + 1;
-    while (isOfNumber(bytes[end]!)) end++;
+    while (isNumberByte(bytes[end]!)) end++;
     if (isReadable(bytes, at, end)) return end;
     this.#copy(at);
     bytes[this.#to++] = QUOTE;
@@ -376,10 +376,10 @@ class Rewriter {
   }
 }
 
-const isOfNumber = (byte: number): boolean =>
+const isNumberByte = (byte: number): boolean =>
   isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === CHAR_E;
 
-/** Returns true if ClickHouse can store the number. Compares bytes, because decoding would cost ten times the scan. */
+/** Returns true if ClickHouse can store the number. Compares bytes, because decoding takes ten times as long. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
   let first = isNegative ? start + 1 : start;

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { BODY_ERROR, createScanner } from './batch.ts';
 import { FIELD, readText, VALID } from './ranges.ts';
 import { compare, runFuzz } from './test/fuzz.ts';
-import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './test/odd-values.ts';
+import { EDGE_LOCATIONS, EDGE_VALUES, withEdgeValue } from './test/edge-values.ts';
 import { SAMPLE_KINDS, sampleBody, sampleMessage } from './test/sample-messages.ts';
 import { parseTimestampBytes } from './text.ts';
 
@@ -32,11 +32,11 @@ const bodyBefore = (json: string) => bodyWith({}).replace('{"type"', `{${json},"
 const CONTEXT = { library: 'web', libraryVersion: '1' };
 const deep = (levels: number) => JSON.parse(`${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`);
 
-it.each([1, 2, 6, 20, 100])('the scan finds all messages valid in a typical batch of %i messages', (count) => {
+it.each([1, 2, 6, 20, 100])('the scan accepts all messages in a typical batch of %i messages', (count) => {
   expect(countValid(sampleBody(count, NOW_MS))).toBe(count);
 });
 
-it('the scan finds only the invalid message uncertain in a batch of 100', () => {
+it('the scan reports only the invalid message in a batch of 100 as uncertain', () => {
   const messages = Array.from({ length: 100 }, (_, index) => sampleMessage(index, NOW_MS));
   messages[41]!.type = 'group';
   expect(countValid(JSON.stringify({ messages }))).toBe(99);
@@ -47,7 +47,7 @@ it.each([
   ['white space wherever JSON allows it', JSON.stringify(JSON.parse(bodyWith({ context: CONTEXT })), null, '\t\r\n ')],
   ['a byte order mark before the body', `\uFEFF${bodyWith({})}`],
   ['white space around the body', ` \n${bodyWith({})}\r\n\t `],
-  ['other fields of the body', bodyWith({}).replace('{"messages"', '{"sentAt":[1,{"a":null}],"messages"')],
+  ['additional fields of the body', bodyWith({}).replace('{"messages"', '{"sentAt":[1,{"a":null}],"messages"')],
   ['unknown fields with any values', bodyBefore('"a":-1.5e-3,"b":[[],{}],"c":{"type":1},"d":"\\u0000"')],
   ['null in optional fields', bodyWith({ userId: null, context: null, test: null, properties: null })],
   ['an eventName with escapes', bodyWith({ eventName: 'a "quoted"\n name' })],
@@ -58,7 +58,7 @@ it.each([
   ['equal keys in different objects', bodyWith({ properties: { a: { a: [{ a: 1 }, { a: 1 }] }, b: { a: 1 } } })],
   ['properties with the maximum nesting', bodyWith({ properties: deep(64) })],
   ['very deeply nested unknown fields', bodyBefore(`"a":${'['.repeat(10_000)}${']'.repeat(10_000)}`)],
-])('the scan finds a message valid with %s', (_, text) => {
+])('the scan accepts %s', (_, text) => {
   expect(countValid(text)).toBe(1);
 });
 
@@ -102,7 +102,7 @@ it.each<[string, string, number]>([
   ['more than 100 messages', sampleBody(101, NOW_MS), tooMany],
   ['far more than 100 elements', `{"messages":[${'0,'.repeat(5000)}0]}`, tooMany],
   ['a syntax error after far more than 100 elements', `{"messages":[${'0,'.repeat(5000)}]}`, notJson],
-])('the scan refuses the whole body for %s', (_, text, error) => {
+])('the scan refuses the whole body because of %s', (_, text, error) => {
   expect(scan(text)).toBe(error);
 });
 
@@ -110,7 +110,7 @@ it.each([
   ['a duplicate field', bodyBefore('"type":"track"')],
   ['a duplicate field with escapes', bodyBefore('"t\\u0079pe":"track"')],
   [
-    'a duplicate context field that ends with null',
+    'a duplicate context field whose last value is null',
     bodyWith({ context: { ...CONTEXT, locale: 'a' } }).replace('"locale":"a"', '"locale":"a","locale":null'),
   ],
   ['null in a required field', bodyWith({ messageId: null })],
@@ -132,7 +132,7 @@ it.each([
   ['an alias to itself', bodyWith({ type: 'alias', fromId: 'a', toId: 'a' })],
   ['a message of more than 32 KiB', bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX) } })],
   ['an element that is not an object', '{"messages":[[]]}'],
-])('the scan does not find a message valid with %s', (_, text) => {
+])('the scan does not accept %s without further validation', (_, text) => {
   expect(countValid(text)).toBe(0);
 });
 
@@ -157,7 +157,7 @@ it('the scan accepts timestamps at both bounds of the time window, and a message
   expect(countValid(bodyWith({ properties: { a: 'x'.repeat(MESSAGE_BYTES_MAX - bytes + 1) } }))).toBe(0);
 });
 
-it('the scan does not return data of the previous batch', () => {
+it('the scan does not return data from the previous batch', () => {
   expect(scan(JSON.stringify({ messages: [sampleMessage(0, NOW_MS)] }))).toBe(1);
   expect(scan(bodyWith({}))).toBe(1);
   for (const field of Object.values(FIELD)) {
@@ -216,10 +216,10 @@ it.each(Array.from({ length: SAMPLE_KINDS }, (_, index) => sampleMessage(index, 
   (message) => {
     let valid = 0;
     // All values are in one batch of messages with different ids.
-    for (const position of ODD_LOCATIONS) {
-      const messages = ODD_VALUES.map((value, index) => {
+    for (const position of EDGE_LOCATIONS) {
+      const messages = EDGE_VALUES.map((value, index) => {
         const { messageId } = sampleMessage(index, NOW_MS);
-        return oddMessage({ ...message, messageId }, position, value);
+        return withEdgeValue({ ...message, messageId }, position, value);
       });
       valid += compare(Buffer.from(JSON.stringify({ messages })), WINDOW).valid;
     }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { endsVisible, isVisibleAt } from './text.ts';
+import { isVisibleBefore, isVisibleAt } from './text.ts';
 
 /** Yields every character except surrogates, which are not valid in UTF-8. */
 function* characters(): Generator<string> {
@@ -8,20 +8,20 @@ function* characters(): Generator<string> {
   }
 }
 
-it('isVisibleAt and endsVisible return false for every character that trimming removes', () => {
+it('isVisibleAt and isVisibleBefore return false for every character that trimming removes', () => {
   for (const character of characters()) {
     if (character.trim() !== '') continue;
     const bytes = Buffer.from(`x${character}`);
-    if (isVisibleAt(bytes, 1) || endsVisible(bytes, bytes.length)) expect.fail(JSON.stringify(character));
+    if (isVisibleAt(bytes, 1) || isVisibleBefore(bytes, bytes.length)) expect.fail(JSON.stringify(character));
   }
 });
 
 it.each(['a', '0', '-', 'é', 'Ж', 'か', '漢', '가', '😀'])(
-  'isVisibleAt and endsVisible return true for %s',
+  'isVisibleAt and isVisibleBefore return true for %s',
   (character) => {
     const bytes = Buffer.from(`x${character}`);
     expect(isVisibleAt(bytes, 1)).toBe(true);
-    expect(endsVisible(bytes, bytes.length)).toBe(true);
+    expect(isVisibleBefore(bytes, bytes.length)).toBe(true);
   },
 );
 

@@ -32,7 +32,7 @@ export function isVisibleAt(bytes: Uint8Array, at: number): boolean {
 }
 
 /** Returns true only if the last character before `end` is not white space. */
-export function endsVisible(bytes: Uint8Array, end: number): boolean {
+export function isVisibleBefore(bytes: Uint8Array, end: number): boolean {
   let at = end - 1;
   // Skips continuation bytes.
   while ((bytes[at]! & 0xc0) === 0x80) at--;
@@ -72,7 +72,7 @@ const DAYS_BEFORE_MONTH = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334
 /** Days from 1 January of year 1 to the epoch. */
 const DAYS_TO_EPOCH = 719_162;
 
-/** From `2026-01-31T12:00:00Z` to a timestamp with nine fractional digits and an offset. */
+/** Lengths of `2026-01-31T12:00:00Z` and of a timestamp with nine fractional digits and an offset. */
 const LENGTH_MIN = 20;
 const LENGTH_MAX = 35;
 const FRACTION_DIGITS_MAX = 9;

@@ -79,8 +79,8 @@ export function identitiesOf(message: Pick<Message, IdFields>) {
 }
 
 /**
- * Encodes parsed messages with the schema's codec. Tests compare the output with the encoder for scanned bodies, byte by
- * byte.
+ * Encodes parsed messages with the schema's codec. Tests compare the output byte by byte with that of the encoder for
+ * scanned bodies.
  */
 export function encodeByCodec(
   messages: readonly SourcedMessage[],
@@ -127,7 +127,7 @@ function toMessageRecord(
   };
 }
 
-/** Replaces half a surrogate pair with U+FFFD: contract, "Half a surrogate pair". */
+/** Replaces lone surrogates with U+FFFD: contract, "Lone surrogate". */
 function toStored(record: MessageRecord): MessageRecord {
   const fields = Object.entries(record).map(([name, value]) => [
     name,

@@ -14,7 +14,7 @@ const OPERATOR = fileURLToPath(new URL('../../../operator/src/main.ts', import.m
 export interface KeyStores {
   readonly topicPrefix: string;
   /** URL of Redis with a login that may do everything except publish and subscribe. */
-  readonly mutedRedisUrl: string;
+  readonly noPubSubRedisUrl: string;
   readonly redisUrl: string;
   /**
    * Runs `operator keys …` for the demo project. Resolves with the first line of output as soon as it is printed.
@@ -33,9 +33,9 @@ export async function openKeyStores(options: { redisUrl?: string } = {}): Promis
   await applyTopics(target);
   const redis = await openRedisDatabase();
   await redis.client.call('ACL', 'SETUSER', tag, 'on', `>${tag}`, '~*', '&*', '+@all', '-@pubsub');
-  const muted = new URL(redis.url);
-  muted.username = tag;
-  muted.password = tag;
+  const noPubSub = new URL(redis.url);
+  noPubSub.username = tag;
+  noPubSub.password = tag;
   const folder = mkdtempSync(join(tmpdir(), `${tag}-`));
   const running: ChildProcess[] = [];
   const env = {
@@ -53,7 +53,7 @@ export async function openKeyStores(options: { redisUrl?: string } = {}): Promis
   return {
     topicPrefix: target.prefix,
     redisUrl: env.REDIS_URL,
-    mutedRedisUrl: muted.href,
+    noPubSubRedisUrl: noPubSub.href,
     keys: (...args) => runOperator('keys', args),
     projects: (...args) => runOperator('projects', args),
     close: async () => {

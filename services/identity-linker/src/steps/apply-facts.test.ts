@@ -12,7 +12,7 @@ it('no graph call is still running when apply fails to prepare facts', async () 
   const { graph, rebuild } = openMemoryPeople();
   await rebuild.mintEpoch();
   let running = 0;
-  const slow: typeof graph = {
+  const slowGraph: typeof graph = {
     ...graph,
     async apply(block, onResults) {
       running++;
@@ -23,7 +23,7 @@ it('no graph call is still running when apply fails to prepare facts', async () 
   };
   const noDecisions = { ends: async () => ({}), open: async () => null };
   const toGraphFact = createGraphFact(createParts().rules);
-  const { resume, apply } = createApplyFacts(slow, noDecisions, (fact, offset) => {
+  const { resume, apply } = createApplyFacts(slowGraph, noDecisions, (fact, offset) => {
     if (offset === FACTS - 1) throw new Error('no key');
     return toGraphFact(fact, offset);
   });

@@ -66,14 +66,14 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
     const trimming = outbox.trim(source, Math.min(start, committed) - 1);
     const applying = facts.apply(source, found, { through: end - 1, mark, onResults });
     const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
-    // A failed batch is retried from its start, so its records follow those it already published.
+    // A failed batch is retried from its start, so its records follow its earlier publications.
     await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
     outbox.markPublished(source, found);
     return applied;
   };
 }
 
-/** Waits for all promises. @throws the fault of the first one in the list that failed */
+/** Waits for all promises. @throws the fault of the first failed promise in the list */
 async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
 }

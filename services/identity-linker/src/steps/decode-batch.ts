@@ -5,8 +5,8 @@ import {
   type IdentityLinkRecord,
   identityLinkCodec,
   isEnvironmentId,
-  KEPT_TIME_END_MS,
-  type ReadValue,
+  STORED_TIME_END_MS,
+  type RecordResult,
   type SchemaSource,
 } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
@@ -18,14 +18,14 @@ import {
   toDeadLetter,
 } from '@playline/stream';
 
-export interface Found {
+export interface DecodedFact {
   readonly offset: number;
   readonly fact: IdentityLinkRecord;
   readonly record: StreamRecord;
 }
 
 export interface DecodedBatch {
-  readonly found: readonly Found[];
+  readonly found: readonly DecodedFact[];
   readonly deadLetters: readonly OutgoingRecord[];
   readonly firstDeadLetter: { readonly offset: number; readonly reason: string } | null;
 }
@@ -34,7 +34,7 @@ export interface DecodedBatch {
 export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   const decodeFact = createDecodeFact(schemaOf);
   return async (records: readonly StreamRecord[]): Promise<DecodedBatch> => {
-    const found: Found[] = [];
+    const found: DecodedFact[] = [];
     const deadLetters: OutgoingRecord[] = [];
     let firstDeadLetter: DecodedBatch['firstDeadLetter'] = null;
     for (const record of records) {
@@ -76,7 +76,7 @@ function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   };
 }
 
-function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
+function toDecoded(read: RecordResult<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
@@ -85,7 +85,7 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!isEnvironmentId(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (!fact.unlink.every(({ kind }) => isKind(kind))) return { kind: 'deadLetter', reason: 'unknown identity kind' };
-  if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to split off' };
+  if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to unlink' };
   const isFromIdMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
   if (fact.toId.trim() === '' || isFromIdMissing) return { kind: 'deadLetter', reason: 'blank id' };
   if (!isTime(fact.receivedAt) || !isTime(fact.eventTime)) return { kind: 'deadLetter', reason: 'time out of range' };
@@ -93,7 +93,7 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
 }
 
 function isTime(timeMs: number): boolean {
-  return Number.isSafeInteger(timeMs) && timeMs < KEPT_TIME_END_MS;
+  return Number.isSafeInteger(timeMs) && timeMs < STORED_TIME_END_MS;
 }
 
 function isKind(kind: string): kind is IdentityKind {

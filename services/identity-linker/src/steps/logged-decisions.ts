@@ -27,7 +27,7 @@ export type LoggedDecisions = ReturnType<typeof createLoggedDecisions>;
 export type UnappliedFacts = ReturnType<typeof createUnappliedFacts>;
 
 /** How long end offsets are cached. Older end offsets cost only a few extra reads after a loss. */
-const ENDS_KEPT_MS = 10_000;
+const ENDS_MAX_AGE_MS = 10_000;
 
 async function retryable<T>(work: Promise<T>): Promise<T> {
   try {
@@ -45,7 +45,7 @@ export function createLoggedDecisions(options: LoggedDecisionsOptions) {
     /** Returns the decision topic's end offsets, at most 10 s old. @throws RetryableFault */
     async ends(): Promise<DecisionOffsets> {
       const nowMs = performance.now();
-      if (cached !== null && nowMs - cached.atMs < ENDS_KEPT_MS) return cached.ends;
+      if (cached !== null && nowMs - cached.atMs < ENDS_MAX_AGE_MS) return cached.ends;
       const bounds = await retryable(log.bounds(decisionTopic));
       cached = { atMs: nowMs, ends: Object.fromEntries(bounds.map(({ partition, end }) => [partition, end])) };
       return cached.ends;
@@ -142,7 +142,7 @@ class DecisionReader {
 
   async of({ environmentId, offset }: GraphFact, applied: number): Promise<LoggedFact['logged'] | null> {
     const steps = this.#decided.stepsOf(offset);
-    if (steps === 0) return offset < (this.#decided.lastOf.get(environmentId) ?? -1) ? 'parked' : null;
+    if (steps === 0) return offset < (this.#decided.lastOffsets.get(environmentId) ?? -1) ? 'parked' : null;
     for (const key of this.#steps.keys()) if (key <= applied) this.#steps.delete(key);
     for (;;) {
       const decisions = this.#steps.get(offset);
@@ -165,7 +165,7 @@ class DecisionReader {
 interface DecidedSteps {
   /** Returns how many steps of the fact at this offset are decided. */
   stepsOf(offset: number): number;
-  readonly lastOf: ReadonlyMap<string, number>;
+  readonly lastOffsets: ReadonlyMap<string, number>;
 }
 
 /** Counts the decided steps of each fact at or after `first`, in one byte per fact. */
@@ -174,12 +174,12 @@ async function countSteps(
   { first, end }: { first: number; end: number },
 ): Promise<DecidedSteps> {
   const counts = new Uint8Array(end - first);
-  const lastOf = new Map<string, number>();
+  const lastOffsets = new Map<string, number>();
   for await (const { environmentId, offset, step } of decisions) {
     if (counts[offset - first] === step) counts[offset - first] = step + 1;
-    lastOf.set(environmentId, Math.max(offset, lastOf.get(environmentId) ?? -1));
+    lastOffsets.set(environmentId, Math.max(offset, lastOffsets.get(environmentId) ?? -1));
   }
-  return { stepsOf: (offset) => counts[offset - first] ?? 0, lastOf };
+  return { stepsOf: (offset) => counts[offset - first] ?? 0, lastOffsets };
 }
 
 type LoggedRecord = { readonly at: number; readonly record: IdentityDecisionRecord };

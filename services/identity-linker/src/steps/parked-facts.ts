@@ -66,7 +66,7 @@ export class ParkedFacts {
   add(facts: readonly ParkedFact[]): void {
     if (this.#signal.aborted) return;
     for (const { person: name, record, keys } of facts) {
-      const person = this.#persons.get(name) ?? this.#open(name);
+      const person = this.#persons.get(name) ?? this.#createPerson(name);
       const waiting = toWaiting(record, keys);
       person.waiting.push(waiting);
       this.#waitingBytes += waiting.bytes;
@@ -90,7 +90,7 @@ export class ParkedFacts {
     return first === Number.POSITIVE_INFINITY ? null : first;
   }
 
-  #open(name: string): Person {
+  #createPerson(name: string): Person {
     const { roundAfterMinMs: roundAfterMs } = this.#pace;
     const person: Person = { waiting: [], unacknowledged: [], roundAfterMs, timer: null };
     this.#persons.set(name, person);

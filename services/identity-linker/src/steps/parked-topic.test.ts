@@ -101,7 +101,7 @@ it('one identity per person is checked every second, and nothing is written whil
   expect(written()).toEqual([]);
 });
 
-it("a released person's facts are published in order, and held facts stay", async () => {
+it("a released person's facts are published in order, and facts of held persons stay", async () => {
   const { topic, add, held, sent, written, commits } = createBench();
   held.set('a', 5).set('b', 5);
   await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
@@ -164,7 +164,7 @@ it('facts stay and the commit does not advance until the copies are acknowledged
 
 it('all facts are rewritten once a day, even while Redis is unavailable', async () => {
   // One check per second would be about 180,000 checks in two days.
-  const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
+  const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkIntervalMs: 10_000 });
   held.set('a', 5);
   await add({ person: 'a', offset: 1, first: 6 });
   await vi.advanceTimersByTimeAsync(12 * HOUR_MS);

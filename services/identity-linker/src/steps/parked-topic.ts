@@ -16,20 +16,20 @@ export interface ParkedTopicFact {
 }
 
 export interface ParkedTopicPace {
-  readonly checkEveryMs: number;
+  readonly checkIntervalMs: number;
   /** Age at which facts are rewritten, so that retention does not delete them. */
   readonly renewAfterMs: number;
   /** Memory limit per partition. Above the limit, the oldest facts move to the end of the log. */
   readonly waitingBytesMax: number;
-  readonly rotateEveryMs: number;
+  readonly rotationIntervalMs: number;
 }
 
 /** A check costs Redis 35 µs per held person. A hundred thousand facts are checked in less than ten minutes. */
 export const PARKED_TOPIC_PACE: ParkedTopicPace = {
-  checkEveryMs: 1_000,
+  checkIntervalMs: 1_000,
   renewAfterMs: TOPICS.parkedLinks.retentionMs / 3,
   waitingBytesMax: 8 * 1024 * 1024,
-  rotateEveryMs: 30_000,
+  rotationIntervalMs: 30_000,
 };
 
 export interface ParkedTopicOptions {
@@ -115,7 +115,7 @@ export class ParkedTopic {
 
   #schedule(): void {
     if (this.#timer !== null || this.#isChecking || this.#options.signal.aborted || this.#waiting.size === 0) return;
-    this.#timer = setTimeout(() => void this.#check(), this.#pace.checkEveryMs);
+    this.#timer = setTimeout(() => void this.#check(), this.#pace.checkIntervalMs);
   }
 
   async #check(): Promise<void> {
@@ -143,7 +143,7 @@ export class ParkedTopic {
    * facts stay together. Above the memory limit, the oldest facts are rewritten and removed from memory.
    */
   async #rewrite(): Promise<void> {
-    const { renewAfterMs, waitingBytesMax, rotateEveryMs } = this.#pace;
+    const { renewAfterMs, waitingBytesMax, rotationIntervalMs } = this.#pace;
     const facts = [...this.#waiting.values()];
     const [first] = facts;
     if (first === undefined || this.#options.signal.aborted) return;
@@ -153,7 +153,7 @@ export class ParkedTopic {
       await this.#options.publish(toRecords(facts, topic));
       for (const fact of facts) fact.writtenAtMs = checkedAtMs;
     }
-    if (this.#waitingBytes <= waitingBytesMax || performance.now() - this.#rotatedAtMs < rotateEveryMs) return;
+    if (this.#waitingBytes <= waitingBytesMax || performance.now() - this.#rotatedAtMs < rotationIntervalMs) return;
     this.#rotatedAtMs = performance.now();
     let surplus = this.#waitingBytes - waitingBytesMax / 2;
     const isSurplus = (fact: WaitingParkedFact) => {

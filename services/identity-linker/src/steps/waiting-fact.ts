@@ -59,7 +59,7 @@ export function sumBytes(facts: readonly WaitingFact[]): number {
   return facts.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 
-/** Creates a record for the parked topic that lists facts which were moved out of the topic. */
+/** Creates a record for the parked topic that lists the facts moved out of the topic. */
 export function toDepartureRecord(facts: readonly WaitingFact[], topic: string): OutgoingRecord {
   const offsets = Buffer.alloc(facts.length * WAITING_OFFSET_BYTES);
   for (const [at, { offset }] of facts.entries()) offsets.writeBigUInt64BE(BigInt(offset), at * WAITING_OFFSET_BYTES);

@@ -9,7 +9,7 @@ import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
 
-/** One test's own topics and schemas in the real stores. */
+/** The topics and schemas of one test in the real stores. */
 export interface RealStores {
   readonly topicPrefix: string;
   readonly group: string;

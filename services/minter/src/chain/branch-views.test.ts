@@ -77,11 +77,11 @@ function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeO
   return { node, requested };
 }
 
-const NO_BATCHES = new NodeFault('unreachable', 'it does not support batches');
-const STEM = extend('stem', [], 80);
-const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
+const NO_BATCHES = new NodeFault('unreachable', 'the node does not support batches');
+const SHARED_BLOCKS = extend('stem', [], 80);
+const FINAL: Branch = { blocks: extend('final', SHARED_BLOCKS, 110), mintedAt: 95 };
 /** Diverged before the block that contains the transaction, and was abandoned later. */
-const ABANDONED: Branch = { blocks: extend('abandoned', STEM, 104), mintedAt: 90 };
+const ABANDONED: Branch = { blocks: extend('abandoned', SHARED_BLOCKS, 104), mintedAt: 90 };
 const HEAD: ChainHead = {
   number: 110,
   finalized: 102,
@@ -92,7 +92,7 @@ const HEAD: ChainHead = {
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
 const outcomeOf = (parts: NodeOptions) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
 
-it('the node counts the final block back from the latest block in the same response', async () => {
+it('the node derives the final block from the latest block in the same response', async () => {
   const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ABANDONED), finality: 12 });
   expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: ABANDONED.blocks[92]!.hash });
 });
@@ -136,13 +136,13 @@ it("without batches, the final block is always on the head's branch, even if two
 });
 
 it('a receipt is not final if the node switches to the final branch within a batch', async () => {
-  // The first request finds the receipt. The last request in the batch is answered from the final branch.
+  // The first request finds the receipt. The last request in the batch receives its response from the final branch.
   const switchAt = (last: number) => ({ branchOf: (request: number) => (request < last ? ABANDONED : FINAL) });
-  for (const last of [2, 3]) await expect(outcomeOf(switchAt(last))).rejects.toThrow('a different block 102');
+  for (const last of [2, 3]) await expect(outcomeOf(switchAt(last))).rejects.toThrow('a different final block 102');
   expect(await outcomeOf(switchAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
 });
 
-it.each([NO_BATCHES, new NodeFault('too-much', 'it rejected the request as too large')])(
+it.each([NO_BATCHES, new NodeFault('too-much', 'the node rejected the request as too large')])(
   'a receipt becomes final on a node that does not support batches (%s)',
   async (batchFault) => {
     const outcome = await outcomeOf({ branchOf: () => FINAL, batchFault });
@@ -152,15 +152,15 @@ it.each([NO_BATCHES, new NodeFault('too-much', 'it rejected the request as too l
 
 it('a receipt on an abandoned branch never becomes final, even if two nodes without batches alternate', async () => {
   const random = createRandom(2);
-  let finals = 0;
+  let finalCount = 0;
   for (let at = 0; at < 2_000; at++) {
     const branchOf = () => (random.chance(0.9) ? FINAL : ABANDONED);
     const outcome = await outcomeOf({ branchOf, batchFault: NO_BATCHES }).catch(() => null);
     if (outcome?.kind !== 'mined' || !outcome.isFinal) continue;
-    finals++;
+    finalCount++;
     expect(outcome.receipt.blockHash).toBe(FINAL.blocks[95]!.hash);
   }
-  expect(finals).toBeGreaterThan(50);
+  expect(finalCount).toBeGreaterThan(50);
 });
 
 it('without batches, proving a receipt takes one request per later block, and each block is read once', async () => {
@@ -181,35 +181,35 @@ it('an old receipt is proved over several rounds, up to a maximum distance', asy
 });
 
 const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
-const spent = { address: SIGNER, nonce: 0, horizon };
+const used = { address: SIGNER, nonce: 0, horizon };
 
-it.each([null, NO_BATCHES])("a nonce's spender is found on the final branch (batch fault: %s)", async (batchFault) => {
-  expect(await openNode({ branchOf: () => FINAL, batchFault }).node.spenderOf(spent)).toBe(HASH);
-  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.spenderOf(spent)).rejects.toThrow(
-    'a different block',
+it.each([null, NO_BATCHES])('a used nonce is looked up on the final branch (batch fault: %s)', async (batchFault) => {
+  expect(await openNode({ branchOf: () => FINAL, batchFault }).node.hashByNonce(used)).toBe(HASH);
+  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.hashByNonce(used)).rejects.toThrow(
+    'a different final block',
   );
 });
 
 it.each([null, NO_BATCHES])(
-  "a nonce's spender in a block on another branch is ignored (batch fault: %s)",
+  'a transaction that used the nonce on another branch is ignored (batch fault: %s)',
   async (batchFault) => {
-    const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
+    const other = { blocks: extend('other', SHARED_BLOCKS, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, batchFault });
-    await whole.node.spenderOf(spent);
+    await whole.node.hashByNonce(used);
     const last = whole.requested.length - 1;
     const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), batchFault });
-    expect(await mixed.node.spenderOf(spent)).toBeNull();
+    expect(await mixed.node.hashByNonce(used)).toBeNull();
     expect(mixed.requested).toEqual(whole.requested);
   },
 );
 
 it.each([null, NO_BATCHES])(
-  'spent nonces are read in the given order, at the final block first (batch fault: %s)',
+  'transaction counts are read in the given order, starting at the final block (batch fault: %s)',
   async (batchFault) => {
     const { node } = openNode({
       branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }),
       batchFault,
     });
-    expect(await node.spentNonces(SIGNER, [102, 110])).toEqual([0, 1]);
+    expect(await node.nonceCounts(SIGNER, [102, 110])).toEqual([0, 1]);
   },
 );

@@ -52,16 +52,16 @@ async function sign(
   return Buffer.from(signed.slice(2), 'hex');
 }
 
-it('the node classifies signed bytes as accepted, known, spent, underpriced, refused or unfunded', async () => {
+it('the node classifies signed bytes as accepted, known, nonce-used, underpriced, refused or unfunded', async () => {
   const node = nodeOf();
   const first = await sign(0);
   expect(await node.send(first)).toEqual({ kind: 'accepted' });
   expect(await node.send(first)).toEqual({ kind: 'known' });
   expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
-  expect(await node.spentNonces(from, ['pending'])).toEqual([1]);
+  expect(await node.nonceCounts(from, ['pending'])).toEqual([1]);
   await chain.mine(1);
-  expect(await node.spentNonces(from, ['latest'])).toEqual([1]);
-  expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
+  expect(await node.nonceCounts(from, ['latest'])).toEqual([1]);
+  expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'nonce-used' });
   expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
   expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
   expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'unfunded' });
@@ -86,24 +86,24 @@ it("the node returns a transaction's events, and the final block as reported or 
   expect(await node.head()).toMatchObject({ number: receipt.blockNumber, finalized: receipt.blockNumber - 4 });
   expect(await nodeOf(2).head()).toMatchObject({ finalized: receipt.blockNumber - 2 });
   const before = receipt.blockNumber - 1;
-  expect(await node.spentNonces(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
+  expect(await node.nonceCounts(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
 });
 
-it('the node returns a receipt and blocks from one response, and the transaction that spent a nonce', async () => {
+it('the node returns a receipt and blocks from one response, and the transaction that used a nonce', async () => {
   const node = nodeOf();
   const head = await node.head();
   const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
   const { receipt, blockHashes } = await node.viewOf(transactions[0]!, [Number(number), Number(number) + 1]);
   expect([receipt?.blockHash, blockHashes]).toEqual([blockHash, [blockHash, null]]);
   const horizon = { number: head.number, hash: blockHash };
-  expect(await node.spenderOf({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
-  expect(await node.spenderOf({ address: from, nonce: 2, horizon })).toBeNull();
-  const first = await node.spenderOf({ address: from, nonce: 0, horizon });
+  expect(await node.hashByNonce({ address: from, nonce: 1, horizon })).toBe(transactions[0]);
+  expect(await node.hashByNonce({ address: from, nonce: 2, horizon })).toBeNull();
+  const first = await node.hashByNonce({ address: from, nonce: 0, horizon });
   expect((await node.receiptOf(first!))?.blockNumber).toBeLessThan(Number(number));
   const earlier = { number: Number(number) - 1, hash: (await node.blockHashOf(Number(number) - 1))! };
-  expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
+  expect(await node.hashByNonce({ address: from, nonce: 1, horizon: earlier })).toBeNull();
   const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
-  await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('a different block');
+  await expect(node.hashByNonce({ address: from, nonce: 1, horizon: other })).rejects.toThrow('different final block');
 });
 
 it("the node returns the contract's own message for a rejected call", async () => {

@@ -44,7 +44,7 @@ async function openBatchNode(
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-const refuses =
+const refuseWith =
   (message: string, error: { code?: number; data?: unknown } = {}): Responder =>
   () => ({ error: { code: -32_000, message, ...error } });
 
@@ -87,29 +87,29 @@ it('the node requests a receipt and blocks in one batch, highest block first', a
 });
 
 const data = encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out'] });
-const cut = `${data.slice(0, 74)}${'ff'.repeat(32)}${data.slice(138)}`;
+const truncatedData = `${data.slice(0, 74)}${'ff'.repeat(32)}${data.slice(138)}`;
 const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
 it.each([
   ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', message: 'sold out' }],
   ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
   ['execution reverted', {}, { kind: 'reverted', message: 'The contract rejected the call without a message.' }],
-  ['a string that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
+  ['a string that is longer than its data', { data: truncatedData }, { kind: 'reverted', message: 'sold out' }],
   [
     'a string outside of its data',
     { data: outside },
     { kind: 'reverted', message: expect.stringContaining('0x08c379a0') },
   ],
-  ['out of gas', {}, { kind: 'unrunnable', isSure: true }],
-  ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isSure: true }],
-  ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isSure: true }],
-  ['EVM error MemoryOOG', { code: -32_603 }, { kind: 'unrunnable', isSure: true }],
-  ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
-  ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
-  ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
+  ['out of gas', {}, { kind: 'unrunnable', isCertain: true }],
+  ['invalid opcode: INVALID', { code: -32_015 }, { kind: 'unrunnable', isCertain: true }],
+  ['gas required exceeds allowance (50000000)', {}, { kind: 'unrunnable', isCertain: true }],
+  ['EVM error MemoryOOG', { code: -32_603 }, { kind: 'unrunnable', isCertain: true }],
+  ['BadInstruction', {}, { kind: 'unrunnable', isCertain: true }],
+  ['StaticCallViolation', {}, { kind: 'unrunnable', isCertain: true }],
+  ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isCertain: false }],
 ])(
   'the outcome of a call that fails with "%s" shows whether the contract is the cause',
   async (message, error, expected) => {
-    const node = await openNode(refuses(message, error));
+    const node = await openNode(refuseWith(message, error));
     expect(await node.call(CALL)).toMatchObject(expected);
   },
 );
@@ -119,7 +119,7 @@ it.each([
   ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
 ])('the message of a 3.9 MB revert with %s is truncated to 500 characters', async (_what, long) => {
   for (const error of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
-    const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, error));
+    const node = await openNode(refuseWith(`execution reverted: ${'priority fee '.repeat(300_000)}`, error));
     const outcome = await node.call(CALL);
     expect(outcome).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
     expect((outcome as { message: string }).message.length).toBeLessThanOrEqual(500);
@@ -129,8 +129,8 @@ it.each([
 it.each([
   ['already known', 'known'],
   ['AlreadyKnown', 'known'],
-  ['nonce too low: next nonce 7, tx nonce 4', 'spent'],
-  ['OldNonce, Current nonce: 7, nonce of rejected tx: 4', 'spent'],
+  ['nonce too low: next nonce 7, tx nonce 4', 'nonce-used'],
+  ['OldNonce, Current nonce: 7, nonce of rejected tx: 4', 'nonce-used'],
   ['replacement transaction underpriced', 'underpriced'],
   ['ReplacementNotAllowed', 'underpriced'],
   ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7', 'underpriced'],
@@ -140,7 +140,7 @@ it.each([
   ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
   ['NonceGap, Future nonce. Expected nonce: 4', 'deferred'],
 ])('the response "%s" to signed bytes is classified as %s', async (message, kind) => {
-  const node = await openNode(refuses(message));
+  const node = await openNode(refuseWith(message));
   expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
 });
 
@@ -151,6 +151,6 @@ it.each([
   ['header not found', { data: 'see 0x1234 at https://node.example' }],
   ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
 ])('a call that fails with "%s" is a node fault', async (message, error) => {
-  const node = await openNode(refuses(message, error));
+  const node = await openNode(refuseWith(message, error));
   await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
 });

@@ -7,7 +7,7 @@ import type {
   ContractCall,
   MintReceipt,
   SendOutcome,
-  SpentNonce,
+  UsedNonce,
 } from '../ports.ts';
 import { type CallMethod, type CallMethods, NodeRefusal } from './json-rpc.ts';
 import { toRefusalMessage } from './mint-calls.ts';
@@ -39,7 +39,7 @@ const receipt = z.object({
 /** Nodes share no error codes, so the first matching message wins. Older Nethermind sends names like `AlreadyKnown`. */
 const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendOutcome['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
-  { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'spent' },
+  { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'nonce-used' },
   {
     pattern: /underpriced|less than block base fee|fee ?too ?low|gas price too low|replacement ?not ?allowed/i,
     kind: 'underpriced',
@@ -66,17 +66,17 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
     chainId: () => read(count, 'eth_chainId', []),
     genesisHash: async () => (await readExisting(call, 0)).hash,
     head: (known) => readHead(calls, finality, known ?? null),
-    spentNonces: async (address, at) => {
+    nonceCounts: async (address, at) => {
       const calls = at.map((each) => ({
         method: NONCES,
         params: [address, typeof each === 'number' ? toQuantity(each) : each],
       }));
-      const oneByOne = async () => {
+      const separate = async () => {
         const responses: unknown[] = [];
         for (const { method, params } of calls) responses.push(await call(method, params));
         return responses;
       };
-      const responses = calls.length === 1 ? await oneByOne() : await callOneBranch(() => callBatch(calls), oneByOne);
+      const responses = calls.length === 1 ? await separate() : await callOneBranch(() => callBatch(calls), separate);
       return responses.map((response) => parseResponse(count, NONCES, response));
     },
     receiptOf: async (hash) => toReceipt(await call(RECEIPT, [hash])),
@@ -86,7 +86,7 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
       return { receipt: toReceipt(response), blockHashes: hashes };
     },
     send: (bytes) => send(call, bytes),
-    spenderOf: (spent) => findSpender(calls, spent),
+    hashByNonce: (used) => findByNonce(calls, used),
     call: (transaction) => toCallOutcome(read(hex, 'eth_call', [transaction, 'latest'])),
     gasOf: (call: ContractCall) => toCallOutcome(read(count, 'eth_estimateGas', [call])),
     priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),
@@ -116,7 +116,7 @@ async function send(call: CallMethod, bytes: Buffer): Promise<SendOutcome> {
 const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
 const REVERTED_CODE = 3;
 /** The call is too expensive, or the node is too busy. */
-const OUT_OF_TIME = /time ?out|timed out|aborted/i;
+const TIMED_OUT = /time ?out|timed out|aborted/i;
 
 /** Converts a revert to a result. Any other error is a fault, and its message may contain a URL. */
 async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
@@ -128,9 +128,9 @@ async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
     if (fault.code === REVERTED_CODE || fault.matches(REVERTED))
       return { kind: 'reverted', message: toRefusalMessage('0x') };
     const message = 'The contract cannot execute the call: it runs out of gas or reaches invalid code.';
-    if (fault.isFromContract) return { kind: 'unrunnable', message, isSure: true };
+    if (fault.isFromContract) return { kind: 'unrunnable', message, isCertain: true };
     const timeoutMessage = 'The node timed out while executing the call.';
-    if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: timeoutMessage, isSure: false };
+    if (fault.matches(TIMED_OUT)) return { kind: 'unrunnable', message: timeoutMessage, isCertain: false };
     throw new NodeFault('unreachable', fault.message);
   }
 }
@@ -139,7 +139,7 @@ async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
 export type Finality = 'finalized' | number;
 
 /** Retries, because the latest block may move back between two requests. */
-const TRIES = 3;
+const ATTEMPTS = 3;
 
 /** Uses one batch, because two nodes may share the URL and one may lag. @param known the last final block, or null */
 function readHead(calls: BranchCalls, finality: Finality, known: number | null): Promise<ChainHead> {
@@ -164,7 +164,7 @@ async function readInBatch(
   };
   if (finality === 'finalized') return view(finality);
   let { number } = await readExisting(call, 'latest');
-  for (let tries = 0; tries < TRIES; tries++) {
+  for (let tries = 0; tries < ATTEMPTS; tries++) {
     const head = await view(toHorizon(number, finality));
     if (head.number >= number) return head;
     ({ number } = head);
@@ -205,36 +205,36 @@ function toHead(
 
 const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, from: hex, nonce: count })) });
 
-/** Finds the transaction that spent a nonce. Only a transaction on the final block's branch is proof. */
-async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<string | null> {
-  const number = await findBlock(calls.call, spent).catch((fault: unknown) => {
+/** Finds the transaction that used a nonce. Only a transaction on the final block's branch is proof. */
+async function findByNonce(calls: BranchCalls, used: UsedNonce): Promise<string | null> {
+  const number = await findBlock(calls.call, used).catch((fault: unknown) => {
     if (fault instanceof NodeRefusal) return null;
     throw fault;
   });
   if (number === null) return null;
-  const { horizon, address, nonce } = spent;
+  const { horizon, address, nonce } = used;
   const full = { method: BLOCK, params: [toQuantity(number), true] };
   const { response, hashes } = await viewBranch(calls, [number, horizon.number], full);
   const [blockHash, horizonHash] = hashes;
   if (horizonHash !== horizon.hash)
-    throw new NodeFault('inconsistent', `the node has a different block ${horizon.number} than the one that was final`);
+    throw new NodeFault('inconsistent', `the node has a different final block ${horizon.number}`);
   const found = parseResponse(fullBlock.nullable(), BLOCK, response);
   if (found === null || found.hash !== blockHash) return null;
   return found.transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
 }
 
-/** Returns null if the nonce is not spent at the final block. @throws NodeRefusal if the node lacks such old state */
-async function findBlock(call: CallMethod, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
-  const isSpentAt = async (number: number) =>
+/** Returns null if the nonce is unused at the final block. @throws NodeRefusal if the node lacks the old state */
+async function findBlock(call: CallMethod, { address, nonce, horizon }: UsedNonce): Promise<number | null> {
+  const isUsedAt = async (number: number) =>
     parseResponse(count, NONCES, await call(NONCES, [address, toQuantity(number)])) > nonce;
-  if (!(await isSpentAt(horizon.number))) return null;
-  // The nonce was probably spent recently, so the search goes back in doubling steps.
+  if (!(await isUsedAt(horizon.number))) return null;
+  // The nonce was probably used recently, so the search goes back in doubling steps.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
-  for (let step = 1; before >= 0 && (await isSpentAt(before)); step *= 2)
+  for (let step = 1; before >= 0 && (await isUsedAt(before)); step *= 2)
     [before, at] = [Math.max(-1, before - step), before];
   while (at - before > 1) {
     const middle = Math.floor((before + at) / 2);
-    if (await isSpentAt(middle)) at = middle;
+    if (await isUsedAt(middle)) at = middle;
     else before = middle;
   }
   return at;
@@ -253,12 +253,12 @@ type BlockTag = number | 'latest' | 'finalized';
 const NO_BATCH = new Set(['unreachable', 'too-much']);
 
 /** Uses a batch, which one node processes. Without batch support, block hashes must prove the branch. */
-async function callOneBranch<T>(inBatch: () => Promise<T>, oneByOne: () => Promise<T>): Promise<T> {
+async function callOneBranch<T>(batched: () => Promise<T>, separate: () => Promise<T>): Promise<T> {
   try {
-    return await inBatch();
+    return await batched();
   } catch (fault) {
     if (!(fault instanceof NodeFault && NO_BATCH.has(fault.kind))) throw fault;
-    return oneByOne();
+    return separate();
   }
 }
 
@@ -293,14 +293,14 @@ function viewBranch(
   numbers: readonly number[],
   other: RpcCall,
 ): Promise<{ readonly response: unknown; readonly hashes: readonly (string | null)[] }> {
-  const inBatch = async () => {
+  const batched = async () => {
     // Highest first: a node that has the final block is on the final branch for the other blocks as well.
     const descending = numbers.toSorted((one, next) => next - one);
     const responses = await callBatch([...descending.map(toBlockCall), other]);
     const hashOf = (number: number) => parseBlock(responses[descending.indexOf(number)])?.hash ?? null;
     return { response: responses.at(-1), hashes: numbers.map(hashOf) };
   };
-  const oneByOne = async () => {
+  const separate = async () => {
     const end = await readBlock(
       call,
       numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY),
@@ -309,7 +309,7 @@ function viewBranch(
     for (const number of numbers) hashes.push(end === null ? null : await findAncestor(end, number));
     return { response: await call(other.method, other.params), hashes };
   };
-  return callOneBranch(inBatch, oneByOne);
+  return callOneBranch(batched, separate);
 }
 
 /** Returns the block's hash on the branch of `end`. @throws NodeFault */
@@ -320,7 +320,7 @@ const linked = block.extend({ parentHash: hex });
 
 /** The hashes of this many blocks take several megabytes. */
 const DISTANCE_MAX = 20_000;
-/** Limit per search. The next search continues from there. */
+/** Limit per search. The next search continues from the last block read. */
 const BLOCKS_PER_BATCH_MAX = 500;
 
 /** Walks parent hashes, which works even if several nodes respond. Links never change, so each link is read once. */
@@ -328,7 +328,7 @@ function createFindAncestor(call: CallMethod): FindAncestor {
   const parents = new Map<string, string>();
   const readParent = async ({ number, hash }: BlockName): Promise<string> => {
     const found = parseResponse(linked.nullable(), BLOCK_BY_HASH, await call(BLOCK_BY_HASH, [hash, false]));
-    if (found === null) throw new NodeFault('behind', `the chain node does not have this block ${number}`);
+    if (found === null) throw new NodeFault('behind', `the chain node does not have block ${number}`);
     if (found.hash !== hash || found.number !== number)
       throw new NodeFault('inconsistent', `the chain node returned the wrong block for ${number}`);
     const [oldest] = parents.keys();

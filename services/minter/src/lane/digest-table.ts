@@ -26,12 +26,12 @@ export class DigestTable {
   }
 
   #grow(): void {
-    const grown = new Uint32Array(2 * this.#table.length);
+    const largerTable = new Uint32Array(2 * this.#table.length);
     for (let from = 0; from < this.#table.length; from += SLOT_LENGTH) {
       const slot = this.#table.subarray(from, from + SLOT_LENGTH);
-      if (slot[SLOT_LENGTH - 1] !== 0) put(grown, find(grown, slot), slot);
+      if (slot[SLOT_LENGTH - 1] !== 0) put(largerTable, find(largerTable, slot), slot);
     }
-    this.#table = grown;
+    this.#table = largerTable;
   }
 }
 

@@ -26,7 +26,7 @@ function openFailed() {
   };
   const find = async (...attempts: number[]) => {
     const states = attempts.map(stateOf);
-    const forgotten = await failed.forgottenAmong(states, readStates);
+    const forgotten = await failed.findForgotten(states, readStates);
     return states.map((state) => failed.has(state) || forgotten.has(toAttemptKey(state)));
   };
   fail(COUNT);
@@ -51,9 +51,9 @@ it('failed attempts are recognised in any order and after further failures', asy
 it('a different request with the same time is not a failed attempt, and newer requests do not cause a log read', async () => {
   const { failed, log, readStates } = openFailed();
   const other = { attemptId: Buffer.alloc(16, 0xff), requestedAt: 1_003 };
-  expect(await failed.forgottenAmong([{ ...other, requestedAt: 1_000 + COUNT }], readStates)).toEqual(new Set());
+  expect(await failed.findForgotten([{ ...other, requestedAt: 1_000 + COUNT }], readStates)).toEqual(new Set());
   expect(log.reads).toBe(0);
-  expect(await failed.forgottenAmong([other], readStates)).toEqual(new Set());
+  expect(await failed.findForgotten([other], readStates)).toEqual(new Set());
 });
 
 it('failed attempts are read again after a failed log read', async () => {
@@ -62,6 +62,6 @@ it('failed attempts are read again after a failed log read', async () => {
     yield stateOf(1);
     throw new Error('the broker is unavailable');
   };
-  await expect(failed.forgottenAmong([stateOf(0)], unreadable)).rejects.toThrow('the broker is unavailable');
+  await expect(failed.findForgotten([stateOf(0)], unreadable)).rejects.toThrow('the broker is unavailable');
   expect(await find(0)).toEqual([true]);
 });

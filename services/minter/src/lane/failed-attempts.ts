@@ -2,7 +2,7 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 
 type Attempt = Pick<MintRequestRecord, 'attemptId' | 'requestedAt'>;
 
-/** Between this many and twice as many are in memory, which is more than a signer can have pending. */
+/** Between this many and twice as many attempts are in memory, more than a signer can have pending. */
 const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
@@ -30,7 +30,7 @@ export class FailedAttempts {
   }
 
   /** @returns the keys of failed attempts that are no longer in memory */
-  async forgottenAmong(
+  async findForgotten(
     attempts: readonly Attempt[],
     readStates: () => AsyncIterable<MintStateRecord>,
   ): Promise<ReadonlySet<string>> {

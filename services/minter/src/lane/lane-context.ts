@@ -35,14 +35,14 @@ export function changeAll(
 /** Only the messages of node faults are safe to show. */
 export function toFaultMessage(fault: unknown): string {
   const isNodeFault = fault instanceof NodeFault || fault instanceof NodeRefusal;
-  return isNodeFault ? fault.message : 'an internal error, see the minter log';
+  return isNodeFault ? fault.message : 'an internal error; see the minter log';
 }
 
 /** Faults that affect all requests to the node. */
 const NODE_WIDE_KINDS = new Set(['busy', 'inconsistent', 'other-chain']);
 
 /**
- * Runs an action for one collection or nonce. If it fails but the node still works, others continue. @returns null on
+ * Runs an action for one collection or nonce. If it fails but the node works, the turn continues. @returns null on
  * failure @throws LaneLost, or NodeFault if the node itself fails
  */
 export async function isolate<T>(

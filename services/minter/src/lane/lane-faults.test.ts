@@ -8,7 +8,7 @@ import { MemoryChain } from '../test/memory-chain.ts';
 import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
 
-const UNRUNNABLE = { kind: 'unrunnable', message: 'The contract cannot execute the call.', isSure: true } as const;
+const UNRUNNABLE = { kind: 'unrunnable', message: 'The contract cannot execute the call.', isCertain: true } as const;
 const withOverrides = (node: ChainNode, overridesOf: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
   ...node,
   ...overridesOf(node),
@@ -50,14 +50,14 @@ it('no transaction becomes final on a node with a different final block', async 
   other.mine();
   mine(DEPTH + 2);
   fork.isActive = true;
-  await expect(lane.turn()).rejects.toThrow(/a different block/);
+  await expect(lane.turn()).rejects.toThrow(/a different final block/);
   expect(last()).toMatchObject({ status: 'pending', nonce: 0 });
   fork.isActive = false;
   await lane.turn();
   expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-it('a lane uses one node for a whole turn, and repeats the turn with the next node if the first one fails', async () => {
+it('a lane uses one node for a whole turn, and repeats the turn with the next node if the node fails', async () => {
   const requested: string[] = [];
   const watch = (name: string, node: ChainNode): ChainNode =>
     new Proxy(node, {
@@ -95,7 +95,7 @@ it('assets wait while the node is behind the last final block, and resume once t
   old.isActive = true;
   await lane.accept([request('b', { tokenId: '2' })]);
   expect(await runTurns(world, lane, 3)).toHaveLength(3);
-  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the node is behind block') });
+  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('is behind final block') });
   expect(lane.pendingSinceMs).not.toBeNull();
   old.isActive = false;
   await lane.turn();
@@ -145,7 +145,7 @@ it('an asset does not fail if the node is too busy, or if a repeated call succee
     withOverrides(node, () => ({
       call: async (call) => {
         if (isMintOf(SWORDS, call)) return ++count % 2 === 0 ? node.call(call) : UNRUNNABLE;
-        return isMintOf(SHIELDS, call) ? { ...UNRUNNABLE, isSure: false } : node.call(call);
+        return isMintOf(SHIELDS, call) ? { ...UNRUNNABLE, isCertain: false } : node.call(call);
       },
     })),
   ]);
@@ -232,7 +232,7 @@ it('assets wait with a reason if the node rejects both their bytes and the no-op
   expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the replacement') });
 });
 
-it.each(['unfunded', 'refused', 'spent'] as const)(
+it.each(['unfunded', 'refused', 'nonce-used'] as const)(
   'a lane does not raise fees after the outcome "%s", and writes the reason once',
   async (kind) => {
     const world = createWorld((node) => [withOverrides(node, () => ({ send: async () => ({ kind }) }))]);
@@ -319,7 +319,7 @@ it('a lane rejects a node with a different final block, even if there is nothing
   await lane.turn();
   other.isActive = true;
   await lane.accept([world.request('b', { tokenId: '2' })]);
-  await expect(lane.turn()).rejects.toThrow('a different block 3 than the one that was final');
+  await expect(lane.turn()).rejects.toThrow('a different final block 3');
   expect(world.last('b')).toMatchObject({ stage: 'accepted' });
   other.isActive = false;
   await lane.turn();

@@ -72,7 +72,7 @@ it("a worker stays open while this process reads a partition with the signer's r
   expect(logged).toEqual(['one opened', 'one closed']);
 });
 
-it("a worker stays open if a partition's previous assignment ends after the next one begins", async () => {
+it("a worker stays open if a partition's previous assignment ends after the next assignment begins", async () => {
   const { workers, logged } = openWorkers(new Map([[0, [ONE]]]));
   await workers.assign({ partition: 0 });
   await workers.assign({ partition: 0 });

@@ -22,7 +22,7 @@ const TAKE_OVER_WAIT_MAX_MS = 30_000;
 const TAKEN_OVER_WAIT_MS = 10_000;
 const UNKNOWN_CHAIN = 'The minter has no node for this chain.';
 
-/** Runs a signer's lane while this process reads the signer's requests. Opens a new lane when one is lost. */
+/** Runs a signer's lane while this process reads the signer's requests. Opens a new lane when the lane is lost. */
 export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
@@ -136,17 +136,17 @@ export class LaneWorker {
     const message = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
     if (message !== this.#fault)
-      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane turn failed');
+      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane iteration failed');
     this.#fault = message;
   }
 
   /** Waits for the poll interval, or if no assets are pending, until requests arrive. */
   async #idle(lane: MintLane | null): Promise<void> {
-    const woken = new AbortController();
-    this.#wake = () => woken.abort();
+    const waker = new AbortController();
+    this.#wake = () => waker.abort();
     if (this.#closed.signal.aborted) return;
     const isIdle = lane?.ledger.isIdle === true;
-    await (isIdle ? once(woken.signal, 'abort') : pause(this.#parts.pollMs ?? TAKE_OVER_WAIT_MAX_MS, woken.signal));
+    await (isIdle ? once(waker.signal, 'abort') : pause(this.#parts.pollMs ?? TAKE_OVER_WAIT_MAX_MS, waker.signal));
   }
 }
 
@@ -165,7 +165,7 @@ interface LaneWorkersParts<W extends ManagedWorker> {
 const FOREIGN_CHECKS = 12;
 const OUTDATED_CHECKS = 2;
 
-interface Managed<W> {
+interface ManagedEntry<W> {
   readonly worker: W;
   readonly partitions: Set<number>;
   /** The number of consecutive checks in which the worker and the log disagree. */
@@ -175,8 +175,8 @@ interface Managed<W> {
 /** Manages workers for the signers whose requests this process reads, possibly from several partitions. */
 export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
-  readonly #workers = new Map<string, Managed<W>>();
-  /** Assignments per partition. A partition's previous assignment may end after its next one begins. */
+  readonly #workers = new Map<string, ManagedEntry<W>>();
+  /** Assignments per partition. A partition's previous assignment may end after its next assignment begins. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
   readonly #closing = new Set<Promise<void>>();
@@ -195,7 +195,7 @@ export class LaneWorkers<W extends ManagedWorker> {
     return managed.worker;
   }
 
-  #manage(lane: SignerLane, partition: number): Managed<W> {
+  #manage(lane: SignerLane, partition: number): ManagedEntry<W> {
     const key = toSignerKey(lane);
     const managed = this.#workers.get(key) ?? { worker: this.#parts.open(lane), partitions: new Set(), mismatches: 0 };
     this.#workers.set(key, managed);
@@ -227,9 +227,9 @@ export class LaneWorkers<W extends ManagedWorker> {
    * and replaces idle workers that were fenced. @returns whether assets are pending in this process
    */
   async reconcile(): Promise<boolean> {
-    const isIdle = ({ worker }: Managed<W>) => worker.current?.ledger.isIdle ?? null;
+    const isIdle = ({ worker }: ManagedEntry<W>) => worker.current?.ledger.isIdle ?? null;
     const before = [...this.#workers].map(([key, managed]) => ({ key, managed, wasIdle: isIdle(managed) }));
-    const found = await this.#openFound();
+    const found = await this.#openFoundWorkers();
     for (const { key, managed, wasIdle } of before) {
       // Skips workers that have not read the log yet.
       if (this.#workers.get(key) !== managed || wasIdle === null || isIdle(managed) === null) continue;
@@ -242,7 +242,7 @@ export class LaneWorkers<W extends ManagedWorker> {
   }
 
   /** @returns the keys of signers with pending assets in this process's partitions */
-  async #openFound(): Promise<ReadonlySet<string>> {
+  async #openFoundWorkers(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
     // Runs concurrently, so that the calls share requests to the brokers.
     const partitions = [...this.#assigned.keys()];
@@ -271,7 +271,7 @@ export class LaneWorkers<W extends ManagedWorker> {
   #close(key: string): void {
     const { worker } = this.#workers.get(key)!;
     this.#workers.delete(key);
-    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'lane close failed'));
+    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'closing the lane failed'));
     this.#closing.add(closed);
     void closed.finally(() => this.#closing.delete(closed));
   }

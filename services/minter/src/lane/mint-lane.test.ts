@@ -95,7 +95,7 @@ it.each([
   [
     'has a disabled key',
     ({ key }: ReturnType<typeof createWorld>) =>
-      Object.assign(key, { status: { kind: 'waits', reason: 'The key is disabled.' } }),
+      Object.assign(key, { status: { kind: 'blocked', reason: 'The key is disabled.' } }),
     /disabled/,
   ],
 ])('a lane that %s writes the reason once and resumes without an operator', async (_what, arrange, reason) => {
@@ -123,7 +123,7 @@ it("a lane settles a disabled key's open nonces, and raises fees if a transactio
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
-  key.status = { kind: 'waits', reason: 'The key is disabled.' };
+  key.status = { kind: 'blocked', reason: 'The key is disabled.' };
   node.baseFee = 500n;
   await lane.accept([request('b', { tokenId: '8' })]);
   for (let turn = 0; turn < 30 && last().status === 'pending'; turn++) {
@@ -154,7 +154,7 @@ it('a lane reports success even if the token is unknown, and does not release th
 it('a lane replaces rejected bytes with a logged no-op, and mints the asset with the next nonce', async () => {
   const { node, takeOver, request, mine, last, log, tokens } = createWorld();
   const lane = await takeOver();
-  node.refusesNext = true;
+  node.isNextRefused = true;
   await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
   expect(log.transactions.map(({ kind, nonce, variant }) => [kind, nonce, variant])).toEqual([
@@ -170,7 +170,7 @@ it('a lane replaces rejected bytes with a logged no-op, and mints the asset with
   expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-it('a lane signs nothing if the chain differs from the one that earlier transactions were signed for', async () => {
+it('a lane signs nothing if the node is on a different chain than earlier transactions', async () => {
   const { takeOver, request, mine, last, node } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -220,9 +220,9 @@ it('a lane deletes settled transactions but retains the highest nonce', async ()
   expect(log.states.at(-1)).toMatchObject({ referenceId: 'b', nonce: 1 });
 });
 
-it('a lane is lost after an operator gave up its waiting assets, even if the lane writes nothing', async () => {
+it('a lane is lost after an operator gives up its waiting assets, even if the lane writes nothing', async () => {
   const { takeOver, request, key, log, last } = createWorld();
-  key.status = { kind: 'waits', reason: 'The key is disabled.' };
+  key.status = { kind: 'blocked', reason: 'The key is disabled.' };
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
@@ -280,7 +280,7 @@ it('a lane signs nothing while the pool contains a transaction that the log has 
   expect(log.transactions).toHaveLength(transactions);
 });
 
-it("a lane fails an unlinked collection's assets, except the ones in a signed transaction", async () => {
+it("a lane fails an unlinked collection's assets, except assets in a signed transaction", async () => {
   const { takeOver, request, mine, unlinked, last, tokens } = createWorld();
   const lane = await takeOver();
   const linked = request('a', { tokenId: '7' });
@@ -319,11 +319,11 @@ const statesOf = (count: number): MintStateRecord[] =>
     toFirstState({ request: toRequest(`a${offset}`), partition: 0, offset }, 1),
   );
 
-function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
+function openJournal({ failedWrite = Number.POSITIVE_INFINITY } = {}) {
   const written: LaneChange[] = [];
   const ledger = new MintLedger();
   const append = async (change: LaneChange) => {
-    if (written.length === failsAt) throw new Error('the broker is unavailable');
+    if (written.length === failedWrite) throw new Error('the broker is unavailable');
     written.push(change);
   };
   const journal = new LaneJournal({ append, close: async () => {} }, ledger);
@@ -369,7 +369,7 @@ it("a lane's journal writes signed bytes and their assets' states in one transac
 });
 
 it("a lane's journal applies the committed batches if a later batch fails, and the lane is lost", async () => {
-  const { journal, ledger } = openJournal({ failsAt: 1 });
+  const { journal, ledger } = openJournal({ failedWrite: 1 });
   await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneLost);
   expect(ledger.pending).toHaveLength(500);
   await expect(journal.append({ states: statesOf(1) })).rejects.toThrow(LaneLost);

@@ -22,7 +22,7 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 const FAULT_SHOWN_AFTER_MS = 5_000;
 /** Every new reason costs one record per waiting asset. */
 const FAULT_SHOWN_EVERY_MS = 60_000;
-const FAULT_REASONS = 'The chain node is currently not usable: ';
+const FAULT_REASONS = 'The chain node is currently unusable: ';
 const FULL_REASON = 'Earlier transactions from the signer are not progressing: ';
 
 const UNLINKED = 'The project has unlinked the collection.';
@@ -108,7 +108,7 @@ export class MintLane {
     const newRequests = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
-      forgotten: await this.ledger.failed.forgottenAmong(newRequests, () => this.#writer.readStates()),
+      forgotten: await this.ledger.failed.findForgotten(newRequests, () => this.#writer.readStates()),
       isHeldElsewhere: (request) => log.others.isHeldByOther(lane, request),
     });
     await this.#journal.append({ states: accepted.states });
@@ -214,7 +214,7 @@ export class MintLane {
     return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'waiting', reason }) });
   }
 
-  /** Fails the assets of unlinked collections, except the ones that a signed transaction may mint. */
+  /** Fails the assets of unlinked collections, except assets that a signed transaction may mint. */
   failUnlinked(): Promise<void> {
     const ended = this.ledger.pending.filter((asset) => asset.nonce === null && this.#parts.isUnlinked(asset));
     const failed = { status: 'failed', stage: 'settled', reason: null, error: UNLINKED } as const;
@@ -245,7 +245,7 @@ export class MintLane {
       const ofCollection = candidates.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
       const canContinue = await isolate(
         turn,
-        () => this.#beginOne(turn, ofCollection),
+        () => this.#beginNonce(turn, ofCollection),
         (message) => this.#waitOf(first.contractAddress, `The collection cannot be minted at the moment: ${message}.`),
       );
       if (canContinue !== true) checked.push(first.contractAddress);
@@ -268,8 +268,8 @@ export class MintLane {
   }
 
   /**
-   * Reads all signers' states after writing its own. If two signers accept the same reference id, at least one of them
-   * backs off. @returns the checked attempt ids, as the Buffers that the states share
+   * Reads all signers' states after writing its own. If two signers accept a reference id, at least one signer
+   * backs off. @returns the checked attempt ids, which are the same Buffers as in the states
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
     const candidates = ledger.pending.filter(({ nonce }) => nonce === null);
@@ -287,7 +287,7 @@ export class MintLane {
   }
 
   /** @returns whether the collection should be planned again */
-  async #beginOne(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<boolean> {
+  async #beginNonce(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<boolean> {
     const next = await findNextNonce(turn);
     if (next.kind === 'refused') {
       await this.wait(next.reason);
@@ -341,14 +341,14 @@ export class LaneJournal {
 }
 
 function toBatches({ states, forgotten }: LaneChange): readonly LaneChange[] {
-  const nothing: LaneChange = { states: [], transactions: [], forgotten: [] };
+  const empty: LaneChange = { states: [], transactions: [], forgotten: [] };
   return [
-    ...inBatches(states).map((batch) => ({ ...nothing, states: batch })),
-    ...inBatches(forgotten).map((batch) => ({ ...nothing, forgotten: batch })),
+    ...splitIntoBatches(states).map((batch) => ({ ...empty, states: batch })),
+    ...splitIntoBatches(forgotten).map((batch) => ({ ...empty, forgotten: batch })),
   ];
 }
 
-const inBatches = <T>(all: readonly T[]): readonly (readonly T[])[] =>
+const splitIntoBatches = <T>(all: readonly T[]): readonly (readonly T[])[] =>
   Array.from({ length: Math.ceil(all.length / BATCH_SIZE) }, (_, at) =>
     all.slice(at * BATCH_SIZE, (at + 1) * BATCH_SIZE),
   );
@@ -365,7 +365,7 @@ function findChainMismatch(
 ): string | null {
   if (chainId !== rules.chainId) return `The node is on chain ${chainId}, but chain ${rules.chainId} is configured.`;
   if (ledger.genesisHash === null || ledger.genesisHash.equals(genesisHash)) return null;
-  return 'The node is on a different chain than the one that earlier transactions were signed for.';
+  return 'The node is on a different chain than the earlier transactions.';
 }
 
 /**
@@ -376,7 +376,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
   const address = toHexText(lane.signer);
   if (ledger.highWater !== null) {
     const nonce = ledger.highWater + 1;
-    const [latest = 0, pending = 0] = await node.spentNonces(address, ['latest', 'pending']);
+    const [latest = 0, pending = 0] = await node.nonceCounts(address, ['latest', 'pending']);
     if (latest > nonce)
       return refused(
         'The chain contains transactions from this address that are not on the log. Another program uses its key.',
@@ -388,7 +388,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
     );
   }
   // The final count is read first, so a transaction sent in between can only raise the later counts.
-  const [nonce = 0, latest = 0, pending = 0] = await node.spentNonces(address, [head.finalized, 'latest', 'pending']);
+  const [nonce = 0, latest = 0, pending = 0] = await node.nonceCounts(address, [head.finalized, 'latest', 'pending']);
   if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
   return refused('The address has transactions that are neither final nor on the log.');
 }

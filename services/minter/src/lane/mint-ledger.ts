@@ -7,7 +7,7 @@ export const toReferenceKey = ({ contractAddress, projectId, referenceId }: Refe
   `${contractAddress.toString('hex')}:${projectId}:${referenceId}`;
 
 /** Distinguishes the attempts for a reference id. Never 0. */
-const toAttemptMark = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
+const toAttemptTag = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
 
 const compareOffsets = (one: MintStateRecord, other: MintStateRecord) =>
   one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
@@ -28,7 +28,7 @@ export class MintLedger {
   readonly #assetsByNonce = new Map<number, Map<string, MintStateRecord>>();
   /** The pending attempt by reference id. */
   readonly #holders = new Map<string, string>();
-  /** The mark of the successful attempt by reference id. */
+  /** The tag of the successful attempt by reference id. */
   readonly #minted = new DigestTable();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
   /** All nonces used by each attempt. */
@@ -49,7 +49,7 @@ export class MintLedger {
     if (state.status === 'pending') this.#holders.set(reference, attempt);
     else if (this.#holders.get(reference) === attempt) this.#holders.delete(reference);
     if (state.status === 'failed') this.failed.add(state);
-    if (state.status === 'succeeded') this.#minted.set(reference, toAttemptMark(state));
+    if (state.status === 'succeeded') this.#minted.set(reference, toAttemptTag(state));
   }
 
   #applyPending(attempt: string, state: MintStateRecord): void {
@@ -134,7 +134,7 @@ export class MintLedger {
     const reference = toReferenceKey(request);
     const holder = this.#holders.get(reference);
     return holder === undefined
-      ? this.#minted.get(reference) === toAttemptMark(request)
+      ? this.#minted.get(reference) === toAttemptTag(request)
       : holder === toAttemptKey(request);
   }
 

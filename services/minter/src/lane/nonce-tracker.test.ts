@@ -27,7 +27,7 @@ async function runTurns({ time, mine }: World, lane: Lane, turns: number): Promi
 
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
-it('assets whose nonce another program spent wait until the spender is final, and are then minted once with a new nonce', async () => {
+it('assets whose nonce another program used wait until that is final, and then get a new nonce', async () => {
   const world = createWorld(undefined, { openNoncesMax: 1 });
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
@@ -35,7 +35,7 @@ it('assets whose nonce another program spent wait until the spender is final, an
   await sendOther(world, 0);
   await lane.accept([world.request('b', { contract: SHIELDS })]);
   await runTurns(world, lane, DEPTH);
-  const reason = expect.stringMatching(/Nonce 0 .* was spent by a transaction that is not on the log/);
+  const reason = expect.stringMatching(/Nonce 0 .* was used by a transaction that is not on the log/);
   expect(world.last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
   expect(world.last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
   expect(mintsOf(world)).toHaveLength(1);
@@ -48,7 +48,7 @@ it('assets whose nonce another program spent wait until the spender is final, an
   expect(world.tokens()).toBe(2);
 });
 
-it('assets whose nonce another program spent keep the nonce if a reorganisation removes the spender', async () => {
+it('assets whose nonce another program used keep the nonce if a reorganisation removes that transaction', async () => {
   const world = createWorld();
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
@@ -62,7 +62,7 @@ it('assets whose nonce another program spent keep the nonce if a reorganisation 
   expect([world.last().status, world.last().nonce, world.tokens()]).toEqual(['succeeded', 0, 1]);
 });
 
-it('a nonce spent by another program does not block the next nonce, whose fees are raised if it is stuck', async () => {
+it('a nonce used by another program does not block the next nonce, whose fees are raised if it is stuck', async () => {
   const world = createWorld();
   const { node, time, log } = world;
   const lane = await world.takeOver();
@@ -86,13 +86,13 @@ it('a nonce spent by another program does not block the next nonce, whose fees a
 });
 
 it.each([
-  ['does not find the spender', null],
+  ['does not find the transaction that used the nonce', null],
   ["reports the lane's own transaction without a receipt", 'own'],
 ] as const)('assets keep their nonce if the node %s', async (_what, reported) => {
   const world = createWorld((node) => [
     new Proxy<ChainNode>(node, {
       get: (_node, request: keyof ChainNode) => {
-        if (request !== 'spenderOf') return node[request];
+        if (request !== 'hashByNonce') return node[request];
         return async () => (reported === null ? null : `0x${mintsOf(world)[0]!.hash.toString('hex')}`);
       },
     }),
@@ -102,7 +102,7 @@ it.each([
   await lane.turn();
   await sendOther(world, 0);
   await runTurns(world, lane, 4 * DEPTH);
-  expect(world.last()).toMatchObject({ status: 'pending', nonce: 0, reason: expect.stringContaining('spent by') });
+  expect(world.last()).toMatchObject({ status: 'pending', nonce: 0, reason: expect.stringContaining('used by') });
   expect(mintsOf(world)).toHaveLength(1);
 });
 
@@ -167,7 +167,7 @@ it.each([1, DEPTH - 1])(
     world.time.ms += 10_000;
     await lane.turn();
     const absent = lane.ledger.absentNonces.length;
-    // No transaction begins until these ones are in blocks again, because they exceed the maximum.
+    // No new transaction begins until these are in blocks again, because their number exceeds the maximum.
     expect(absent).toBe((count + 1) * OPEN_MAX);
     expect(world.node.poolSize).toBe(absent);
     expect(countMints(world)).toBe(before);

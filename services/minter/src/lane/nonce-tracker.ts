@@ -2,7 +2,7 @@ import type { BlockName } from '@playline/chain';
 import { type MintStateRecord, toHexText } from '@playline/contracts';
 import type { LaneChange, MintReceipt, SendOutcome } from '../ports.ts';
 import {
-  findForeignSpender,
+  findForeignTransaction,
   findOutcome,
   type NonceOutcome,
   type Settling,
@@ -18,10 +18,10 @@ export interface NonceTrackerParts {
 }
 
 /** Outcomes that are reported only when they are repeated. */
-const TRANSIENT = new Set<SendOutcome['kind']>(['spent', 'deferred']);
+const TRANSIENT = new Set<SendOutcome['kind']>(['nonce-used', 'deferred']);
 
 /** Outcomes that higher fees cannot change. */
-const UNAFFECTED_BY_FEES = new Set<SendOutcome['kind']>(['spent', 'unfunded', 'refused']);
+const UNAFFECTED_BY_FEES = new Set<SendOutcome['kind']>(['nonce-used', 'unfunded', 'refused']);
 
 /** Tracks the outcome of open nonces, whether their transactions were sent, and why they are stuck. */
 export class NonceTracker {
@@ -100,8 +100,8 @@ export class NonceTracker {
   async #findOutcome(turn: LaneTurn, nonce: number): Promise<NonceOutcome> {
     const variants = turn.ledger.variantsOf(nonce);
     const outcome = await findOutcome(turn.node, variants, turn.head);
-    const isSpent = this.#refusals.get(nonce) === 'spent' && this.#isDue(turn);
-    return outcome.kind === 'absent' && isSpent ? findForeignSpender(turn, nonce, variants) : outcome;
+    const isNonceUsed = this.#refusals.get(nonce) === 'nonce-used' && this.#isDue(turn);
+    return outcome.kind === 'absent' && isNonceUsed ? findForeignTransaction(turn, nonce, variants) : outcome;
   }
 
   #isDue({ clock, rules }: LaneTurn): boolean {
@@ -112,8 +112,8 @@ export class NonceTracker {
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
     const isDue = this.#isDue(turn);
     if (isDue) this.#resentAt = turn.clock.monotonicMs();
-    // A spent nonce does not block the following nonces.
-    const first = absent.find((nonce) => this.#refusals.get(nonce) !== 'spent');
+    // A used nonce does not block the following nonces.
+    const first = absent.find((nonce) => this.#refusals.get(nonce) !== 'nonce-used');
     const resendOne = async (nonce: number) => {
       if (nonce === first && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
       if (isDue || !this.#isSent(turn, nonce)) await this.send(turn, nonce);
@@ -133,19 +133,19 @@ export class NonceTracker {
     const { kind } = await turn.node.send(newest.signedBytes);
     if (!this.#isSent(turn, nonce)) this.#sent.set(nonce, { variant: newest.variant, atMs: turn.clock.monotonicMs() });
     if (kind === 'underpriced') await this.#raise(turn, nonce);
-    if (kind !== 'refused' || newest.kind === 'noop') return this.#note(turn, nonce, kind);
+    if (kind !== 'refused' || newest.kind === 'noop') return this.#recordOutcome(turn, nonce, kind);
     await this.#parts.append(await signNoop(turn, nonce));
     const outcome = await turn.node.send(turn.ledger.variantsOf(nonce).at(-1)!.signedBytes);
-    this.#note(turn, nonce, outcome.kind);
+    this.#recordOutcome(turn, nonce, outcome.kind);
   }
 
-  #note({ lane }: LaneTurn, nonce: number, kind: SendOutcome['kind']): void {
+  #recordOutcome({ lane }: LaneTurn, nonce: number, kind: SendOutcome['kind']): void {
     const before = this.#refusals.get(nonce);
     const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
     const messages: Partial<Record<SendOutcome['kind'], string>> = {
       unfunded: `${address} does not have enough funds to pay for the transaction.`,
-      spent: `Nonce ${nonce} of ${address} was spent by a transaction that is not on the log, or for which the node has no receipt.`,
+      'nonce-used': `Nonce ${nonce} of ${address} was used by a transaction that is not on the log, or for which the node has no receipt.`,
       deferred: 'The node does not accept the transaction at the moment.',
       refused: 'The node rejects the transaction and the replacement.',
     };

@@ -21,7 +21,7 @@ import { CHAIN, SIGNERS, toRequest } from '../test/mint-requests.ts';
 import { createMintLog } from './kafka-mint-log.ts';
 
 const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
-const NOTHING = { states: [], transactions: [], forgotten: [] };
+const EMPTY_CHANGE = { states: [], transactions: [], forgotten: [] };
 
 let stores: OwnStores;
 let reader: LogReader;
@@ -84,12 +84,12 @@ const namesOf = async (writer: LaneWriter) => [
 it("opening a lane's log fences the signer's other writers, and the new writer reads only the signer's records", async () => {
   const log = createLog();
   const before = await log.openWriter(ONE);
-  await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
-  await (await log.openWriter(OTHER)).append({ ...NOTHING, states: [stateOf(OTHER, 'other')] });
+  await before.append({ ...EMPTY_CHANGE, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
+  await (await log.openWriter(OTHER)).append({ ...EMPTY_CHANGE, states: [stateOf(OTHER, 'other')] });
   const next = await log.openWriter(ONE);
   expect(await namesOf(next)).toEqual(['a', 'b']);
   expect((await statesOf(next))[0]).toEqual(stateOf(ONE, 'a'));
-  await expect(before.append({ ...NOTHING, states: [stateOf(ONE, 'late')] })).rejects.toThrow();
+  await expect(before.append({ ...EMPTY_CHANGE, states: [stateOf(ONE, 'late')] })).rejects.toThrow();
   expect(await namesOf(await log.openWriter(ONE))).toEqual(['a', 'b']);
   expect(await log.lanesOf({ partition: 0, partitions: 1 })).toEqual([ONE, OTHER]);
   await log.others.sync({ isWhole: true });
@@ -105,10 +105,10 @@ it("opening a lane's log waits for another signer's open transaction, and reads 
     sent.resolve();
     return decided.promise;
   }).openWriter(OTHER);
-  const appending = hanging.append({ ...NOTHING, states: [stateOf(OTHER, 'open')] });
+  const appending = hanging.append({ ...EMPTY_CHANGE, states: [stateOf(OTHER, 'open')] });
   await sent.promise;
   // The record is committed but follows the open transaction, so consumers cannot read it yet.
-  await before.append({ ...NOTHING, states: [stateOf(ONE, 'after open')] });
+  await before.append({ ...EMPTY_CHANGE, states: [stateOf(ONE, 'after open')] });
   requested = 0;
   const next = log.openWriter(ONE);
   await until('the new writer waits for the open transaction', () => requested > 4);
@@ -120,15 +120,15 @@ it("opening a lane's log waits for another signer's open transaction, and reads 
 it("a lane's log stays in its partition when partitions are added", async () => {
   const [before, grown] = [createLog(), toGrownCount(ONE)];
   const early = await before.openWriter(ONE);
-  await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
+  await early.append({ ...EMPTY_CHANGE, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
   await stores.addPartitions(grown);
   // A running writer stays in its partition even after another caller reads the new count.
   await before.openWriter(OTHER);
-  await early.append({ ...NOTHING, states: [stateOf(ONE, 'running')] });
+  await early.append({ ...EMPTY_CHANGE, states: [stateOf(ONE, 'running')] });
   const next = await createLog().openWriter(ONE);
   expect(await namesOf(next)).toEqual(expect.arrayContaining(['early', 'running']));
   expect(await next.readTransactions()).toContainEqual(highWaterOf(ONE, 7));
-  await next.append({ ...NOTHING, states: [stateOf(ONE, 'next')] });
+  await next.append({ ...EMPTY_CHANGE, states: [stateOf(ONE, 'next')] });
   const last = await createLog().openWriter(ONE);
   expect(await namesOf(last)).toEqual(expect.arrayContaining(['early', 'running', 'next']));
   expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
@@ -173,7 +173,7 @@ it('a lane takes less than 400 bytes of memory per settled asset', { timeout: 60
       const settled = { status, stage: 'settled', revision: 2 } as const;
       return { ...stateOf(lane, `${'long '.repeat(20)}${from + at}`), ...settled };
     });
-    await writer.append({ ...NOTHING, states });
+    await writer.append({ ...EMPTY_CHANGE, states });
   }
   const log = createLog();
   const before = usedBytes();

@@ -39,7 +39,7 @@ interface TopicLogs {
 }
 
 /** The partitions to which a writer writes. */
-type Homes = Readonly<Record<keyof TopicLogs, number>>;
+type WriterPartitions = Readonly<Record<keyof TopicLogs, number>>;
 
 export function createMintLog(parts: MintLogParts): MintLog {
   const [holdings, pending] = [new SignerHoldings(), new PendingSigners()];
@@ -85,17 +85,17 @@ async function toWriter(
   { states, transactions }: TopicLogs,
   lane: SignerLane,
 ): Promise<LaneWriter> {
-  const ofStates = states.homeOf(lane, await states.catchUp({ isWhole: true }));
-  const ofTransactions = transactions.homeOf(lane, await transactions.catchUp({ isWhole: true }));
-  const homes: Homes = { states: ofStates.partition, transactions: ofTransactions.partition };
+  const stateSection = states.sectionOf(lane, await states.catchUp({ isWhole: true }));
+  const transactionSection = transactions.sectionOf(lane, await transactions.catchUp({ isWhole: true }));
+  const targets: WriterPartitions = { states: stateSection.partition, transactions: transactionSection.partition };
   return {
-    readTransactions: () => readLast(transactions.read(lane, ofTransactions)),
+    readTransactions: () => readLast(transactions.read(lane, transactionSection)),
     readStates: async function* () {
-      const home = (await states.catchUp({ isWhole: true })).find(({ partition }) => partition === homes.states);
-      if (home === undefined) throw new Error(`${states.name} has no partition ${homes.states} any longer`);
-      for await (const { record } of states.read(lane, home)) if (record !== null) yield record;
+      const section = (await states.catchUp({ isWhole: true })).find(({ partition }) => partition === targets.states);
+      if (section === undefined) throw new Error(`${states.name} no longer has partition ${targets.states}`);
+      for await (const { record } of states.read(lane, section)) if (record !== null) yield record;
     },
-    append: async (change) => publisher.publish(await toRecords({ states, transactions }, homes, change)),
+    append: async (change) => publisher.publish(await toRecords({ states, transactions }, targets, change)),
     close: () => publisher.close(),
   };
 }
@@ -112,16 +112,16 @@ async function readLast<R>(records: AsyncIterable<KeyedRecord<R>>): Promise<R[]>
 
 async function toRecords(
   { states, transactions }: TopicLogs,
-  homes: Homes,
+  targets: WriterPartitions,
   change: LaneChange,
 ): Promise<TransactionRecord[]> {
   const published: TransactionRecord[] = [];
   for (const state of change.states)
-    published.push(await states.toPublished(homes.states, toMintStateKey(state), state));
+    published.push(await states.toPublished(targets.states, toMintStateKey(state), state));
   for (const record of change.transactions)
-    published.push(await transactions.toPublished(homes.transactions, toMintTransactionKey(record), record));
+    published.push(await transactions.toPublished(targets.transactions, toMintTransactionKey(record), record));
   for (const record of change.forgotten)
-    published.push(await transactions.toPublished(homes.transactions, toMintTransactionKey(record), null));
+    published.push(await transactions.toPublished(targets.transactions, toMintTransactionKey(record), null));
   return published;
 }
 
@@ -133,7 +133,7 @@ class PendingSigners {
     const key = toSignerKey(state);
     if (state.status === 'pending') {
       const found = this.#pending.get(key);
-      // Copies the signer, because the Buffer may be a slice of a larger one.
+      // Copies the signer, because the Buffer may be a slice of a larger Buffer.
       const entry = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
       entry.states.add(toMintStateKey(state));
       this.#pending.set(key, entry);
@@ -212,10 +212,10 @@ interface TopicLog<R> {
   readonly name: string;
   /** Reads new records, each once. @param options.isWhole whether to wait for all existing records */
   catchUp(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
-  /** Returns the partition with the signer's records, or the key's partition. @throws Error if several have records */
-  homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
+  /** Returns the partition with the signer's records, or the key's partition. @throws Error if there are several */
+  sectionOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
   /** Reads a signer's records in log order. */
-  read(lane: SignerLane, home: LogBounds): AsyncGenerator<KeyedRecord<R>>;
+  read(lane: SignerLane, section: LogBounds): AsyncGenerator<KeyedRecord<R>>;
   toPublished(partition: number, key: string, record: R | null): Promise<TransactionRecord>;
 }
 
@@ -254,14 +254,14 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
   return {
     name: topic.name,
     catchUp,
-    homeOf: (lane, bounds) => {
-      const partition = chooseHome(topic.name, lane, partitionsOf.get(toSignerKey(lane)) ?? bounds.length);
-      const home = bounds.find((each) => each.partition === partition);
-      if (home === undefined) throw new Error(`${topic.name} has no partition ${partition} any longer`);
-      return home;
+    sectionOf: (lane, bounds) => {
+      const partition = choosePartition(topic.name, lane, partitionsOf.get(toSignerKey(lane)) ?? bounds.length);
+      const section = bounds.find((each) => each.partition === partition);
+      if (section === undefined) throw new Error(`${topic.name} no longer has partition ${partition}`);
+      return section;
     },
-    read: async function* (lane, home) {
-      for await (const keyed of readSection(home))
+    read: async function* (lane, section) {
+      for await (const keyed of readSection(section))
         if (keyed.record === null || toSignerKey(keyed.record) === toSignerKey(lane)) yield keyed;
     },
     toPublished: async (partition, key, record) => ({
@@ -296,7 +296,7 @@ function createSharedRuns(work: (isWhole: boolean) => Promise<readonly LogBounds
 }
 
 /** @param found partitions with the signer's records, or the partition count if there are none */
-function chooseHome(topic: string, lane: SignerLane, found: ReadonlySet<number> | number): number {
+function choosePartition(topic: string, lane: SignerLane, found: ReadonlySet<number> | number): number {
   const key = toSignerKey(lane);
   if (typeof found === 'number') return toPartition(Buffer.from(key), found);
   const partitions = [...found].sort((one, other) => one - other);

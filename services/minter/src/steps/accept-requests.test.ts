@@ -6,10 +6,10 @@ import { MintLedger } from '../lane/mint-ledger.ts';
 import { toRequest } from '../test/mint-requests.ts';
 import { acceptRequests } from './accept-requests.ts';
 
-const nothing = { states: [], transactions: [], forgotten: [] };
+const EMPTY_CHANGE = { states: [], transactions: [], forgotten: [] };
 const openLedger = (...states: MintStateRecord[]) => {
   const ledger = new MintLedger();
-  ledger.apply({ ...nothing, states });
+  ledger.apply({ ...EMPTY_CHANGE, states });
   return ledger;
 };
 const offset = (offset: number, ...args: Parameters<typeof toRequest>) => ({
@@ -23,16 +23,16 @@ it('a reference id is accepted only once while it is pending, even within one ba
   const ledger = openLedger();
   const first = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 }), offset(2, 'b')], options);
   expect(first).toMatchObject({ states: [{ referenceId: 'a', requestOffset: 0 }, { referenceId: 'b' }], dropped: 1 });
-  ledger.apply({ ...nothing, states: first.states });
+  ledger.apply({ ...EMPTY_CHANGE, states: first.states });
   expect(acceptRequests(ledger, [offset(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
 });
 
 it('requests that are read again are recognised by their attempts, and failed requests are not accepted again', () => {
   const ledger = openLedger();
   const [state] = acceptRequests(ledger, [offset(0, 'a')], options).states;
-  ledger.apply({ ...nothing, states: [state!] });
+  ledger.apply({ ...EMPTY_CHANGE, states: [state!] });
   expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
-  ledger.apply({ ...nothing, states: [{ ...state!, status: 'failed', stage: 'settled', revision: 2 }] });
+  ledger.apply({ ...EMPTY_CHANGE, states: [{ ...state!, status: 'failed', stage: 'settled', revision: 2 }] });
   expect(acceptRequests(ledger, [offset(0, 'a')], options)).toEqual({ states: [], dropped: 0, known: 1 });
   expect(acceptRequests(ledger, [offset(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
 });

@@ -31,7 +31,7 @@ export interface Planned {
 
 /** Margin for changes on the chain after the estimate. */
 const GAS_MARGIN = 1.25;
-/** Maximum assets per transaction by nonces already used. After reverts, an asset is grouped with fewer others. */
+/** Maximum assets per transaction by nonces already used. After reverts, an asset is grouped with fewer assets. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
 /** Repeats an unrunnable call, because a node's fault must never fail an asset. */
 const REPEATS = 2;
@@ -41,16 +41,16 @@ const TRANSIENT_MESSAGES = /^AccessControl|^EnforcedPause|paused/;
 /** @param assets pending assets without a nonce, in order, at least one */
 export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<Planned> {
   const { lane, signer } = turn;
-  const waits = (reason: string, all = assets): Planned => ({
+  const defer = (reason: string, all = assets): Planned => ({
     plan: null,
     states: changeAll(turn, all, { stage: 'waiting', reason }),
   });
   const status = signer.status(assets[0]!.environmentId);
-  if (status.kind === 'waits') return waits(status.reason);
+  if (status.kind === 'blocked') return defer(status.reason);
   const contract = toHexText(assets[0]!.contractAddress);
   const standard = await findStandard(turn, contract);
-  if (standard === null) return waits('The contract is neither ERC-721 nor ERC-1155.');
-  if (!(await hasRole(turn, contract))) return waits(`${toHexText(lane.signer)} has no MINTER_ROLE on the contract.`);
+  if (standard === null) return defer('The contract is neither ERC-721 nor ERC-1155.');
+  if (!(await hasRole(turn, contract))) return defer(`${toHexText(lane.signer)} has no MINTER_ROLE on the contract.`);
   const invalid = assets.filter((asset) => validationErrorOf(asset, standard) !== null);
   if (invalid.length > 0) {
     const states = invalid.flatMap((asset) => fail(turn, [asset], validationErrorOf(asset, standard)!));
@@ -88,7 +88,7 @@ async function planBatch(turn: LaneTurn, { contract, standard, assets }: MintBat
   });
   if (fees === null) return wait('The chain requires higher fees than the maximum.');
   const plan = { ...fees, assets: fitting.assets, gas: fitting.gas, contractAddress: assets[0]!.contractAddress };
-  if ((await node.balanceOf(toHexText(lane.signer))) < reservedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
+  if ((await node.balanceOf(toHexText(lane.signer))) < toReservedWei(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
     return wait(`${toHexText(lane.signer)} does not have enough funds to pay for the transaction.`);
   return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
 }
@@ -102,23 +102,23 @@ async function classify(
   const isTransient =
     outcome.kind === 'reverted'
       ? TRANSIENT_MESSAGES.test(outcome.message)
-      : !(outcome.isSure && (await repeats(turn, call)));
+      : !(outcome.isCertain && (await isReproducible(turn, call)));
   if (isTransient) return changeAll(turn, [asset], { stage: 'waiting', reason: outcome.message });
   return fail(turn, [asset], outcome.message);
 }
 
 /** Whether a call keeps failing while the node responds to other requests. */
-async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean> {
+async function isReproducible({ node }: LaneTurn, call: ContractCall): Promise<boolean> {
   for (let at = 0; at < REPEATS; at++) {
     await node.chainId();
     const outcome = await node.call(call);
-    if (outcome.kind !== 'unrunnable' || !outcome.isSure) return false;
+    if (outcome.kind !== 'unrunnable' || !outcome.isCertain) return false;
   }
   return true;
 }
 
 /** Returns the maximum cost in wei of transactions that are not in a block. */
-function reservedBy({ ledger }: LaneTurn): bigint {
+function toReservedWei({ ledger }: LaneTurn): bigint {
   const newest = ledger.absentNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
   return newest.reduce((sum, { gasLimit, maxFeePerGas }) => sum + BigInt(gasLimit) * BigInt(maxFeePerGas), 0n);
 }
@@ -134,15 +134,15 @@ function chooseBatch(
 ): readonly MintStateRecord[] {
   // An ERC-1155 id can be minted any number of times.
   const open = standard === 'ERC1155' ? [] : ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce));
-  const open721 = new Set(open.map(toTokenKey));
-  const isFree = (asset: MintStateRecord) => asset.tokenId === null || !open721.has(toTokenKey(asset));
-  const candidates = open721.size === 0 ? assets : assets.filter(isFree);
-  const mostOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
+  const openTokens = new Set(open.map(toTokenKey));
+  const isFree = (asset: MintStateRecord) => asset.tokenId === null || !openTokens.has(toTokenKey(asset));
+  const candidates = openTokens.size === 0 ? assets : assets.filter(isFree);
+  const assetsMaxOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
   const [first] = candidates;
   if (first === undefined) return [];
-  const [key, most] = [toFunctionKey(first, standard), mostOf(first)];
+  const [key, most] = [toFunctionKey(first, standard), assetsMaxOf(first)];
   return candidates
-    .filter((asset) => toFunctionKey(asset, standard) === key && mostOf(asset) === most)
+    .filter((asset) => toFunctionKey(asset, standard) === key && assetsMaxOf(asset) === most)
     .slice(0, Math.min(rules.assetsMax, most));
 }
 
@@ -177,21 +177,21 @@ async function fitGas(
 async function findStandard({ node, lane }: LaneTurn, to: string): Promise<TokenStandard | null> {
   const supports = async (interfaceId: `0x${string}`) => {
     const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'supportsInterface', args: [interfaceId] });
-    return isYes(await node.call({ from: toHexText(lane.signer), to, data }), 'supportsInterface');
+    return isTrueResult(await node.call({ from: toHexText(lane.signer), to, data }), 'supportsInterface');
   };
   if (await supports(ERC721_INTERFACE)) return 'ERC721';
   return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
 }
 
-/** Also true for a contract without roles. The simulation then shows whether it allows minting. */
+/** Also true for a contract without roles. The simulation then shows whether the contract allows minting. */
 async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   const args = [CONTRACT_ROLES.MINTER_ROLE, toHexText(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
   const outcome = await node.call({ from: toHexText(lane.signer), to, data });
-  return outcome.kind !== 'done' || outcome.value === '0x' || isYes(outcome, 'hasRole');
+  return outcome.kind !== 'done' || outcome.value === '0x' || isTrueResult(outcome, 'hasRole');
 }
 
-function isYes(outcome: CallOutcome<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
+function isTrueResult(outcome: CallOutcome<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
   if (outcome.kind !== 'done' || outcome.value.length < 66) return false;
   return decodeFunctionResult({ abi: MINT_ABI, functionName, data: outcome.value as `0x${string}` });
 }
@@ -207,17 +207,17 @@ interface Selection<Asset> {
   /** Assets that fail even on their own. */
   readonly refused: readonly Refusal<Asset>[];
   /** Assets that conflict with `mintable` and need another transaction. */
-  readonly later: readonly Asset[];
+  readonly conflicting: readonly Asset[];
 }
 
-/** Bisects the assets to find the ones that fit in one call. One bad asset in a hundred costs about fifteen calls. */
+/** Finds the assets that fit in one call by bisection. One bad asset in a hundred costs about fifteen calls. */
 export async function selectMintable<Asset>(
   assets: readonly Asset[],
   simulate: (assets: readonly Asset[]) => Promise<CallOutcome<string>>,
 ): Promise<Selection<Asset>> {
   const mintable: Asset[] = [];
   const refused: Refusal<Asset>[] = [];
-  const later: Asset[] = [];
+  const conflicting: Asset[] = [];
   const select = async (part: readonly Asset[]): Promise<void> => {
     if (part.length === 0) return;
     const outcome = await simulate([...mintable, ...part]);
@@ -230,10 +230,10 @@ export async function selectMintable<Asset>(
       await select(part.slice(0, half));
       return select(part.slice(half));
     }
-    const alone = mintable.length === 0 ? outcome : await simulate(part);
-    if (alone.kind === 'done') later.push(part[0]!);
-    else refused.push({ asset: part[0]!, outcome: alone });
+    const single = mintable.length === 0 ? outcome : await simulate(part);
+    if (single.kind === 'done') conflicting.push(part[0]!);
+    else refused.push({ asset: part[0]!, outcome: single });
   };
   await select(assets);
-  return { mintable, refused, later };
+  return { mintable, refused, conflicting };
 }

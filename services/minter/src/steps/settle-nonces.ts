@@ -10,7 +10,7 @@ import type { ChainHead, ChainNode, EventLog, MintReceipt } from '../ports.ts';
 /** A nonce's outcome, as reported by a node. */
 export type NonceOutcome =
   | { readonly kind: 'absent' }
-  /** Another program's transaction spent the nonce and is final. */
+  /** Another program's transaction used the nonce and is final. */
   | { readonly kind: 'foreign'; readonly hash: string }
   | {
       readonly kind: 'mined';
@@ -54,23 +54,23 @@ async function findFinal(
   return receipt?.blockNumber === blockNumber && receipt.blockHash === blockHash ? receipt : null;
 }
 
-const toHorizonMessage = (number: number) => `the node has a different block ${number} than the one that was final`;
+const toHorizonMessage = (number: number) => `the node has a different final block ${number}`;
 
 /** A missing receipt proves nothing. Only a final transaction with the nonce is proof. @throws NodeFault */
-export async function findForeignSpender(
+export async function findForeignTransaction(
   { node, head, lane }: Pick<LaneTurn, 'node' | 'head' | 'lane'>,
   nonce: number,
   variants: readonly MintTransactionRecord[],
 ): Promise<NonceOutcome> {
   const horizon = { number: head.finalized, hash: head.finalizedHash };
-  const hash = await node.spenderOf({ address: toHexText(lane.signer), nonce, horizon });
+  const hash = await node.hashByNonce({ address: toHexText(lane.signer), nonce, horizon });
   const isOwn = variants.some((variant) => toHexText(variant.hash) === hash);
   return hash === null || isOwn ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
 /** Rejects a node that lags, was restored from a backup or is on another branch. @throws NodeFault */
 export function checkHorizon(head: ChainHead, { number, hash }: BlockName): void {
-  if (head.number < number) throw new NodeFault('behind', `the node is behind block ${number}, which was final`);
+  if (head.number < number) throw new NodeFault('behind', `the node is behind final block ${number}`);
   if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonMessage(number));
 }
 
@@ -104,7 +104,7 @@ function createChangeOf(
     return () => ({ stage: reason === null ? 'logged' : 'waiting', transactionHash: newest.hash, reason });
   }
   if (outcome.kind === 'foreign') {
-    const reason = `Nonce ${nonce} was spent by ${outcome.hash}, which is not on the log`;
+    const reason = `Nonce ${nonce} was used by ${outcome.hash}, which is not on the log`;
     return (state) => retryOrFail(settling.ledger, state, reason);
   }
   const { transaction, receipt, isFinal } = outcome;
@@ -192,11 +192,11 @@ function tokensOf(log: EventLog): MintedToken[] {
     const tokenId = BigInt(third!).toString();
     return [{ owner: toOwner(second!), tokenId, amount: '1', logIndex, item: 0 }];
   }
-  const isOfMany = event === TRANSFER_BATCH;
-  if ((!isOfMany && event !== TRANSFER_SINGLE) || topics.length !== 4 || second !== ZERO_TOPIC) return [];
+  const isBatch = event === TRANSFER_BATCH;
+  if ((!isBatch && event !== TRANSFER_SINGLE) || topics.length !== 4 || second !== ZERO_TOPIC) return [];
   const hexData = data as `0x${string}`;
   const owner = toOwner(third!);
-  if (!isOfMany) {
+  if (!isBatch) {
     const [id, value] = decodeAbiParameters(ONE, hexData);
     return [{ owner, tokenId: id.toString(), amount: value.toString(), logIndex, item: 0 }];
   }

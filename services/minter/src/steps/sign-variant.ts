@@ -96,30 +96,30 @@ async function signRecord(turn: LaneTurn, call: UnsignedTransaction, content: Va
 
 /** Creates the record of the highest nonce. It is never deleted, so that no nonce is used twice. */
 function toHighWater(transaction: MintTransactionRecord): MintTransactionRecord {
-  const nothing = { contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0) };
+  const noContent = { contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0) };
   const noFees = { gasLimit: 0, maxFeePerGas: '0', maxPriorityFeePerGas: '0' };
-  return { ...transaction, ...nothing, ...noFees, variant: 0, kind: 'high_water' };
+  return { ...transaction, ...noContent, ...noFees, variant: 0, kind: 'high_water' };
 }
 
 /** The fees are raised by one eighth, because nodes require an increase of a tenth in both. */
-const RAISE = 8n;
+const RAISE_DIVISOR = 8n;
 /** Leaves headroom for full blocks, each of which raises the base fee by an eighth. */
 const BASE_FEE_MARGIN = 2n;
 
-const least = (one: bigint, other: bigint) => (one < other ? one : other);
-const most = (one: bigint, other: bigint) => (one > other ? one : other);
+const min = (one: bigint, other: bigint) => (one < other ? one : other);
+const max = (one: bigint, other: bigint) => (one > other ? one : other);
 
 /** @returns null if the fees would exceed the maximum */
 export function chooseFees(
   { baseFee, priorityFee }: { readonly baseFee: bigint; readonly priorityFee: bigint },
   { feeMax, priorityFeeMax }: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
 ): Fees | null {
-  const maxPriorityFeePerGas = least(most(priorityFee, 1n), priorityFeeMax);
+  const maxPriorityFeePerGas = min(max(priorityFee, 1n), priorityFeeMax);
   if (baseFee + maxPriorityFeePerGas > feeMax) return null;
-  return { maxFeePerGas: least(BASE_FEE_MARGIN * baseFee + maxPriorityFeePerGas, feeMax), maxPriorityFeePerGas };
+  return { maxFeePerGas: min(BASE_FEE_MARGIN * baseFee + maxPriorityFeePerGas, feeMax), maxPriorityFeePerGas };
 }
 
-const raised = (fee: bigint) => fee + (fee + RAISE - 1n) / RAISE;
+const raiseFee = (fee: bigint) => fee + (fee + RAISE_DIVISOR - 1n) / RAISE_DIVISOR;
 
 /** Raises both fees by at least an eighth and to at least the current fees. Returns null above a maximum. */
 export function raiseFees(
@@ -128,14 +128,14 @@ export function raiseFees(
   rules: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
 ): Fees | null {
   const floor = {
-    maxFeePerGas: raised(before.maxFeePerGas),
-    maxPriorityFeePerGas: raised(before.maxPriorityFeePerGas),
+    maxFeePerGas: raiseFee(before.maxFeePerGas),
+    maxPriorityFeePerGas: raiseFee(before.maxPriorityFeePerGas),
   };
   if (floor.maxFeePerGas > rules.feeMax || floor.maxPriorityFeePerGas > rules.priorityFeeMax) return null;
   const currentFees = chooseFees(current, rules) ?? floor;
-  const maxPriorityFeePerGas = most(floor.maxPriorityFeePerGas, currentFees.maxPriorityFeePerGas);
+  const maxPriorityFeePerGas = max(floor.maxPriorityFeePerGas, currentFees.maxPriorityFeePerGas);
   return {
-    maxFeePerGas: most(most(floor.maxFeePerGas, currentFees.maxFeePerGas), maxPriorityFeePerGas),
+    maxFeePerGas: max(max(floor.maxFeePerGas, currentFees.maxFeePerGas), maxPriorityFeePerGas),
     maxPriorityFeePerGas,
   };
 }

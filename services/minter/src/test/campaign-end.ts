@@ -46,7 +46,7 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
   for (const { error, referenceId } of failed)
     assertThat(error !== null && error !== '', () => `${referenceId} failed without an error message`);
   expectSameTokens(succeeded, chain);
-  for (const state of succeeded) expectRightActivity(state, chain);
+  for (const state of succeeded) expectCorrectActivity(state, chain);
   const { nonces, variants } = expectSameCalls(log);
   const { length: tokens } = chain.head.state.tokens;
   return { references: references.size, succeeded: succeeded.length, failed: failed.length, tokens, nonces, variants };
@@ -74,7 +74,7 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
   );
 }
 
-function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
+function expectCorrectActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);
   assertThat(

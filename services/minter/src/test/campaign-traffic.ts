@@ -34,7 +34,7 @@ export class CampaignTraffic {
     return this.lastStates().every(({ status }) => status !== 'pending');
   }
 
-  describeOpen(): string {
+  describePending(): string {
     const open = this.lastStates().filter(({ status }) => status === 'pending');
     const text = open.map(({ referenceId, stage, nonce, reason }) => `${referenceId} ${stage} ${nonce} ${reason}`);
     return `${this.requests.length} requests, ${open.length} pending: ${text.slice(0, 5).join('; ')}`;

@@ -15,8 +15,8 @@ import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
 const DEPTH = 32;
 const REORG_MAX = 30;
 /** The number of events with faults, and the maximum number of events without faults after them. */
-const STORM = 6_000;
-const CALM_MAX = 60_000;
+const FAULT_EVENTS = 6_000;
+const CALM_EVENTS_MAX = 60_000;
 const RULES: ChainRules = {
   chainId: 31_337,
   gasMax: 8_000_000,
@@ -84,10 +84,10 @@ class Campaign {
   }
 
   async run(): Promise<CampaignReport> {
-    for (let at = 0; at < STORM; at++) await this.#runEvent();
+    for (let at = 0; at < FAULT_EVENTS; at++) await this.#runEvent();
     this.#repair();
     for (let at = 0; !this.#isDone(); at++) {
-      if (at === CALM_MAX) throw new Error(`the run does not end: ${this.traffic.describeOpen()}`);
+      if (at === CALM_EVENTS_MAX) throw new Error(`the run does not end: ${this.traffic.describePending()}`);
       await this.#runEvent();
     }
     return { ...checkEnd(this), injected: this.injected };
@@ -109,7 +109,7 @@ class Campaign {
     if (random.chance(0.1)) this.#passTime();
     else if (!this.#isCalm && random.chance(0.02)) this.#inject();
     else this.#release();
-    // Lets all work complete that does not wait for a step.
+    // Completes all work that does not wait for a step.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#fault !== null) throw this.#fault;
   }
@@ -142,24 +142,24 @@ class Campaign {
       'role granted': () => chain.setRole(contract, slot.address, true),
       'fees rise': () => set({ baseFee: BigInt(random.pick([10, 50, 400, 3_000, 30_000])) }),
       'fees fall': () => set({ baseFee: 10n }),
-      'bytes rejected': () => set({ refusesNext: true }),
+      'bytes rejected': () => set({ isNextRefused: true }),
       'funds removed': () => set({ balance: 1_000n }),
       'funds restored': () => set({ balance: 10n ** 21n }),
-      'nonce spent by another sender': () => this.#spendNonce(slot),
+      'nonce used by another sender': () => this.#useNonce(slot),
       takeover: () => this.#start(slot),
       'committed offsets reset': () => {
         slot.committed = Math.max(0, slot.committed - random.below(30));
         this.#start(slot);
       },
     };
-    const frequent =
+    const frequentFaults =
       'requests,requests,requests again,node restarted,role granted,fees rise,fees rise,funds restored'.split(',');
-    const fault = random.pick([...Object.keys(faults), ...frequent]);
+    const fault = random.pick([...Object.keys(faults), ...frequentFaults]);
     this.#note(fault);
     faults[fault]!();
   }
 
-  #spendNonce({ address, lane }: SignerSlot): void {
+  #useNonce({ address, lane }: SignerSlot): void {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
     // A nonce that was never logged would block the signer permanently.
@@ -181,7 +181,7 @@ class Campaign {
 
   #repair(): void {
     this.#isCalm = true;
-    Object.assign(this.node, { isStopped: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
+    Object.assign(this.node, { isStopped: false, baseFee: 10n, balance: 10n ** 21n, isNextRefused: false });
     this.#setRoles();
   }
 
@@ -212,10 +212,10 @@ class Campaign {
       const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.below(150));
       // Requests arrive during a turn, as in a real process.
       const accepting = batch.length > 0 ? this.#acceptBatch(process, minting, batch) : at;
-      const turning = minting.turn().catch((fault) => {
+      const runningTurn = minting.turn().catch((fault) => {
         if (fault instanceof LaneLost || !/does not respond/.test(String(fault))) throw fault;
       });
-      [at] = await Promise.all([accepting, turning]);
+      [at] = await Promise.all([accepting, runningTurn]);
       await this.#step(process, 'idle', async () => {});
     }
   }
@@ -277,14 +277,14 @@ class Campaign {
           const writer = await this.log.openWriter(lane);
           return {
             ...writer,
-            append: (change) => this.#step(process, nameOf(change), () => this.#appendMaybe(writer.append, change)),
+            append: (change) => this.#step(process, nameOf(change), () => this.#appendOrFail(writer.append, change)),
           };
         }),
     };
   }
 
   /** Sometimes drops the response to a commit, which may or may not have succeeded. */
-  async #appendMaybe(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
+  async #appendOrFail(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
     const isLost = !this.#isCalm && this.random.chance(0.01);
     if (isLost) this.#note('commit unknown');
     if (!isLost || this.random.chance(0.5)) await append(change);

@@ -96,7 +96,7 @@ export class MemoryChain {
     return null;
   }
 
-  spenderOf({ address, nonce }: { address: string; nonce: number }, to: number): string | null {
+  hashByNonce({ address, nonce }: { address: string; nonce: number }, to: number): string | null {
     for (const { transactions } of this.#blocks.slice(0, to + 1))
       for (const { transaction } of transactions)
         if (transaction.from === address && transaction.nonce === nonce) return transaction.hash;

@@ -43,7 +43,7 @@ export class MemoryNode implements ChainNode {
   balance = 1_000_000n * FINNEY;
   isStopped = false;
   /** Rejects the next transaction and all its later variants. */
-  refusesNext = false;
+  isNextRefused = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
     this.chain = chain;
@@ -108,7 +108,7 @@ export class MemoryNode implements ChainNode {
       };
     });
 
-  spentNonces: ChainNode['spentNonces'] = (address, at) =>
+  nonceCounts: ChainNode['nonceCounts'] = (address, at) =>
     this.#respond(() =>
       at.map((each) => {
         if (typeof each === 'number') return this.chain.nonceOf(address, each);
@@ -124,11 +124,11 @@ export class MemoryNode implements ChainNode {
     receipt: await this.receiptOf(hash),
     blockHashes: await Promise.all(blocks.map(this.blockHashOf)),
   });
-  spenderOf: ChainNode['spenderOf'] = ({ address, nonce, horizon }) =>
+  hashByNonce: ChainNode['hashByNonce'] = ({ address, nonce, horizon }) =>
     this.#respond(() => {
       if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
         throw new NodeFault('inconsistent', 'the node has a different block at the horizon');
-      return this.chain.spenderOf({ address, nonce }, horizon.number);
+      return this.chain.hashByNonce({ address, nonce }, horizon.number);
     });
   call: ChainNode['call'] = (call) => this.#respond(() => this.chain.callNode(call));
   gasOf: ChainNode['gasOf'] = (call) =>
@@ -147,14 +147,14 @@ export class MemoryNode implements ChainNode {
     const key = `${transaction.from}:${transaction.nonce}`;
     const current = this.#pool.get(key);
     if (this.chain.receiptOf(hash) !== null || current?.hash === hash) return { kind: 'known' };
-    if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'spent' };
-    if (this.refusesNext && transaction.data !== '0x') {
-      this.refusesNext = false;
+    if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'nonce-used' };
+    if (this.isNextRefused && transaction.data !== '0x') {
+      this.isNextRefused = false;
       this.#refused.add(toCall(transaction));
     }
     if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
     if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'unfunded' };
-    if (current !== undefined && !paysMore(transaction, current)) return { kind: 'underpriced' };
+    if (current !== undefined && !hasHigherFees(transaction, current)) return { kind: 'underpriced' };
     this.#pool.set(key, transaction);
     return { kind: 'accepted' };
   }
@@ -162,6 +162,6 @@ export class MemoryNode implements ChainNode {
 
 const toCall = ({ from, nonce, data }: MemoryTransaction) => `${from} ${nonce} ${data}`;
 
-const paysMore = (one: MemoryTransaction, other: MemoryTransaction) =>
+const hasHigherFees = (one: MemoryTransaction, other: MemoryTransaction) =>
   one.maxFeePerGas * 10n >= other.maxFeePerGas * 11n &&
   one.maxPriorityFeePerGas * 10n >= other.maxPriorityFeePerGas * 11n;

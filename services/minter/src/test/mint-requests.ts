@@ -12,7 +12,7 @@ export const CONTRACTS = new Map([
   [SHIELDS, 'ERC721'],
   [POTIONS, 'ERC1155'],
 ] as const);
-/** The second one is the collection's previous signer. */
+/** The second signer is the collection's previous signer. */
 export const SIGNERS = [SIGNER, Buffer.from('52'.repeat(20), 'hex')] as const;
 export const toAddress = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
 export const toBytes = (hex: string): Buffer => Buffer.from(hex.slice(2), 'hex');

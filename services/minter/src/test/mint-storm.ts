@@ -24,7 +24,7 @@ type Request = Partial<MintRequestRecord> & { contract: string; referenceId: str
 /**
  * Kills, suspends and duplicates minters, kills the node and replaces blocks while requests arrive.
  * @param minting can be new or used by earlier storms
- * @throws Error if the chain and the states finally differ
+ * @throws Error if the chain and the states differ at the end
  */
 export async function runStorm(minting: Minting, seed: number): Promise<StormReport> {
   const random = createRandom(seed);
@@ -42,14 +42,14 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
       const fault = await injectFault(minting, minters, random);
       injected[fault] = (injected[fault] ?? 0) + 1;
     }
-    await minters.calm();
+    await minters.endFaults();
     const states = await minting.settled(before + requests);
     const [reported, minted] = [toTokens(states), await minting.tokens()];
     if (reported.join('\n') !== minted.join('\n'))
       throw new Error(`the states contain ${reported.length} tokens, but the chain contains ${minted.length}`);
-    const ofStorm = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
-    const succeeded = ofStorm.filter(({ status }) => status === 'succeeded').length;
-    return { requests, succeeded, failed: ofStorm.length - succeeded, injected };
+    const stormStates = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
+    const succeeded = stormStates.filter(({ status }) => status === 'succeeded').length;
+    return { requests, succeeded, failed: stormStates.length - succeeded, injected };
   } finally {
     await minters.close();
   }
@@ -88,7 +88,7 @@ class Minters {
     this.#minter?.child.kill('SIGCONT');
   }
 
-  async calm(): Promise<void> {
+  async endFaults(): Promise<void> {
     await this.#rival?.stop('SIGKILL');
     this.#rival = null;
     await this.start();

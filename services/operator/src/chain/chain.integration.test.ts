@@ -197,7 +197,7 @@ it('chain status exits with 3 if a chain has no reachable node, and still lists 
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
-    'unreachable-chain: no node responds, indexed none; unreachable-chain/1 unusable (it cannot be reached)',
+    'unreachable-chain: no node responds, indexed none; unreachable-chain/1 unusable (cannot reach the node)',
     expect.stringMatching(
       /^demo-chain: latest block (\d+), final \d+, indexed none, \d+ behind; demo-chain\/1 at block \1$/,
     ),

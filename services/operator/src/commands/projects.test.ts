@@ -66,7 +66,7 @@ it('projects create generates an opaque id and two environments, and never reuse
   await run('projects', 'create', '--name', 'A', '--id', 'a');
   await run('projects', 'archive', '--project', 'a');
   const repeated = await run('projects', 'create', '--name', 'A', '--id', 'a');
-  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
+  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already in use') });
 });
 
 it('projects add-environment adds an environment with an unused id, in which keys can be created by name', async () => {
@@ -165,7 +165,7 @@ it("the collections command never reveals another project's collection or its ow
     progress: expect.stringContaining('have an administrator of this installation'),
   });
   const unlinked = await run('collections', 'unlink', ...contract);
-  expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('no such collection') });
+  expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('not have the contract') });
   expect(`${refused.progress}${unlinked.progress}`).not.toMatch(/rival|Swords/i);
   expect(await linked('list')).toEqual([]);
   expect(await linked('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);

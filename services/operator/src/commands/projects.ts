@@ -14,7 +14,6 @@ import {
 } from '@playline/access-keys';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import {
-  type Work as CommandWork,
   type CreateCommand,
   command,
   confirm,
@@ -23,6 +22,7 @@ import {
   printResult,
   type Terminal,
   UsageError,
+  type Work as CommandWork,
   yesOption,
 } from '../command.ts';
 import { type ProjectSources, requireProject, withProjects } from '../projects/environments.ts';

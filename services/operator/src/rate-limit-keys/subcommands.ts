@@ -1,7 +1,7 @@
 /** Implements the subcommands of `keys` for rate limit keys. */
 import {
   createRateLimitKey,
-  isGoodAt,
+  isActiveAt,
   NO_USE,
   PARTNER_CHARACTERS_MAX,
   PLAN_WINDOW_S,
@@ -100,7 +100,7 @@ function show(
 
 function stateOf(record: RateLimitKeyRecord): 'live' | 'ended' | 'expired' {
   if (record.revokedAt !== null) return 'ended';
-  return isGoodAt(record, Date.now()) ? 'live' : 'expired';
+  return isActiveAt(record, Date.now()) ? 'live' : 'expired';
 }
 
 /** Omits the key's hash. */

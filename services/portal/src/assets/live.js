@@ -3,7 +3,7 @@ import { enableCopy, toLocalTime } from './portal.js';
 
 /** More rows would slow down the page. */
 const ROWS_MAX = 200;
-/** Maximum number of events buffered while the page is paused. The oldest are dropped first. */
+/** Maximum number of events buffered while the page is paused. If there are more, the oldest are dropped. */
 const BUFFERED_MAX = 500;
 
 const root = document.querySelector('.live');
@@ -19,7 +19,7 @@ let buffered = [];
 let dropped = 0;
 let isPaused = false;
 let status = null;
-let gaps = 0;
+let disconnects = 0;
 
 function element(name, text, className) {
   const node = document.createElement(name);
@@ -43,7 +43,7 @@ function createCopyButton(value, name) {
   const button = element('button', 'Copy', 'copy');
   button.type = 'button';
   button.dataset.copy = value;
-  button.append(element('span', ` ${name}`, 'unseen'));
+  button.append(element('span', ` ${name}`, 'visually-hidden'));
   enableCopy(button);
   return button;
 }
@@ -140,7 +140,7 @@ function showCounts() {
   if (lost > 0) parts.push(`${lost} dropped because this page could not keep up`);
   if (buffered.length > 0) parts.push(`${buffered.length} waiting`);
   if (dropped > 0) parts.push(`${dropped} dropped while paused`);
-  if (gaps > 0) parts.push(`connection lost ${gaps} times; messages sent during that time are not shown`);
+  if (disconnects > 0) parts.push(`disconnections: ${disconnects} (messages sent while disconnected are not shown)`);
   counts.textContent = parts.join(' · ');
 }
 
@@ -185,7 +185,7 @@ source.addEventListener('open', () => {
   warn('');
 });
 source.addEventListener('error', () => {
-  gaps += 1;
+  disconnects += 1;
   if (source.readyState === EventSource.CLOSED) warn('This view has ended. Reload the page.');
   else warn('Connection lost. Reconnecting…');
   showCounts();

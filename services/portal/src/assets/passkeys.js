@@ -1,4 +1,4 @@
-// Creates and uses passkeys. Without JavaScript, users sign in with a password.
+// Creates passkeys and signs users in with passkeys. Without JavaScript, users can sign in with a password.
 
 const isSupported = typeof PublicKeyCredential === 'function' && 'parseCreationOptionsFromJSON' in PublicKeyCredential;
 
@@ -34,7 +34,7 @@ for (const button of document.querySelectorAll('button[data-passkey]')) {
         await fetchOptions(form, button.dataset.options),
       );
       form.elements.namedItem('response').value = JSON.stringify(credential.toJSON());
-      // `submit` skips validation, because the password field is empty.
+      // `submit` does not validate the form, in which the password field is empty.
       form.submit();
     } catch (fault) {
       error.textContent = fault.name === 'NotAllowedError' ? 'No passkey was selected. Try again.' : fault.message;

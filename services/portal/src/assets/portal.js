@@ -1,4 +1,4 @@
-// Enhances pages with Copy buttons and local times.
+// Adds Copy buttons and local times to pages.
 
 // On phones, the navigation is a single scrolling line.
 document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });

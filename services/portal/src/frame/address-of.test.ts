@@ -6,7 +6,7 @@ it.each([
   ['x-forwarded-for', 0, 1],
   ['forwarded', 0, 1],
   ['x-forwarded-for', 1, 0],
-])('forwarded requests with the header %s and TRUSTED_PROXIES=%i log %i warnings', async (name, proxies, warnings) => {
+])('the header %s with TRUSTED_PROXIES=%i is logged as a warning (count: %i)', async (name, proxies, warnings) => {
   const lines: string[] = [];
   const logger = createLogger({ service: 'portal', level: 'info' }, { write: (line: string) => lines.push(line) });
   const portal = await openPortal({ logger, config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: proxies } });

@@ -1,10 +1,10 @@
-/** Page components: values, form fields, tables. */
+/** Page components: values, form fields and tables. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 
 const copyButton = (text: string, label: string) =>
-  html`<button type="button" class="copy" data-copy="${text}" hidden>Copy<span class="unseen"> ${label}</span></button>`;
+  html`<button type="button" class="copy" data-copy="${text}" hidden>Copy<span class="visually-hidden"> ${label}</span></button>`;
 
-/** Text with a Copy button. Without JavaScript, the button is hidden. */
+/** Text with a Copy button, which is hidden without JavaScript. */
 export function copyable(text: string, label: string): Markup {
   return html`<span class="copyable"><code>${text}</code>${copyButton(text, label)}</span>`;
 }
@@ -32,13 +32,13 @@ const DURATION_UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1000],
 ];
 
-/** Formats a duration in the largest unit that yields at least 2. Negative durations become 0. */
-export function span(ms: number): string {
+/** Formats a duration in the largest unit in which its value is at least 2. Negative durations are shown as 0. */
+export function duration(ms: number): string {
   const [name, unit] = DURATION_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
   return number(Math.max(0, Math.round(ms / unit)), name);
 }
 
-export function share(part: number, whole: number): string {
+export function percentage(part: number, whole: number): string {
   return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}\u00a0%`;
 }
 
@@ -72,7 +72,7 @@ export function hidden(name: string, value: string): Markup {
   return html`<input type="hidden" name="${name}" value="${value}">`;
 }
 
-export function lines(options: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
+export function multilineField(options: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
   const { name, label, value = '', hint = '' } = options;
   const id = createFieldId(name);
   // HTML ignores a line break directly after the opening tag.
@@ -97,19 +97,19 @@ export function choice({ name, label, value, choices }: ChoiceOptions): Markup {
   )}</select></div>`;
 }
 
-export const allOr = (values: readonly string[]) => [
+export const withAllOption = (values: readonly string[]) => [
   { value: '', text: 'all' },
   ...values.map((value) => ({ value, text: value })),
 ];
 
 /** A table that scrolls horizontally on narrow screens. @param caption announced by screen readers */
-export function table(caption: string, heads: readonly string[], rows: readonly (readonly HtmlValue[])[]): Markup {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table><caption class="unseen">${caption}</caption>
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+export function table(caption: string, headers: readonly string[], rows: readonly (readonly HtmlValue[])[]): Markup {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table><caption class="visually-hidden">${caption}</caption>
+<thead><tr>${headers.map((header) => html`<th scope="col">${header}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody></table></div>`;
 }
 
-/** Explains what will appear here and how to get it. */
+/** Replaces an empty list. `content` explains what will appear and how to get it. */
 export function emptyState(title: string, content: HtmlValue): Markup {
   return html`<section class="empty"><h2>${title}</h2>${content}</section>`;
 }

@@ -21,14 +21,14 @@ it('the session cookie is bound to its host, hidden from scripts and Secure over
   );
 });
 
-it('a session cookie from another instance and duplicate session cookies are ignored', () => {
+it('session cookies from other instances and duplicate session cookies are ignored', () => {
   const cookie = createSessionCookie('http://localhost:1', secret);
   const [pair = ''] = cookie.toSetCookie(token).split(';');
   expect(createSessionCookie('http://localhost:1', Buffer.alloc(32, 2)).read(pair)).toBeNull();
   expect(cookie.read(`${pair}; ${pair}`)).toBeNull();
 });
 
-it('the provider cookie contains a 256-bit value and a link code, separately from the session cookie', () => {
+it('the provider cookie contains a 256-bit value and a link code, and is separate from the session cookie', () => {
   const cookie = createProviderCookie('https://portal.test', secret, 600);
   const [pair = ''] = cookie.toSetCookie(`${token}.code-of_a-link`).split(';');
   expect(cookie.toSetCookie(`${token}.`)).toMatch(
@@ -36,8 +36,8 @@ it('the provider cookie contains a 256-bit value and a link code, separately fro
   );
   expect(cookie.read(pair)).toBe(`${token}.code-of_a-link`);
   expect(createSessionCookie('https://portal.test', secret).read(pair)).toBeNull();
-  for (const wrong of [token, `${token}.a b`, `${token}.${'x'.repeat(101)}`])
-    expect(cookie.read(`${pair.split('=')[0]}=${wrong}`)).toBeNull();
+  for (const invalid of [token, `${token}.a b`, `${token}.${'x'.repeat(101)}`])
+    expect(cookie.read(`${pair.split('=')[0]}=${invalid}`)).toBeNull();
 });
 
 const cookie = createBrowserCookie('https://portal.example', secret);
@@ -50,7 +50,7 @@ it('the browser cookie is bound to its account, valid for 180 days and hidden fr
   expect(cookie.toSetCookie('ada').split(';')[0]).not.toBe(header);
 });
 
-it('a modified browser cookie and a browser cookie from another portal are ignored', () => {
+it('modified browser cookies and browser cookies from other portals are ignored', () => {
   const [name, value = ''] = header.split('=');
   const [id = '', signature = ''] = value.split('.');
   const flipped = id.startsWith('A') ? `B${id.slice(1)}` : `A${id.slice(1)}`;

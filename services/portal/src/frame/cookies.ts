@@ -3,49 +3,49 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 export interface PortalCookie {
   /** Returns the cookie value; null if the cookie is missing or malformed. */
   read(header: string | undefined): string | null;
-  toSetCookie(text: string): string;
+  toSetCookie(value: string): string;
   toClearCookie(): string;
 }
 
-interface CookieKind {
+interface CookieOptions {
   readonly name: string;
-  readonly text: RegExp;
+  readonly pattern: RegExp;
   readonly maxAgeS: number;
 }
 
 const INSTANCE_CHARACTERS = 8;
 /** Maximum session lifetime. The server enforces earlier expiry. */
 const SESSION_MAX_AGE_S = 7 * 24 * 60 * 60;
-const SESSION_TEXT = /^[A-Za-z0-9_-]{43}$/;
+const SESSION_VALUE = /^[A-Za-z0-9_-]{43}$/;
 /** A 256-bit value and an optional link code. */
-const PROVIDER_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
+const PROVIDER_VALUE = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
 
 export function createSessionCookie(origin: string, secret: Buffer): PortalCookie {
-  return createCookie(origin, secret, { name: 'playline', text: SESSION_TEXT, maxAgeS: SESSION_MAX_AGE_S });
+  return createCookie(origin, secret, { name: 'playline', pattern: SESSION_VALUE, maxAgeS: SESSION_MAX_AGE_S });
 }
 
-/** Binds an OpenID Connect redirect to the browser. */
+/** Binds an OpenID Connect redirect to the browser that started it. */
 export function createProviderCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
-  return createCookie(origin, secret, { name: 'playline-way', text: PROVIDER_TEXT, maxAgeS });
+  return createCookie(origin, secret, { name: 'playline-way', pattern: PROVIDER_VALUE, maxAgeS });
 }
 
 const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
-const BROWSER_TEXT = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
+const BROWSER_VALUE = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
 const BROWSER_ID_BYTES = 16;
 
 export type BrowserCookie = ReturnType<typeof createBrowserCookie>;
 
 /**
- * Identifies a browser in which the account has signed in before, so that failed attempts elsewhere do not lock the
- * account out there. The cookie is signed for one account and grants no access.
+ * Identifies a browser in which the account has signed in before, so that failed attempts from other browsers do not
+ * block sign-ins from this browser. The cookie is signed for one account and grants no access.
  */
 export function createBrowserCookie(origin: string, secret: Buffer) {
-  const kind = { name: 'playline-browser', text: BROWSER_TEXT, maxAgeS: BROWSER_MAX_AGE_S };
-  const cookie = createCookie(origin, secret, kind);
+  const options = { name: 'playline-browser', pattern: BROWSER_VALUE, maxAgeS: BROWSER_MAX_AGE_S };
+  const cookie = createCookie(origin, secret, options);
   const sign = (id: string, accountId: string) =>
     createHmac('sha256', secret).update(`browser ${id} ${accountId}`).digest();
   return {
-    /** Returns the browser id if the account has signed in there; null otherwise. */
+    /** Returns the browser id if the account has signed in from this browser; null otherwise. */
     read: (header: string | undefined, accountId: string): string | null => {
       const [id = '', signature = ''] = cookie.read(header)?.split('.') ?? [];
       if (id === '') return null;
@@ -64,10 +64,10 @@ export function createBrowserCookie(origin: string, secret: Buffer) {
  * The cookie name contains a digest of the secret, because browsers send cookies to all ports of a host. The `__Host-`
  * prefix requires https.
  */
-function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalCookie {
+function createCookie(origin: string, secret: Buffer, options: CookieOptions): PortalCookie {
   const isSecure = origin.startsWith('https:');
   const instance = createHash('sha256').update('instance').update(secret).digest('hex').slice(0, INSTANCE_CHARACTERS);
-  const name = `${isSecure ? '__Host-' : ''}${kind.name}-${instance}`;
+  const name = `${isSecure ? '__Host-' : ''}${options.name}-${instance}`;
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   return {
     read: (header = '') => {
@@ -75,11 +75,11 @@ function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalC
         const [key = '', value = ''] = pair.split('=', 2);
         return key.trim() === name ? [value.trim()] : [];
       });
-      // Duplicate cookies may come from an attacker, so neither is trusted.
+      // A duplicate cookie may come from an attacker, so none of the values is trusted.
       const [value = ''] = values.length === 1 ? values : [];
-      return kind.text.test(value) ? value : null;
+      return options.pattern.test(value) ? value : null;
     },
-    toSetCookie: (text) => `${name}=${text}; Max-Age=${kind.maxAgeS}; ${attributes}`,
+    toSetCookie: (value) => `${name}=${value}; Max-Age=${options.maxAgeS}; ${attributes}`,
     toClearCookie: () => `${name}=; Max-Age=0; ${attributes}`,
   };
 }

@@ -17,7 +17,7 @@ it('toCsvLine preserves the text of every cell', () => {
   );
 });
 
-it('toCsvLine prevents formulas after semicolons, tabs and line breaks, where spreadsheets may split cells', () => {
+it('toCsvLine escapes formulas after semicolons, tabs and line breaks, where spreadsheets may split a cell', () => {
   const texts = fc.array(fc.string({ unit: fc.constantFrom(...';\t\r\n"\'=+-@ ,a'), maxLength: 8 }), { minLength: 1 });
   fc.assert(
     fc.property(texts, (cells) => {
@@ -44,6 +44,6 @@ it.each([
   expect(toCsvLine([text])).toBe(`"${safe.replaceAll('"', '""')}"\r\n`);
 });
 
-it('toCsvLine does not change other text and numbers', () => {
+it('toCsvLine does not change numbers or text that contains no formula', () => {
   expect(toCsvLine(['a=b', '{"n":-1}', 'a; b\nc', '', -7])).toBe('"a=b","{""n"":-1}","a; b\nc","",-7\r\n');
 });

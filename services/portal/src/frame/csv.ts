@@ -1,6 +1,6 @@
 /**
  * CSV files (RFC 4180) that spreadsheets do not interpret as formulas. Spreadsheets ignore leading spaces, accept
- * full-width signs, and may split cells at semicolons, tabs and line breaks. An apostrophe prevents all these cases.
+ * full-width signs, and may split cells at semicolons, tabs and line breaks. An apostrophe prevents this.
  */
 const SIGN = '[=+\\-@\\uff0b\\uff0d\\uff1d\\uff20]';
 const BREAK = '\\t\\n\\v\\f\\r\\u0085\\u2028\\u2029';
@@ -22,7 +22,7 @@ interface CsvOptions<T, P> {
   readonly toLastLine?: (position: P) => string;
 }
 
-/** @param batches returns the position at which the result was truncated, or null */
+/** @param batches returns the position at which the result was truncated; null if the result is complete */
 export async function* toCsv<T, P>(
   batches: AsyncGenerator<readonly T[], P | null>,
   { columns, toCells, toLastLine }: CsvOptions<T, P>,

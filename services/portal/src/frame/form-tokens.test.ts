@@ -5,7 +5,7 @@ import { createFormTokens } from './form-tokens.ts';
 const secret = Buffer.alloc(32, 7);
 const use = { sessionId: 's', path: '/projects/p', action: 'rename' };
 
-it('a form token is valid only for its session, page and action', () => {
+it('a form token is valid only for the session, page and action for which it was issued', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   expect(tokens.check(token, use)).toMatchObject({ nonce: token.split('.')[0] });
@@ -24,7 +24,7 @@ it('a form token is valid for twelve hours', () => {
   expect(tokens.check(token, use)).toBeNull();
 });
 
-it('a modified or arbitrary form token is rejected', () => {
+it('modified tokens and arbitrary strings are rejected as form tokens', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   fc.assert(

@@ -15,12 +15,12 @@ const NONCE_BYTES = 16;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
 /**
- * Signed form tokens that expire after twelve hours. Issuing a token stores nothing. The caller must record each nonce
- * to make the form single-use.
+ * Signed form tokens that expire after twelve hours. Tokens are not stored when they are issued. To make forms
+ * single-use, the caller must record the nonce of each submitted token.
  * @param secret at least 32 bytes, shared by all processes of the portal
  */
 export function createFormTokens(secret: Buffer, wallClockMs: () => number = Date.now) {
-  // Creating a key object takes longer than signing.
+  // Created once, because creating a key object takes longer than signing.
   const key = createSecretKey(secret);
   const sign = (nonce: string, expiresS: number, { sessionId, path, action }: TokenUse) =>
     createHmac('sha256', key)

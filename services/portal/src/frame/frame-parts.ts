@@ -2,7 +2,7 @@ import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Session
 import type { BytesInFlight, ClientAddressOf, Exchange } from '@playline/http';
 import type { BrowserCookie, PortalCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
-import type { PortalShares } from './shares.ts';
+import type { PortalLimiters } from './limiters.ts';
 
 export interface FrameParts {
   readonly origin: URL;
@@ -11,16 +11,16 @@ export interface FrameParts {
   readonly providerCookie: PortalCookie;
   readonly tokens: FormTokens;
   readonly sessions: Pick<Sessions, 'find'>;
-  readonly oneTime: Pick<OneTimeTexts, 'spend'>;
+  readonly oneTimeTokens: Pick<OneTimeTexts, 'spend'>;
   /** @throws Error if the accounts cannot be read, in which case access is denied */
   accounts(): Promise<readonly AccountRecord[]>;
   projects(): Promise<readonly ProjectRecord[]>;
-  /** Counts a form sent before sign-in. @throws PublicError TOO_MANY_REQUESTS_ERROR */
-  readonly admitStranger: (address: string) => void;
-  readonly admitMember: (accountId: string) => void;
+  /** Counts a form submitted before sign-in. @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  readonly admitAnonymous: (address: string) => void;
+  readonly admitAccount: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;
-  readonly shares: PortalShares;
-  readonly forms: BytesInFlight;
+  readonly limiters: PortalLimiters;
+  readonly formBytes: BytesInFlight;
   readonly wallClockMs: () => number;
   readonly onFault: (exchange: Exchange, fault: unknown) => void;
 }

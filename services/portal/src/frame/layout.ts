@@ -1,4 +1,4 @@
-/** The layout of all pages, with header and navigation. */
+/** The layout of every page, with header and navigation. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { VERSION } from '@playline/runtime';
 import type { Visit } from './page.ts';
@@ -65,10 +65,10 @@ ${
 
 function toScopeNav({ project, environment, path }: Visit): HtmlValue {
   if (project === null) return '';
-  const rest = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
+  const page = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
   const links = project.environments.map(({ name, kind }) => {
     const current = name === environment?.name ? html` aria-current="true"` : '';
-    return html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/${rest}"${current}>${name}</a>`;
+    return html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/${page}"${current}>${name}</a>`;
   });
   return html`<nav class="scope" aria-label="Project and environment"><a href="${projectPath(project.id)}">${project.name}</a>${links}</nav>`;
 }
@@ -91,7 +91,7 @@ function toEnvironmentLinks(visit: Visit): NavLink[] {
   const { project, environment } = visit;
   if (project === null || environment === null) return [];
   const base = environmentPath(project.id, environment.name);
-  return ENVIRONMENT_PAGES.filter(({ action }) => visit.mayDo(action)).map(({ text, name }) => ({
+  return ENVIRONMENT_PAGES.filter(({ action }) => visit.can(action)).map(({ text, name }) => ({
     text,
     path: `${base}/${name}`,
   }));
@@ -118,7 +118,7 @@ function toProjectLinks(visit: Visit): NavLink[] {
     { text: 'Alerts', path: `${base}/alerts` },
     { text: 'Members', path: `${base}/members` },
   ];
-  return visit.mayDo('audit.read') ? [...links, { text: 'Audit', path: `${base}/audit` }] : links;
+  return visit.can('audit.read') ? [...links, { text: 'Audit', path: `${base}/audit` }] : links;
 }
 
 const ADMINISTRATOR_LINKS: readonly NavLink[] = [

@@ -71,7 +71,7 @@ it('a disabled account loses access immediately', async () => {
   const browser = await portal.signIn({ project, role: 'owner' });
   expect((await browser.get('/')).status).toBe(200);
   const [account] = (await portal.parts.accounts.all()).filter(({ roles }) => roles[0]?.projectId === project.id);
-  const store = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+  const store = portal.parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' });
   await store.change(() => ({ ...account!, state: 'disabled' }));
   expect((await browser.get('/')).status).toBe(303);
 });

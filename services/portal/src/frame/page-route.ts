@@ -1,4 +1,4 @@
-/** Handles all page requests: host check, session, access, form tokens, rendering, downloads and errors. */
+/** Handles page requests: checks host, session, access and form tokens, then renders pages, downloads and errors. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import {
@@ -22,21 +22,21 @@ import {
 } from '@playline/http';
 import type { FrameParts, Visitor } from './frame-parts.ts';
 import { toDocument } from './layout.ts';
-import type { Access, Answer, FormAction, FormValues, PortalPage, Visit } from './page.ts';
+import { claimantOf } from './limiters.ts';
+import type { Access, FormAction, FormValues, PageResponse, PortalPage, Visit } from './page.ts';
 import { pageNotFound } from './scope.ts';
-import { claimantOf } from './shares.ts';
 
-const FRESH_MAX_MS = 10 * 60 * 1000;
+const FRESH_SIGN_IN_MAX_MS = 10 * 60 * 1000;
 
-/** @param formsTo additional origins for form targets and the redirects that follow a form */
-function headersWith(formsTo: readonly string[]): HeaderList {
+/** @param formOrigins additional origins to which forms can be submitted or redirected */
+function createPageHeaders(formOrigins: readonly string[]): HeaderList {
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",
-    `form-action ${["'self'", ...formsTo].join(' ')}`,
+    `form-action ${["'self'", ...formOrigins].join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ];
@@ -50,7 +50,7 @@ function headersWith(formsTo: readonly string[]): HeaderList {
     'cache-control': 'no-store',
   }).flat();
 }
-export const PAGE_HEADERS: HeaderList = headersWith([]);
+export const PAGE_HEADERS: HeaderList = createPageHeaders([]);
 
 interface PageCall {
   readonly parts: FrameParts;
@@ -59,50 +59,50 @@ interface PageCall {
   readonly params: Readonly<Record<string, string | string[]>>;
 }
 
-/** GET shows the page, POST runs one of its form actions. */
+/** GET shows the page. POST runs one of the form actions of the page. */
 export function createPageRoutes(parts: FrameParts, page: PortalPage): Route[] {
   const routeTo = (method: 'GET' | 'POST', handle: (call: PageCall) => Promise<void>): Route => ({
     method,
     path: page.path,
     handle: (exchange, params) =>
-      handle({ parts, page, exchange, params }).catch((fault) => answerFault(parts, exchange, fault)),
+      handle({ parts, page, exchange, params }).catch((fault) => respondWithError(parts, exchange, fault)),
   });
   const show = routeTo('GET', showPage);
   return page.actions === undefined ? [show] : [show, routeTo('POST', handleForm)];
 }
 
 async function showPage({ parts, page, exchange, params }: PageCall): Promise<void> {
-  if (!assertOwnHost(parts.origin, exchange)) return;
-  const visit = await visitOf(parts, exchange, params);
-  if (!isAllowed(visit, page.access)) return refuse(visit, page.access);
-  await parts.shares.run(visit, async () => {
-    const answer = await page.show(visit);
-    if (answer.kind === 'streamed file') await sendExport(parts, visit, answer);
-    else sendAnswer(visit, answer, noticeOf(page, visit));
+  if (!checkHost(parts.origin, exchange)) return;
+  const visit = await createVisit(parts, exchange, params);
+  if (!isAllowed(visit, page.access)) return denyAccess(visit, page.access);
+  await parts.limiters.run(visit, async () => {
+    const response = await page.show(visit);
+    if (response.kind === 'streamed file') await sendExport(parts, visit, response);
+    else sendResponse(visit, response, readNotice(page, visit));
   });
 }
 
 async function handleForm({ parts, page, exchange, params }: PageCall): Promise<void> {
-  if (!assertOwnHost(parts.origin, exchange)) return;
-  assertOwnOrigin(parts.origin, exchange);
-  // Read before the access check, because permissions can change while a slow form arrives.
-  const values = await readForm(exchange.request, parts.forms, parts.addressOf(exchange.request));
-  const visit = await visitOf(parts, exchange, params);
-  if (visit.session === null) parts.admitStranger(visit.address);
-  else parts.admitMember(visit.session.accountId);
+  if (!checkHost(parts.origin, exchange)) return;
+  assertPortalOrigin(parts.origin, exchange);
+  // The body is read before the access check, because permissions can change while a slow body arrives.
+  const values = await readForm(exchange.request, parts.formBytes, parts.addressOf(exchange.request));
+  const visit = await createVisit(parts, exchange, params);
+  if (visit.session === null) parts.admitAnonymous(visit.address);
+  else parts.admitAccount(visit.session.accountId);
   const name = values.text('form');
   const action = Object.hasOwn(page.actions ?? {}, name) ? page.actions?.[name] : undefined;
   if (action === undefined) throw new PublicError('VALIDATION_ERROR', { message: 'This page has no such form.' });
-  if (!isAllowed(visit, page.access) || !isAllowed(visit, action.access)) return refuse(visit, action.access);
+  if (!isAllowed(visit, page.access) || !isAllowed(visit, action.access)) return denyAccess(visit, action.access);
   const use = { sessionId: visit.session?.id ?? '', path: visit.path, action: name };
   const token = parts.tokens.check(values.text('token'), use);
-  if (token === null) return showFailed({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
+  if (token === null) return showFailure({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
   if (action.needsFreshSignIn === true && !isFresh(visit, parts))
     return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`);
-  // Each token works once, so reloading neither repeats the action nor shows a secret again.
-  const isFirst = await parts.oneTime.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
-  if (!isFirst) return sendAnswer(visit, toAlreadySent(visit), null);
-  await parts.shares.run(visit, () => runAction({ page, visit, values }, action));
+  // Each token is valid once, so reloading the page neither repeats the action nor reveals a secret again.
+  const isUnused = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
+  if (!isUnused) return sendResponse(visit, toAlreadySubmitted(visit), null);
+  await parts.limiters.run(visit, () => runAction({ page, visit, values }, action));
 }
 
 interface Submission {
@@ -114,21 +114,21 @@ interface Submission {
 async function runAction(submission: Submission, action: FormAction): Promise<void> {
   const { visit, values } = submission;
   try {
-    sendAnswer(visit, await action.run(visit, values), null);
+    sendResponse(visit, await action.run(visit, values), null);
   } catch (fault) {
     if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
-    await showFailed(submission, fault);
+    await showFailure(submission, fault);
   }
 }
 
-async function showFailed({ page, visit, values }: Submission, { message, status }: PublicError): Promise<void> {
-  const answer = await page.show(visit, { message, values });
-  sendAnswer(visit, answer.kind === 'page' ? { ...answer, status } : answer, { kind: 'failed', text: message });
+async function showFailure({ page, visit, values }: Submission, { message, status }: PublicError): Promise<void> {
+  const shown = await page.show(visit, { message, values });
+  sendResponse(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
 }
 
 const FORM_EXPIRED = { message: 'This form has expired or belongs to another session. Submit the form again.' };
 
-const toAlreadySent = ({ path }: Visit): Answer => ({
+const toAlreadySubmitted = ({ path }: Visit): PageResponse => ({
   kind: 'page',
   status: 409,
   title: 'Form already submitted',
@@ -139,15 +139,15 @@ const toAlreadySent = ({ path }: Visit): Answer => ({
 function isAllowed(visit: Visit, access: Access): boolean {
   if (access === 'public') return true;
   if (visit.account === null) return false;
-  return access === 'signed in' || visit.mayDo(access);
+  return access === 'signed in' || visit.can(access);
 }
 
 function isFresh({ session }: Visit, { wallClockMs }: FrameParts): boolean {
-  return session !== null && wallClockMs() - session.signedInAt < FRESH_MAX_MS;
+  return session !== null && wallClockMs() - session.signedInAt < FRESH_SIGN_IN_MAX_MS;
 }
 
-/** Redirects visitors to the sign-in page. Signed-in users get the same 404 as for a page that does not exist. */
-function refuse(visit: Visit, access: Access): void {
+/** Redirects visitors to the sign-in page. For signed-in users, a forbidden page looks like one that does not exist. */
+function denyAccess(visit: Visit, access: Access): void {
   if (visit.account !== null || access === 'public') throw pageNotFound();
   const { exchange, path, query } = visit;
   const isPage = exchange.request.method === 'GET' && query.size > 0;
@@ -161,20 +161,20 @@ function redirect({ exchange }: Visit, location: string, cookies: readonly strin
 
 type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 
-function noticeOf({ notices = {} }: PortalPage, { query }: Visit): Message {
+function readNotice({ notices = {} }: PortalPage, { query }: Visit): Message {
   const name = query.get('done') ?? '';
   return Object.hasOwn(notices, name) ? { kind: 'done', text: notices[name] ?? '' } : null;
 }
 
-type AnswerOfKind<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
+type ResponseOf<K extends PageResponse['kind']> = Extract<PageResponse, { kind: K }>;
 
-function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
-  if (answer.kind === 'redirect') {
-    const { to = visit.path, notice, cookie = [] } = answer;
+function sendResponse(visit: Visit, response: PageResponse, message: Message): void {
+  if (response.kind === 'redirect') {
+    const { to = visit.path, notice, cookie = [] } = response;
     redirect(visit, notice === undefined ? to : `${to}${to.includes('?') ? '&' : '?'}done=${notice}`, [cookie].flat());
-  } else if (answer.kind === 'external redirect') redirect(visit, answer.to.href, [answer.cookie]);
-  else if (answer.kind === 'file') visit.exchange.answerText(200, answer, toFileHeaders(answer.name));
-  else if (answer.kind === 'page') sendPage(visit, answer, message);
+  } else if (response.kind === 'external redirect') redirect(visit, response.to.href, [response.cookie]);
+  else if (response.kind === 'file') visit.exchange.answerText(200, response, toFileHeaders(response.name));
+  else if (response.kind === 'page') sendPage(visit, response, message);
 }
 
 const toFileHeaders = (name: string): HeaderList => [
@@ -187,15 +187,15 @@ const HTML = 'text/html; charset=utf-8';
 
 function sendPage(
   visit: Visit,
-  { status = 200, title, content, scripts = [], formsTo = [] }: AnswerOfKind<'page'>,
+  { status = 200, title, content, scripts = [], formOrigins = [] }: ResponseOf<'page'>,
   message: Message,
 ) {
   const text = toDocument(visit, { title, content, message, scripts });
-  visit.exchange.answerText(status, { type: HTML, text }, headersWith(formsTo));
+  visit.exchange.answerText(status, { type: HTML, text }, createPageHeaders(formOrigins));
 }
 
-/** Shows an error page. Internal errors are logged, and the page shows only the trace id. */
-export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
+/** Shows an error page. For an internal error, logs the error and shows only the trace id. */
+export function respondWithError({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
   const isPublic = fault instanceof PublicError && fault.status < 500;
   if (!isPublic && !isDisconnect(fault)) onFault(exchange, fault);
   if (exchange.answered) return;
@@ -203,9 +203,9 @@ export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: 
   const content = html`<p>${isPublic ? fault.message : 'The portal could not complete the request. Try again.'}</p>
 ${isPublic ? '' : html`<p>If the error persists, send this trace id to the operator: <code>${exchange.traceId}</code></p>`}
 <p><a class="button" href="/">Go to the start page</a></p>`;
-  const wait = fault instanceof PublicError && fault.retryAfterS !== null ? ['retry-after', fault.retryAfterS] : [];
+  const retry = fault instanceof PublicError && fault.retryAfterS !== null ? ['retry-after', fault.retryAfterS] : [];
   const text = toDocument(null, { title: TITLES[status] ?? 'Request failed', content });
-  exchange.answerText(status, { type: HTML, text }, [...wait, ...PAGE_HEADERS]);
+  exchange.answerText(status, { type: HTML, text }, [...retry, ...PAGE_HEADERS]);
 }
 
 const TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 429: 'Too many requests', 500: 'Not available' };
@@ -218,12 +218,12 @@ const BODY_BYTES_MAX = 64 * 1024;
 const FIELDS_MAX = 200;
 
 /**
- * Reads a form body. Memory is shared equally among addresses, because the account is not known yet.
- * @throws PublicError VALIDATION_ERROR for an invalid or oversized form; TOO_MANY_REQUESTS_ERROR if memory runs out
+ * Reads a form body. Memory is divided fairly among client addresses, because the account is not known yet.
+ * @throws PublicError VALIDATION_ERROR if the form is invalid or too large; TOO_MANY_REQUESTS_ERROR if memory runs out
  */
-async function readForm(request: IncomingMessage, forms: BytesInFlight, address: string): Promise<FormValues> {
+async function readForm(request: IncomingMessage, formBytes: BytesInFlight, address: string): Promise<FormValues> {
   const plan = planFormBody(request, BODY_BYTES_MAX);
-  const reservation = forms.admit(address, plan.declaredBytes ?? BODY_BYTES_MAX);
+  const reservation = formBytes.admit(address, plan.declaredBytes ?? BODY_BYTES_MAX);
   try {
     const values = new URLSearchParams((await readBody(request, plan, { reservation })).toString('utf8'));
     if (values.size > FIELDS_MAX)
@@ -234,9 +234,9 @@ async function readForm(request: IncomingMessage, forms: BytesInFlight, address:
   }
 }
 
-/** Reserves an export of the project until the download ends. */
-async function sendExport({ shares }: FrameParts, visit: Visit, file: AnswerOfKind<'streamed file'>): Promise<void> {
-  const release = await shares.exports.acquire(claimantOf(visit));
+/** Counts the export against the project's limit until the download ends. */
+async function sendExport({ limiters }: FrameParts, visit: Visit, file: ResponseOf<'streamed file'>): Promise<void> {
+  const release = await limiters.exports.acquire(claimantOf(visit));
   try {
     await sendStreamedFile(visit, file, toFileHeaders(file.name));
   } finally {
@@ -244,23 +244,23 @@ async function sendExport({ shares }: FrameParts, visit: Visit, file: AnswerOfKi
   }
 }
 
-/** Disconnects a client that stops reading for this long. */
+/** A client that reads nothing for this long is disconnected. */
 const STALL_MAX_MS = 30_000;
 
 /**
  * Streams a file with backpressure.
- * @throws the error of the first piece before the response starts; later errors abort the connection
+ * @throws any error that occurs before the response starts; later errors abort the connection
  */
 export async function sendStreamedFile(
   visit: Visit,
-  { type, pieces }: Pick<AnswerOfKind<'streamed file'>, 'type' | 'pieces'>,
+  { type, pieces }: Pick<ResponseOf<'streamed file'>, 'type' | 'pieces'>,
   headers: HeaderList,
 ): Promise<void> {
   const { exchange } = visit;
   const source = pieces[Symbol.asyncIterator]();
   let piece = await source.next();
   const stream = exchange.openStream(type, headers, { isFile: true });
-  // The client has disconnected. Ends the query, which releases its capacity.
+  // The client has disconnected. Ending the query releases its capacity.
   if (stream === null) return void (await source.return?.());
   try {
     for (; piece.done !== true && exchange.request.method !== 'HEAD'; piece = await source.next()) {
@@ -277,11 +277,11 @@ export async function sendStreamedFile(
 }
 
 /**
- * Rejects unknown host names, which protects against DNS rebinding. Redirects 127.0.0.1 to localhost, because passkeys
- * require a host name.
+ * Rejects unknown host names to prevent DNS rebinding. Redirects 127.0.0.1 to localhost, because passkeys require a
+ * host name.
  * @returns false if a redirect was sent
  */
-function assertOwnHost(origin: URL, exchange: Exchange): boolean {
+function checkHost(origin: URL, exchange: Exchange): boolean {
   const { request } = exchange;
   const host = request.headers.host ?? '';
   if (host === origin.host) return true;
@@ -294,10 +294,10 @@ function assertOwnHost(origin: URL, exchange: Exchange): boolean {
 }
 
 /**
- * Requires that a form was sent from a portal page. Older browsers send only `origin`, which is `null` because portal
- * pages suppress the referrer.
+ * Rejects a form that was not sent from a portal page. Older browsers send only `origin`, and its value is `null`
+ * because portal pages suppress the referrer.
  */
-function assertOwnOrigin(origin: URL, { request }: Exchange): void {
+function assertPortalOrigin(origin: URL, { request }: Exchange): void {
   const { origin: sender = 'null', 'sec-fetch-site': site } = request.headers;
   const isPortal = sender === origin.origin || (sender === 'null' && site !== undefined);
   if (isPortal && (site === undefined || site === 'same-origin')) return;
@@ -305,12 +305,12 @@ function assertOwnOrigin(origin: URL, { request }: Exchange): void {
 }
 
 /**
- * @throws PublicError RESOURCE_NOT_FOUND if the project or environment does not exist or the account has no role in it;
- *   any store error, which denies access
+ * @throws PublicError RESOURCE_NOT_FOUND if the project or environment does not exist or the account cannot access it;
+ *   any store error, in which case access is denied
  */
-async function visitOf(parts: FrameParts, exchange: Exchange, params: PageCall['params']): Promise<Visit> {
+async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCall['params']): Promise<Visit> {
   const url = new URL(exchange.request.url ?? '/', parts.origin);
-  const visitor = await visitorOf(parts, exchange);
+  const visitor = await findVisitor(parts, exchange);
   const names = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
   const { project = null, environment = null } = visitor === null ? {} : await findScope(parts, names, visitor);
   const account = visitor?.account ?? null;
@@ -323,11 +323,11 @@ async function visitOf(parts: FrameParts, exchange: Exchange, params: PageCall['
     environment,
     account,
     params: names,
-    signal: exchange.gone,
+    signal: exchange.disconnectSignal,
     session: visitor?.session ?? null,
     userAgent: String(exchange.request.headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS_MAX),
     address: parts.addressOf(exchange.request),
-    mayDo: (action: Action, projectId: string | null = project?.id ?? null) =>
+    can: (action: Action, projectId: string | null = project?.id ?? null) =>
       account !== null && mayDo({ account, action, projectId }),
     author: { changedBy: account?.id ?? '', requestId: exchange.traceId },
     form: (action, content, { path = url.pathname, className = 'form' } = {}) =>
@@ -338,9 +338,9 @@ ${content}
   };
 }
 
-async function visitorOf(parts: FrameParts, { request }: Exchange): Promise<Visitor | null> {
-  const text = parts.cookie.read(request.headers.cookie);
-  const session = text === null ? null : await parts.sessions.find(text);
+async function findVisitor(parts: FrameParts, { request }: Exchange): Promise<Visitor | null> {
+  const token = parts.cookie.read(request.headers.cookie);
+  const session = token === null ? null : await parts.sessions.find(token);
   if (session === null) return null;
   const account = (await parts.accounts()).find((each) => isSessionOf(session, each));
   return account?.state === 'live' ? { account, session } : null;

@@ -1,4 +1,4 @@
-/** The interface between pages and the frame. */
+/** The interface between the pages and the code that serves them. */
 import type {
   AccountRecord,
   Action,
@@ -10,7 +10,7 @@ import type {
 import type { HtmlValue, Markup } from '@playline/api-docs';
 import type { Exchange } from '@playline/http';
 
-/** All visitors, all signed-in users, or users with permission for an action in the project of the path. */
+/** All visitors, all signed-in users, or users who may perform an action in the project that the path names. */
 export type Access = 'public' | 'signed in' | Action;
 
 export interface FormValues {
@@ -18,14 +18,14 @@ export interface FormValues {
   all(name: string): readonly string[];
 }
 
-/** An authorised request. Its project and environment exist, and the account has access to them. */
+/** An authorised request. The project and environment exist, and the account has access to them. */
 export interface Visit {
   readonly exchange: Exchange;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly userAgent: string;
   readonly address: string;
-  /** Aborted when the client disconnects. Pass it to every read. */
+  /** Aborted when the client disconnects. Pass the signal to every read. */
   readonly signal: AbortSignal;
   /** Null only on public pages. */
   readonly account: AccountRecord | null;
@@ -33,15 +33,15 @@ export interface Visit {
   readonly project: ProjectRecord | null;
   readonly environment: ProjectEnvironment | null;
   readonly params: Readonly<Record<string, string>>;
-  /** Checks a permission, by default in the project of the path. */
-  mayDo(action: Action, projectId?: string): boolean;
-  /** The account and trace id for change records. */
+  /** Checks a permission, by default in the project that the path names. */
+  can(action: Action, projectId?: string): boolean;
+  /** The account id and trace id that are stored with each change. */
   readonly author: Author;
   /** Renders a form with a single-use token for an action of this page or of the page at `path`. */
   form(action: string, content: HtmlValue, options?: { readonly path?: string; readonly className?: string }): Markup;
 }
 
-export type Answer =
+export type PageResponse =
   | {
       readonly kind: 'page';
       readonly title: string;
@@ -49,10 +49,10 @@ export type Answer =
       readonly status?: number;
       /** Files in `assets` to load in addition to `portal.js`. */
       readonly scripts?: readonly string[];
-      /** Additional origins for form targets. */
-      readonly formsTo?: readonly string[];
+      /** Additional origins to which forms can be submitted or redirected. */
+      readonly formOrigins?: readonly string[];
     }
-  /** Redirects to a portal path, by default this page. `notice` is a name in `notices`. */
+  /** Redirects to a portal path, by default the current page. `notice` is a key of `notices`. */
   | {
       readonly kind: 'redirect';
       readonly to?: string;
@@ -61,29 +61,29 @@ export type Answer =
     }
   | { readonly kind: 'external redirect'; readonly to: URL; readonly cookie: string }
   | { readonly kind: 'file'; readonly name: string; readonly type: string; readonly text: string }
-  /** Streamed. An error aborts the connection, so that an incomplete file is not mistaken for a complete file. */
+  /** Streamed. An error aborts the connection, so that a truncated file is not mistaken for a complete file. */
   | {
       readonly kind: 'streamed file';
       readonly name: string;
       readonly type: string;
       readonly pieces: AsyncIterable<string>;
     }
-  | { readonly kind: 'answered' };
+  | { readonly kind: 'handled' };
 
 export interface FormAction {
   readonly access: Access;
   /** Requires a sign-in within the last ten minutes. */
   readonly needsFreshSignIn?: boolean;
-  /** @throws PublicError, which the page shows together with the submitted values */
-  run(visit: Visit, values: FormValues): Promise<Answer>;
+  /** @throws PublicError, whose message the page shows together with the submitted values */
+  run(visit: Visit, values: FormValues): Promise<PageResponse>;
 }
 
 export interface PortalPage {
-  /** Express path pattern. The frame resolves `:project` and `:environment`. */
+  /** Express path pattern. `:project` and `:environment` are resolved before `show` is called. */
   readonly path: string;
   readonly access: Access;
-  /** @param fault message and submitted values of a failed form action */
-  show(visit: Visit, fault?: { readonly message: string; readonly values: FormValues }): Answer | Promise<Answer>;
+  /** @param failure the error message and submitted values of a failed form action */
+  show(visit: Visit, failure?: { message: string; values: FormValues }): PageResponse | Promise<PageResponse>;
   /** Form actions, keyed by the name in `visit.form(name, …)`. */
   readonly actions?: Readonly<Record<string, FormAction>>;
   /** Messages, keyed by the name in `{ kind: 'redirect', notice }`. */

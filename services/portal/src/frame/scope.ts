@@ -1,9 +1,9 @@
-/** Returns the project, environment and account of a visit, or fails with 404. */
+/** Return the project, environment or account of a visit, or throw a 404 error. */
 import type { AccountRecord, ProjectEnvironment, ProjectRecord, SessionRecord } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { Visit } from './page.ts';
 
-/** Also used for forbidden pages, which hides whether a page exists. */
+/** Also thrown for forbidden pages, so that the response does not reveal whether the page exists. */
 export function pageNotFound(): PublicError {
   return new PublicError('RESOURCE_NOT_FOUND', {
     message: 'This page does not exist, or your account does not have access to it.',

@@ -1,4 +1,4 @@
-/** In-memory representation of messages and rejections for Live. */
+/** Messages and rejections as Live stores them in memory. */
 import { type MessageRecord, type RejectionRecord, toUuidText, ZERO_KEY } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 
@@ -19,11 +19,11 @@ export interface MessageContent {
   readonly pageUrl: string;
   readonly properties: string;
   readonly traits: string;
-  /** True when properties or traits are truncated. */
+  /** True if the properties or traits are truncated. */
   readonly isCut: boolean;
-  /** Hexadecimal identity keys of all people that the message is about. */
-  readonly ownKeys: readonly string[];
-  /** Identity key of the anonymous id, which may belong to a shared device; empty if absent. */
+  /** Hexadecimal identity keys of every person that the message is about. */
+  readonly subjectKeys: readonly string[];
+  /** Identity key of the anonymous id, which may belong to a shared device; empty if there is no anonymous id. */
   readonly anonymousKey: string;
 }
 
@@ -31,7 +31,7 @@ export type RejectionContent = Pick<RejectionRecord, 'code' | 'field' | 'surface
 
 export interface LiveEntry {
   readonly environmentId: string;
-  /** Unique id, composed of the record type, partition and offset. */
+  /** Unique id that consists of the record type, partition and offset. */
   readonly position: string;
   readonly partition: number;
   readonly offset: number;
@@ -42,10 +42,10 @@ export interface LiveEntry {
   outcome: Outcome;
   /** Why the message was not stored, without message content; empty otherwise. */
   reason: string;
-  /** Null for a rejection and for an erased person. */
+  /** Null if this is a rejection or if the person was erased. */
   message: MessageContent | null;
   /** Delivery state per subscriber slot. */
-  readonly marks: number[];
+  readonly deliveryStates: number[];
 }
 
 const ENTRY_BYTES = 1_024;
@@ -70,7 +70,7 @@ export function toMessageEntry(source: StreamRecord, record: MessageRecord, text
     properties: truncate(record.properties),
     traits: truncate(record.traits),
     isCut: record.properties.length > textCharactersMax || record.traits.length > textCharactersMax,
-    ownKeys: toKeys([record.identityKey, record.userKey, record.fromKey, record.toKey]),
+    subjectKeys: toKeys([record.identityKey, record.userKey, record.fromKey, record.toKey]),
     anonymousKey: toKeys([record.anonymousKey])[0] ?? '',
   };
   return { ...toEntry('m', source, record), bytes: bytesOf(message), outcome: 'accepted', rejection: null, message };
@@ -85,7 +85,7 @@ export function toRejectionEntry(source: StreamRecord, record: RejectionRecord):
 function toEntry(kind: 'm' | 'r', { partition, offset }: StreamRecord, record: MessageRecord | RejectionRecord) {
   const { environmentId, receivedAt, traceId } = record;
   const position = toPosition(kind, partition, offset);
-  return { environmentId, position, partition, offset, receivedAt, traceId, reason: '', marks: [] };
+  return { environmentId, position, partition, offset, receivedAt, traceId, reason: '', deliveryStates: [] };
 }
 
 export function toPosition(kind: 'm' | 'r', partition: number, offset: number): string {

@@ -87,7 +87,7 @@ function openReader(highWaterMark: number) {
   };
 }
 
-const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+const request = { environmentId: 'demo', filter: NO_FILTER, shouldMask: false, isStillAllowed: () => true };
 
 it('sendEvents writes heartbeats to an idle stream', async () => {
   const { hub } = createLiveWorld({ statusMs: 60_000 });
@@ -98,7 +98,7 @@ it('sendEvents writes heartbeats to an idle stream', async () => {
   await sending;
 });
 
-it('sendEvents stops writing to a client that does not read, drops its oldest events and reports their number', async () => {
+it('sendEvents stops writing to a client that does not read, and drops and counts the oldest events', async () => {
   const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
   const reader = openReader(100);
   const sending = sendEvents(hub.subscribe(request), reader.stream);
@@ -109,7 +109,7 @@ it('sendEvents stops writing to a client that does not read, drops its oldest ev
   expect(reader.stream.writableLength).toBeLessThan(5_000);
   reader.resume();
   await until('the newest message arrives', () => reader.chunks.join('').includes('"e-59"'));
-  await until('the loss is reported', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
+  await until('events are lost', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
   const received = reader.events().filter(({ kind }) => kind === 'message').length;
   const status = () => reader.events().findLast((event) => event.kind === 'status')!;
   await until('the counts are complete', () => status().shown + status().lost === 60);
@@ -118,7 +118,7 @@ it('sendEvents stops writing to a client that does not read, drops its oldest ev
   await sending;
 });
 
-it('ending the subscription ends the stream, and closing the stream ends the subscription', async () => {
+it('the stream ends with the subscription, and the subscription ends with the stream', async () => {
   const { hub } = createLiveWorld();
   let isAllowed = true;
   const first = openReader(1_000);

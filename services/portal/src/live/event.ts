@@ -1,70 +1,70 @@
-/** Live events and their server-sent event stream. */
+/** Live events, and the stream that sends them as server-sent events. */
 import type { Writable } from 'node:stream';
 import { maskId } from '../reads/query-view.ts';
 import type { LiveEntry, MessageContent, Outcome } from './entry.ts';
 import type { Subscriber } from './subscriber.ts';
 
 export type LiveEvent =
-  | ({ readonly kind: 'message' } & ShownHead & Partial<ShownMessage>)
-  | ({ readonly kind: 'rejection' } & ShownHead & NonNullable<LiveEntry['rejection']>)
+  | ({ readonly kind: 'message' } & EventHeader & Partial<VisibleMessage>)
+  | ({ readonly kind: 'rejection' } & EventHeader & NonNullable<LiveEntry['rejection']>)
   | { readonly kind: 'outcome'; readonly position: string; readonly outcome: Outcome; readonly reason: string }
   | ({ readonly kind: 'status' } & LiveStatus)
   | { readonly kind: 'end'; readonly reason: EndReason };
 
 export type EndReason = 'access revoked' | 'access check failed' | 'closed';
 
-interface ShownHead extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'traceId' | 'reason'> {}
-interface ShownMessage extends Omit<MessageContent, 'ownKeys' | 'anonymousKey'> {}
+interface EventHeader extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'traceId' | 'reason'> {}
+interface VisibleMessage extends Omit<MessageContent, 'subjectKeys' | 'anonymousKey'> {}
 
-/** Counts start with the subscription. */
+/** All counts start at 0 when the subscription starts. */
 export interface LiveStatus {
-  /** False until the start offsets are known. Earlier messages are not read. */
+  /** False until the start offsets are known. Messages before these offsets are not read. */
   readonly isWatching: boolean;
   readonly seen: number;
   readonly shown: number;
   /** Matching messages that were dropped because the client was too slow or the fences were unavailable. */
   readonly lost: number;
-  /** Fraction of the log that was read; less than 1 if messages were sampled. */
+  /** Fraction of the records that was read; less than 1 if records were sampled. */
   readonly share: number;
   readonly trouble: string;
 }
 
-/** An event with the state of the entry from which it was created. */
+/** An event, and the state of the entry when the event was created. */
 interface CachedEvent extends Pick<LiveEntry, 'outcome' | 'reason' | 'message'> {
   readonly event: LiveEvent;
 }
 
 const eventCaches = { raw: new WeakMap<LiveEntry, CachedEvent>(), masked: new WeakMap<LiveEntry, CachedEvent>() };
 
-/** Returns the current event of an entry, which all subscribers share so that it is serialized once. */
-export function toEntryEvent(entry: LiveEntry, masks: boolean): LiveEvent {
-  const cache = eventCaches[masks ? 'masked' : 'raw'];
+/** Returns the event for the current state of an entry. Subscribers share events, so each event is serialized once. */
+export function toEntryEvent(entry: LiveEntry, shouldMask: boolean): LiveEvent {
+  const cache = eventCaches[shouldMask ? 'masked' : 'raw'];
   const { outcome, reason, message } = entry;
-  const last = cache.get(entry);
-  if (last !== undefined && last.outcome === outcome && last.reason === reason && last.message === message)
-    return last.event;
-  const event = createEvent(entry, masks);
+  const cached = cache.get(entry);
+  if (cached !== undefined && cached.outcome === outcome && cached.reason === reason && cached.message === message)
+    return cached.event;
+  const event = createEvent(entry, shouldMask);
   cache.set(entry, { outcome, reason, message, event });
   return event;
 }
 
-function createEvent(entry: LiveEntry, masks: boolean): LiveEvent {
+function createEvent(entry: LiveEntry, shouldMask: boolean): LiveEvent {
   const { position, outcome, receivedAt, traceId, reason, message, rejection } = entry;
-  const head = { position, outcome, receivedAt, traceId, reason };
-  if (rejection !== null) return { kind: 'rejection', ...head, ...rejection };
-  // Omits the trace id of an erased person, because log lines may contain it.
+  const header = { position, outcome, receivedAt, traceId, reason };
+  if (rejection !== null) return { kind: 'rejection', ...header, ...rejection };
+  // Omits the trace id of a message from an erased person, because log lines may contain the id.
   if (message === null) return { kind: 'message', position, outcome, receivedAt, traceId: '', reason: '' };
-  const { ownKeys: _own, anonymousKey: _anonymous, ...shown } = message;
-  return { kind: 'message', ...head, ...(masks ? toMasked(shown) : shown) };
+  const { subjectKeys: _subject, anonymousKey: _anonymous, ...visible } = message;
+  return { kind: 'message', ...header, ...(shouldMask ? toMasked(visible) : visible) };
 }
 
 /** Removes properties, traits and page URLs, which can identify people. */
-function toMasked(shown: ShownMessage): ShownMessage {
-  const ids = Object.entries(shown.ids).map(([name, id]) => [name, name.endsWith('Id') ? toMask(id) : id]);
-  return { ...shown, ids: Object.fromEntries(ids), pageUrl: '', properties: '', traits: '', isCut: false };
+function toMasked(message: VisibleMessage): VisibleMessage {
+  const ids = Object.entries(message.ids).map(([name, id]) => [name, name.endsWith('Id') ? toMask(id) : id]);
+  return { ...message, ids: Object.fromEntries(ids), pageUrl: '', properties: '', traits: '', isCut: false };
 }
 
-/** Hides an id completely if it is so short that the mask would reveal it. */
+/** Masks an id. Hides the id completely if it is so short that masking would reveal it. */
 const toMask = (id: string) => (maskId(id) === `${id}…` ? '…' : maskId(id));
 
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
@@ -72,7 +72,7 @@ export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
 const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ': heartbeat\n\n';
 
-/** JSON escapes line breaks, so client data cannot inject events. */
+/** JSON escapes line breaks, so client data cannot inject server-sent events. */
 export function toEventText(event: LiveEvent): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
@@ -88,8 +88,8 @@ function toEventBytes(event: LiveEvent): Buffer {
 }
 
 /**
- * Sends events until the subscriber or the stream ends. While the client does not read, the subscriber queues events
- * and drops the oldest.
+ * Sends events until the subscriber or the stream ends. If the client stops reading, the subscriber queues events and
+ * drops the oldest.
  */
 export async function sendEvents(
   subscriber: Subscriber,

@@ -1,7 +1,7 @@
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { expect, it } from 'vitest';
 import { toMessageEntry, toRejectionEntry } from './entry.ts';
-import { isWanted, NO_FILTER, parseFilter } from './filter.ts';
+import { matchesFilter, NO_FILTER, parseFilter } from './filter.ts';
 
 const key = Buffer.alloc(16, 7);
 const messageId = Buffer.from('0b1f7a526c3e4d8a9f102e5c7d9a4b05', 'hex');
@@ -30,7 +30,7 @@ const rejection = toRejectionEntry(source, {
 });
 const matches = (query: string) => {
   const filter = parseFilter(new URLSearchParams(query), true);
-  return [isWanted(filter, message, false), isWanted(filter, rejection, false)];
+  return [matchesFilter(filter, message, false), matchesFilter(filter, rejection, false)];
 };
 
 it.each([
@@ -39,7 +39,7 @@ it.each([
   [`who=${'07'.repeat(16)}`, true, false],
   [`who=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
   [`who=${'70'.repeat(16)}`, false, false],
-  // Contains the digits of the key across two other keys.
+  // The digits of the key occur here, but across the boundary between two other keys.
   [`who=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
   ['type=page', false, false],
   ['name=LEVEL', true, false],
@@ -60,12 +60,12 @@ it.each([
   expect(matches(query)).toEqual([messageMatches, rejectionMatches]);
 });
 
-it('parseFilter rejects raw ids, which would appear in URLs and logs', () => {
+it('parseFilter rejects raw ids, because filters appear in URLs and logs', () => {
   for (const id of ['ada@example.org', 'player-1', '7656119', 'x'.repeat(32)])
     expect(() => parseFilter(new URLSearchParams({ id }), true)).toThrow('id: expected a message id');
 });
 
-it('parseFilter reports the expected values and ignores unknown parameters', () => {
+it('parseFilter names the valid values and ignores unknown parameters', () => {
   expect(() => parseFilter(new URLSearchParams('outcome=lost'), true)).toThrow(
     'outcome: expected one of accepted, stored',
   );
@@ -75,6 +75,6 @@ it('parseFilter reports the expected values and ignores unknown parameters', () 
 
 it('a name filter does not match a fenced message', () => {
   const fenced = { ...message, message: null, outcome: 'fenced' as const };
-  expect(isWanted(parseFilter(new URLSearchParams('name=level'), true), fenced, false)).toBe(false);
-  expect(isWanted(parseFilter(new URLSearchParams('outcome=fenced'), true), fenced, false)).toBe(true);
+  expect(matchesFilter(parseFilter(new URLSearchParams('name=level'), true), fenced, false)).toBe(false);
+  expect(matchesFilter(parseFilter(new URLSearchParams('outcome=fenced'), true), fenced, false)).toBe(true);
 });

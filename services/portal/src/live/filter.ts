@@ -1,15 +1,15 @@
-/** The filter of a subscription, parsed from the page URL. */
+/** Filters for subscriptions, parsed from the page URL. */
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type LiveEntry, OUTCOMES } from './entry.ts';
 
 export interface LiveFilter {
   readonly type: string;
-  /** Case-insensitive part of the event name. */
+  /** Substring of the event name; case-insensitive. */
   readonly name: string;
   /** Message id, trace id or identity key, in lower case. Never a raw id, because filters are part of the URL. */
   readonly id: string;
-  /** Identity keys joined by dots. Matches messages with any of these keys. */
+  /** Identity keys joined by dots. Matches messages that contain any of these keys. */
   readonly who: string;
   readonly surface: string;
   readonly test: string;
@@ -26,12 +26,12 @@ export const FILTER_CHOICES = {
 } as const satisfies Partial<Record<keyof LiveFilter, readonly string[]>>;
 
 const NAME_CHARACTERS_MAX = 200;
-/** An id can have up to 16 identity keys: as an anonymous id and as a user id of each identity type. */
+/** An id can have up to 16 identity keys: one as an anonymous id and one as a user id of each identity type. */
 const WHO = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
 const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 
 /**
- * @param canFilterByPerson whether the reader can search for a person
+ * @param canFilterByPerson whether the viewer may filter by person
  * @throws PublicError VALIDATION_ERROR with the invalid field
  */
 export function parseFilter(query: URLSearchParams, canFilterByPerson: boolean): LiveFilter {
@@ -64,8 +64,8 @@ function invalid(field: string, expected: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message: `${field}: expected ${expected}.`, details: { field } });
 }
 
-/** @param masks whether ids are masked, in which case identity keys match no message */
-export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): boolean {
+/** @param shouldMask whether ids are masked for the viewer, in which case identity keys match no message */
+export function matchesFilter(filter: LiveFilter, entry: LiveEntry, shouldMask: boolean): boolean {
   const { type, name, id, who, surface, test, outcome } = filter;
   const { message, rejection, traceId } = entry;
   if (outcome !== '' && entry.outcome !== outcome) return false;
@@ -76,10 +76,10 @@ export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): 
   // All keys have the same length and are separated by dots, so `includes` matches only whole keys.
   if (who !== '' && !keysOf(entry).some((key) => who.includes(key))) return false;
   if (id === '' || traceId === id || message?.messageId === id) return true;
-  return !masks && keysOf(entry).includes(id);
+  return !shouldMask && keysOf(entry).includes(id);
 }
 
 function keysOf({ message }: LiveEntry): readonly string[] {
   if (message === null) return [];
-  return message.anonymousKey === '' ? message.ownKeys : [...message.ownKeys, message.anonymousKey];
+  return message.anonymousKey === '' ? message.subjectKeys : [...message.subjectKeys, message.anonymousKey];
 }

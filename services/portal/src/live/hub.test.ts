@@ -4,9 +4,9 @@ import { expect, it } from 'vitest';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
-const SUBSCRIPTION = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+const SUBSCRIPTION = { environmentId: 'demo', filter: NO_FILTER, shouldMask: false, isStillAllowed: () => true };
 
-it('the hub limits buffered entries and bytes and marks truncated messages', async () => {
+it('the hub limits its buffer by entries and bytes, and flags truncated messages', async () => {
   const { send, subscribe, hub } = createLiveWorld({ bufferEntriesMax: 20, bufferBytesMax: 100_000 });
   const client = await subscribe();
   for (let index = 0; index < 50; index++) await send({ properties: JSON.stringify({ text: 'x'.repeat(50_000) }) });
@@ -19,14 +19,14 @@ it('the hub limits buffered entries and bytes and marks truncated messages', asy
 });
 
 it('the hub buffers only messages for subscribed environments', async () => {
-  const { send, subscribe, hub, requested } = createLiveWorld();
+  const { send, subscribe, hub, observed } = createLiveWorld();
   await subscribe();
   for (const environmentId of ['demo-2', 'dem', 'other']) await send({ environmentId });
-  await until('all messages are read', () => requested.records.length === 3);
+  await until('all messages are read', () => observed.records.length === 3);
   expect(hub.buffered.entries).toBe(0);
 });
 
-it('a slow client loses its oldest events and gets their number, without affecting other clients', async () => {
+it('a slow client loses its oldest events and receives their number, and other clients are not affected', async () => {
   const { send, subscribe, hub } = createLiveWorld({ queueEventsMax: 10 });
   const slow = hub.subscribe(SUBSCRIPTION);
   const fast = await subscribe();
@@ -43,7 +43,7 @@ it('a slow client loses its oldest events and gets their number, without affecti
   slow.close();
 });
 
-it('the hub rejects clients over its limit until a client disconnects', async () => {
+it('the hub rejects new clients at its limit until a client disconnects', async () => {
   const { subscribe, hub } = createLiveWorld({ subscribersMax: 5 });
   const clients = await Promise.all(Array.from({ length: 5 }, () => subscribe()));
   expect(() => hub.subscribe(SUBSCRIPTION)).toThrow(PublicError);
@@ -53,12 +53,12 @@ it('the hub rejects clients over its limit until a client disconnects', async ()
 });
 
 it('closing the hub sends every client an end event and rejects new clients', async () => {
-  const { subscribe, hub, requested } = createLiveWorld();
+  const { subscribe, hub, observed } = createLiveWorld();
   const clients = [await subscribe(), await subscribe({ environmentId: 'other' })];
   await hub.close();
   await until('all clients have ended', () => clients.every(({ isOver }) => isOver));
   expect(clients.map(({ ofKind }) => ofKind('end'))).toEqual(Array(2).fill([{ kind: 'end', reason: 'closed' }]));
-  const { requests } = requested;
+  const { requests } = observed;
   expect(() => hub.subscribe(SUBSCRIPTION)).toThrow();
-  expect(requested.requests).toBe(requests);
+  expect(observed.requests).toBe(requests);
 });

@@ -1,4 +1,4 @@
-/** Serves all Live subscribers with a single Kafka reader. */
+/** Reads Kafka once for all Live subscribers. */
 import type { SchemaSource } from '@playline/contracts';
 import type { FenceSet } from '@playline/erasure';
 import { PublicError } from '@playline/errors';
@@ -15,13 +15,13 @@ import { LogWatch } from './watch.ts';
 export interface Subscription {
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  readonly masks: boolean;
-  /** Called twice a second. The subscription ends unless the result is true. */
+  readonly shouldMask: boolean;
+  /** Called twice a second. The subscription ends if the result is not true. */
   isStillAllowed(): boolean | Promise<boolean>;
 }
 
 export interface LiveHub {
-  /** The caller must close the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR over `subscribersMax` */
+  /** The caller must close the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR at `subscribersMax` */
   subscribe(subscription: Subscription): Subscriber;
   readonly subscribers: number;
   readonly buffered: { readonly entries: number; readonly bytes: number };
@@ -32,20 +32,20 @@ export interface LiveParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   readonly topics: LiveTopics;
   readonly schemaOf: SchemaSource;
-  /** Consumer group of the event writer. Committed messages are stored. */
+  /** Consumer group of the event writer, which commits a message after storing it. */
   readonly writerGroup: string;
   readonly openFences: OpenFences;
   readonly onFault: (fault: unknown) => void;
   readonly limits?: LiveLimits;
 }
 
-/** Opens the fences of an environment, which are refreshed until closed. */
+/** Opens the fences of an environment and refreshes them until they are closed. */
 type OpenFences = (environmentId: string) => FenceSet & { close(): Promise<void> };
 
 const RETRY_AFTER_S = 10;
 const TOO_MANY_SUBSCRIBERS = 'This portal has reached its limit for live pages. Close a tab or try again later.';
 
-/** The hub reads from Kafka only while there are subscribers. */
+/** Opens a hub that reads from Kafka only while it has subscribers. */
 export function openLiveHub(parts: LiveParts): LiveHub {
   return new SharedHub(parts);
 }
@@ -58,7 +58,7 @@ class SharedHub implements LiveHub {
   readonly #buffer: LiveBuffer;
   readonly #fences: ReturnType<typeof createEnvironmentFences>;
   #watch: LogWatch | null = null;
-  #ended: Promise<unknown> = Promise.resolve();
+  #closing: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor(parts: LiveParts) {
@@ -76,18 +76,18 @@ class SharedHub implements LiveHub {
     return { entries: this.#buffer.size, bytes: this.#buffer.bytes };
   }
 
-  subscribe({ environmentId, filter, masks, isStillAllowed }: Subscription): Subscriber {
+  subscribe({ environmentId, filter, shouldMask, isStillAllowed }: Subscription): Subscriber {
     const { subscribersMax, queueEventsMax, permissionMs } = this.#limits;
     if (this.#isClosed || this.#subscribers.count >= subscribersMax)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_SUBSCRIBERS, retryAfterS: RETRY_AFTER_S });
-    const slot = this.#slots.take();
+    const slot = this.#slots.allocate();
     const onClose = () => {
       stopChecks();
       this.#slots.free(slot);
       this.#leave(subscriber);
     };
-    const removeErased = (entry: LiveEntry) => this.#removeErased(entry);
-    const subscriber = new HubSubscriber({ slot, environmentId, filter, masks, queueEventsMax, removeErased, onClose });
+    const options = { slot, environmentId, filter, shouldMask, queueEventsMax };
+    const subscriber = new HubSubscriber({ ...options, removeErased: (entry) => this.#removeErased(entry), onClose });
     const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
     this.#subscribers.add(subscriber);
@@ -127,10 +127,10 @@ class SharedHub implements LiveHub {
     const { environmentId } = subscriber;
     if (this.#subscribers.forEnvironment(environmentId).length === 0) {
       this.#buffer.clear(environmentId);
-      this.#ended = Promise.all([this.#ended, this.#fences.leave(environmentId)]);
+      this.#closing = Promise.all([this.#closing, this.#fences.leave(environmentId)]);
     }
     if (this.#subscribers.count > 0 || this.#watch === null) return;
-    this.#ended = Promise.all([this.#ended, this.#watch.close()]);
+    this.#closing = Promise.all([this.#closing, this.#watch.close()]);
     this.#watch = null;
   }
 
@@ -158,30 +158,30 @@ class SharedHub implements LiveHub {
   }
 
   #onChange(entry: LiveEntry): void {
-    for (const subscriber of this.#subscribers.forEnvironment(entry.environmentId)) subscriber.changed(entry);
+    for (const subscriber of this.#subscribers.forEnvironment(entry.environmentId)) subscriber.onEntryChange(entry);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const subscriber of this.#subscribers.all()) subscriber.end('closed');
-    await this.#ended;
+    await this.#closing;
   }
 }
 
-interface OpenSet {
+interface EnvironmentFences {
   readonly set: ReturnType<OpenFences>;
   readonly openedMs: number;
   wasLoaded: boolean;
 }
 
-/** The first read normally takes milliseconds. A longer read counts as an outage. */
+/** The first read normally takes milliseconds. If it takes longer than this, a warning is shown. */
 const FIRST_READ_MS = 5_000;
 const FENCES_UNREADABLE =
   'No messages are shown, because the list of erased people cannot be read. This view resumes automatically.';
 
 function createEnvironmentFences(openFences: OpenFences) {
-  const sets = new Map<string, OpenSet>();
-  const isLoaded = (fences: OpenSet) => {
+  const sets = new Map<string, EnvironmentFences>();
+  const isLoaded = (fences: EnvironmentFences) => {
     const { loaded } = fences.set;
     if (loaded) fences.wasLoaded = true;
     return loaded;
@@ -197,7 +197,7 @@ function createEnvironmentFences(openFences: OpenFences) {
       await closing?.set.close();
     },
     find: (environmentId: string) => sets.get(environmentId)?.set,
-    /** Environments whose fences are not loaded. If there are any, the log is not read. */
+    /** Returns the environments whose fences are not loaded. The log is read only if there are none. */
     notLoaded: () => [...sets].filter(([, fences]) => !isLoaded(fences)).map(([id]) => id),
     stateOf(environmentId: string) {
       const fences = sets.get(environmentId);
@@ -208,12 +208,12 @@ function createEnvironmentFences(openFences: OpenFences) {
   };
 }
 
-/** Assigns the lowest free index, which limits the length of `marks` to the number of subscribers. */
+/** Allocates the lowest free index, so that `deliveryStates` is never longer than the number of subscribers. */
 function createSlots() {
   const used = new Set<number>();
   let generations = 0;
   return {
-    take(): Slot {
+    allocate(): Slot {
       let index = 0;
       while (used.has(index)) index++;
       used.add(index);
@@ -248,8 +248,8 @@ function createSubscriberSet() {
 }
 
 /**
- * Applies the fences like the event writer does: removes the whole content of a message about an erased person, and
- * only the anonymous id of a message from a device that an erased person shared.
+ * Applies the fences as the event writer does: removes the entire content of a message about an erased person. Removes
+ * only the anonymous id if the message comes from a device that an erased person shared.
  * @returns true if the content was removed by this call
  */
 function removeErasedContent(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): boolean {
@@ -257,7 +257,7 @@ function removeErasedContent(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'
   if (message === null) return false;
   const times = { eventTimeMs: message.eventTime, receivedAtMs: entry.receivedAt };
   const isErased = (key: string) => fences.isFenced({ environmentId, key: Buffer.from(key, 'hex'), ...times });
-  if (message.ownKeys.some(isErased)) {
+  if (message.subjectKeys.some(isErased)) {
     entry.message = null;
     entry.outcome = 'fenced';
     entry.reason = '';
@@ -270,10 +270,10 @@ function removeErasedContent(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'
   return false;
 }
 
-/** Checks the permission at an interval, which is also the timeout. @returns a function that stops the checks */
+/** Checks the permission periodically. The interval is also the timeout. @returns a function that stops the checks */
 function checkPermission(
   isStillAllowed: Subscription['isStillAllowed'],
-  everyMs: number,
+  intervalMs: number,
   onEnd: (reason: EndReason) => void,
 ): () => void {
   let isRunning = false;
@@ -297,6 +297,6 @@ function checkPermission(
       end('access check failed');
     }
   };
-  const timer = setInterval(check, everyMs);
+  const timer = setInterval(check, intervalMs);
   return stop;
 }

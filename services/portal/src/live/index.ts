@@ -1,4 +1,4 @@
-/** Opens Live with Kafka and the fences in ClickHouse. */
+/** Opens Live, which reads messages from Kafka and fences from ClickHouse. */
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { type ErasureRecords, openFenceSet, type StoredFence } from '@playline/erasure';
 import type { Closable, Logger } from '@playline/runtime';
@@ -17,7 +17,7 @@ interface LiveSources {
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
   readonly writerGroup: string;
-  /** Reads the fences of environments with subscribers every second. */
+  /** Reads the fences of each environment that has subscribers, once a second. */
   readonly query: QueryRows;
   readonly logger: Logger;
 }
@@ -33,13 +33,13 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
       return openFenceSet({
         records: createViewFences(query, environmentId),
         onFault: (error) => {
-          // Logs only the first error, because the fences are read every second.
-          if (!wasReported) logger.warn({ error }, 'cannot read fences, live messages are hidden after five seconds');
+          // Logs only the first error, because the fences are read once a second.
+          if (!wasReported) logger.warn({ error }, 'cannot read fences; live messages are hidden after five seconds');
           wasReported = true;
         },
       });
     },
-    onFault: (error) => logger.warn({ error }, 'cannot read live messages from Kafka'),
+    onFault: (error) => logger.warn({ error }, 'cannot read live messages from Kafka; retrying'),
   });
   const closeHub = hub.close.bind(hub);
   return Object.assign(hub, {
@@ -50,13 +50,13 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
   });
 }
 
-/** Must be less than the limit of 20,000 rows for the account. */
+/** Must be less than the 20,000 rows to which ClickHouse limits results for the account. */
 const PAGE_ROWS = 10_000;
-/** A fence becomes visible after its timestamp, so the last minute is read again. */
+/** A fence becomes visible some time after its timestamp, so each read repeats the last minute. */
 const REREAD_MS = 60_000;
 const COMPLETE = 'complete';
 
-/** The first read returns all fences of an environment, later reads only new fences. */
+/** The first read returns all fences of the environment. Later reads return only new fences. */
 function createViewFences(query: QueryRows, environmentId: string): Pick<ErasureRecords, 'readFences'> {
   let newestMs = 0;
   return {
@@ -85,14 +85,14 @@ function createViewFences(query: QueryRows, environmentId: string): Pick<Erasure
           yield { ...fence, environmentId, erasureId: id, part: COMPLETE } satisfies StoredFence;
         }
         if (page.length < PAGE_ROWS) return;
-        // Reads the last identity again, because its fences may continue on the next page.
+        // Repeats the last identity, because its fences may continue on the next page.
         after = keyBefore(page.at(-1)!.key);
       }
     },
   };
 }
 
-/** Returns the preceding key in hexadecimal digits. */
+/** Returns the key before `key` as hexadecimal digits. */
 function keyBefore(key: Buffer): string {
   const preceding = BigInt(`0x${key.toString('hex')}`) - 1n;
   return preceding.toString(16).padStart(2 * key.length, '0');

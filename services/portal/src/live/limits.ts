@@ -1,24 +1,24 @@
-/** Resource limits for Live across all subscribers, unless stated otherwise. */
+/** Resource limits for Live. Unless noted otherwise, they apply to all subscribers together. */
 export const LIVE_LIMITS = {
-  /** Messages must appear within two seconds, including the time to read them from Kafka. */
+  /** Allows messages to appear within two seconds, including the time to read them from Kafka. */
   pollMs: 500,
-  /** Dead letters are rare and delayed by retries. */
+  /** Longer, because dead letters are rare and are already delayed by retries. */
   deadLettersPollMs: 1_000,
-  /** 500 records per second, more than a viewer can follow. Above this rate, records are sampled. */
+  /** Equals 500 records per second, more than a viewer can follow. Above this rate, records are sampled. */
   recordsPerPollMax: 250,
-  /** 8 MiB per second. May be exceeded by one fetch response, because bytes are counted on arrival. */
+  /** Equals 8 MiB per second. One fetch response can exceed the limit, because bytes are counted on arrival. */
   bytesPerPollMax: 4 * 1024 * 1024,
-  /** A few seconds at the maximum rate, which is the time until a message is stored. */
+  /** Holds a few seconds of records at the maximum rate, about as long as storing a message takes. */
   bufferEntriesMax: 2_000,
   bufferBytesMax: 8 * 1024 * 1024,
   textCharactersMax: 2_048,
   /** Per subscriber. A slow subscriber loses its oldest events. */
   queueEventsMax: 500,
   subscribersMax: 64,
-  /** Interval and timeout of the permission check. A stream ends within two intervals. */
+  /** Interval and timeout of the permission check. After a permission is lost, the stream ends within two intervals. */
   permissionMs: 500,
-  /** Interval at which fences are applied to buffered messages. Fences are refreshed every second. */
-  sweepMs: 250,
+  /** Interval at which fences are applied to buffered messages. The fences are refreshed once a second. */
+  fenceCheckMs: 250,
   statusMs: 1_000,
 };
 

@@ -12,8 +12,8 @@ import { collect } from './test/live-world.ts';
 
 const WRITER = 'live-test-writer';
 const environmentId = 'live-test';
-/** Messages sent one after another. Each waits up to half a second for a poll. */
-const ROUNDS = 3;
+/** Number of messages, sent one after another. Each waits up to half a second for a poll. */
+const MESSAGES = 3;
 const ada = randomBytes(16);
 
 let stores: OwnStores;
@@ -57,15 +57,15 @@ const send = async (eventName: string, changes: Partial<MessageRecord> = {}) => 
 };
 
 async function subscribe() {
-  const request = { environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+  const request = { environmentId, filter: NO_FILTER, shouldMask: false, isStillAllowed: () => true };
   const client = collect(hub.subscribe(request));
   await until('the hub polls', () => client.status()?.isWatching === true);
   return client;
 }
 
-it('a message appears within two seconds and becomes stored after the event writer commits it', async () => {
+it('a message appears within two seconds, and its outcome is stored after the event writer commits it', async () => {
   const client = await subscribe();
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < MESSAGES; round++) {
     await send(`round ${round}`);
     const sentMs = performance.now();
     await until('the message arrives', () => client.ofKind('message').some(({ name }) => name === `round ${round}`));
@@ -81,7 +81,7 @@ it('a message appears within two seconds and becomes stored after the event writ
   });
   await until(
     'all messages are stored',
-    () => client.ofKind('outcome').filter(({ outcome }) => outcome === 'stored').length === ROUNDS,
+    () => client.ofKind('outcome').filter(({ outcome }) => outcome === 'stored').length === MESSAGES,
   );
   client.subscriber.close();
 });

@@ -5,7 +5,7 @@ import { createLiveWorld } from './test/live-world.ts';
 const ada = Buffer.alloc(16, 1);
 const bob = Buffer.alloc(16, 2);
 
-it('a message is accepted first and stored after the event writer commits a later offset', async () => {
+it('the outcome of a message is accepted until the event writer commits a later offset, and then stored', async () => {
   const { send, subscribe, commit } = createLiveWorld();
   const client = await subscribe();
   const { partition, offset } = await send();
@@ -35,7 +35,7 @@ it('a rejection event contains the code and field', async () => {
   });
 });
 
-it('a dead-lettered message is shown with a reason that contains no message content', async () => {
+it('a dead-lettered message is shown with its reason, but without any message content', async () => {
   const { send, reject, deadLetter, subscribe } = createLiveWorld();
   const early = await send();
   const client = await subscribe();
@@ -52,7 +52,7 @@ it('a dead-lettered message is shown with a reason that contains no message cont
   expect(JSON.stringify(client.events)).not.toContain('secret text');
 });
 
-it('a message from an erased person is shown as fenced and without content', async () => {
+it('a message from an erased person is shown as fenced, without content', async () => {
   const { send, subscribe, fences } = createLiveWorld();
   fences.keys.add(ada.toString('hex'));
   const client = await subscribe();
@@ -72,7 +72,7 @@ it('a message from an erased person is shown as fenced and without content', asy
 
 it('all clients are notified within a second when a displayed message is fenced', async () => {
   const { send, subscribe, fences, commit } = createLiveWorld();
-  const [first, second] = [await subscribe(), await subscribe({ masks: true })];
+  const [first, second] = [await subscribe(), await subscribe({ shouldMask: true })];
   const { partition, offset } = await send({ identityKey: ada });
   const count = (kind: 'message' | 'outcome') => first.ofKind(kind).length + second.ofKind(kind).length;
   await until('both clients get the message', () => count('message') === 2);

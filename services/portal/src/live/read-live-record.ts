@@ -19,7 +19,7 @@ export interface LiveTopics {
 
 export type LiveRecord =
   | { readonly kind: 'entry'; readonly entry: LiveEntry }
-  /** A record that could not be stored. `entry` is used if the original entry is not in the buffer. */
+  /** A record that could not be stored. `entry` is used only if the buffer does not contain the original entry. */
   | {
       readonly kind: 'dead letter';
       readonly position: string;
@@ -27,7 +27,7 @@ export type LiveRecord =
       readonly entry: LiveEntry | null;
     };
 
-/** Returns null for a record that is neither a message nor a rejection. @throws any error of the schema registry */
+/** Returns null if the record is neither a message nor a rejection. @throws any schema registry error */
 export type ReadLiveRecord = (record: StreamRecord) => Promise<LiveRecord | null>;
 
 export interface ReadLiveRecordParts {
@@ -54,7 +54,7 @@ export function createReadLiveRecord({ topics, schemaOf, limits }: ReadLiveRecor
     const text = (name: string) => String(record.headers[name] ?? '');
     const topic = text('original-topic');
     const [partition, offset] = [Number(text('original-partition')), Number(text('original-offset'))];
-    // The text after a colon may quote the record.
+    // The text after the first colon may quote the record.
     const [reason = ''] = text('reason').split(':');
     const entry = await entryOf(topic, { ...record, partition, offset });
     if (entry !== null) Object.assign(entry, { outcome: 'dead-lettered', reason });

@@ -5,7 +5,7 @@ import { NO_FILTER } from './filter.ts';
 import { LIVE_LIMITS } from './limits.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
-it('a client gets only events of its own environment', async () => {
+it('a client receives only events from the environment to which it subscribed', async () => {
   const id = fc.constantFrom('demo', 'demo-2', 'demo-', 'dem', 'demo-production', 'DEMO', 'd', 'demo%', '');
   await fc.assert(
     fc.asyncProperty(
@@ -15,8 +15,8 @@ it('a client gets only events of its own environment', async () => {
         const { send, subscribe, reject } = createLiveWorld();
         const clients = await Promise.all(ids.map((environmentId) => subscribe({ environmentId })));
         for (const [index, environmentId] of sent.entries()) {
-          await send({ environmentId, eventName: `of ${environmentId}`, traceId: String(index) });
-          await reject({ environmentId, field: `of ${environmentId}` });
+          await send({ environmentId, eventName: `in ${environmentId}`, traceId: String(index) });
+          await reject({ environmentId, field: `in ${environmentId}` });
         }
         const expectedCount = (index: number) => sent.filter((each) => each === ids[index]).length;
         await until('all events arrive', () =>
@@ -25,7 +25,7 @@ it('a client gets only events of its own environment', async () => {
           ),
         );
         for (const [index, { ofKind }] of clients.entries()) {
-          const expected = Array(expectedCount(index)).fill(`of ${ids[index]}`);
+          const expected = Array(expectedCount(index)).fill(`in ${ids[index]}`);
           expect(ofKind('message').map(({ name }) => name)).toEqual(expected);
           expect(ofKind('rejection').map(({ field }) => field)).toEqual(expected);
         }
@@ -35,9 +35,9 @@ it('a client gets only events of its own environment', async () => {
   );
 });
 
-it('a client without access to raw ids gets masked ids and no properties, traits or page URLs', async () => {
+it('a client without access to raw ids receives masked ids, and no properties, traits or page URLs', async () => {
   const { send, subscribe } = createLiveWorld();
-  const [masked, raw] = [await subscribe({ masks: true }), await subscribe()];
+  const [masked, raw] = [await subscribe({ shouldMask: true }), await subscribe()];
   const ids = {
     anonymousId: 'visitor-1',
     userId: 'ab',
@@ -48,7 +48,7 @@ it('a client without access to raw ids gets masked ids and no properties, traits
   };
   const texts = { properties: '{"mail":"a@b.c"}', traits: '{"name":"Ada"}', pageUrl: 'https://game.test/ada' };
   await send({ ...ids, ...texts, identityType: 'email' });
-  await until('both get the message', () => masked.ofKind('message').length + raw.ofKind('message').length === 2);
+  await until('both messages arrive', () => masked.ofKind('message').length + raw.ofKind('message').length === 2);
   expect(raw.ofKind('message')[0]).toMatchObject({ ids: { anonymousId: 'visitor-1', userId: 'ab' }, ...texts });
   const [event] = masked.ofKind('message');
   expect(event).toMatchObject({ properties: '', traits: '', pageUrl: '' });
@@ -78,7 +78,7 @@ it('a stream ends within two check intervals if a permission check hangs', async
   expect([checks, 2 * LIVE_LIMITS.permissionMs]).toEqual([2, 1_000]);
 });
 
-it('a client with an outcome filter gets a message when its outcome starts to match', async () => {
+it('a client with an outcome filter receives a message once its outcome matches the filter', async () => {
   const { send, subscribe, commit, reject } = createLiveWorld();
   const filter = { ...NO_FILTER, outcome: 'stored', surface: 'web' };
   const client = await subscribe({ filter });

@@ -1,12 +1,12 @@
 import type { LiveEntry } from './entry.ts';
 import { type EndReason, type LiveEvent, toEntryEvent } from './event.ts';
-import { isWanted, type LiveFilter } from './filter.ts';
+import { type LiveFilter, matchesFilter } from './filter.ts';
 import type { WatchState } from './watch.ts';
 
-/** Receives live events of one environment. */
+/** Receives the live events of one environment. */
 export interface Subscriber {
   /**
-   * Returns the next event, `timeout` if there is none within `waitMaxMs`, or null after the last event. Calls must not
+   * Returns the next event, 'timeout' if there is none within `waitMaxMs`, or null after the last event. Calls must not
    * overlap.
    */
   next(waitMaxMs: number): Promise<LiveEvent | 'timeout' | null>;
@@ -15,7 +15,7 @@ export interface Subscriber {
 
 export interface Slot {
   readonly index: number;
-  /** Distinguishes the marks of this subscriber from those of earlier subscribers in the same slot. */
+  /** Distinguishes the delivery states of this subscriber from those of earlier subscribers in the slot. */
   readonly generation: number;
 }
 
@@ -23,7 +23,7 @@ interface SubscriberParts {
   readonly slot: Slot;
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  readonly masks: boolean;
+  readonly shouldMask: boolean;
   readonly queueEventsMax: number;
   /** Called immediately before an entry is sent. */
   readonly removeErased: (entry: LiveEntry) => void;
@@ -33,21 +33,21 @@ interface SubscriberParts {
 /** Delivery state of an entry that matched the filter. */
 const QUEUED = 0;
 const SENT = 1;
-type Mark = typeof QUEUED | typeof SENT;
+type DeliveryState = typeof QUEUED | typeof SENT;
 
-/** The subscriber as seen by the hub. */
+/** The interface of a subscriber for the hub. */
 export class HubSubscriber implements Subscriber {
   readonly environmentId: string;
   readonly #parts: SubscriberParts;
   readonly #counts = { seen: 0, shown: 0, lost: 0 };
   #queue: LiveEntry[] = [];
-  /** Sent entries with a new outcome. Limited by the size of the buffer. */
+  /** Sent entries whose outcome has changed. The buffer size limits their number. */
   readonly #changes = new Set<LiveEntry>();
   #state: WatchState | null = null;
-  #first: WatchState | null = null;
+  #initialState: WatchState | null = null;
   #isStatusDue = false;
   #lastStatus = '';
-  #end: EndReason | null = null;
+  #endReason: EndReason | null = null;
   #isEndSent = false;
   #isClosed = false;
   #wake: (() => void) | null = null;
@@ -58,7 +58,7 @@ export class HubSubscriber implements Subscriber {
   }
 
   get #isEnded(): boolean {
-    return this.#end !== null || this.#isClosed;
+    return this.#endReason !== null || this.#isClosed;
   }
 
   offer(entry: LiveEntry): void {
@@ -66,21 +66,21 @@ export class HubSubscriber implements Subscriber {
     this.#enqueue(entry);
   }
 
-  changed(entry: LiveEntry): void {
+  onEntryChange(entry: LiveEntry): void {
     if (this.#isEnded) return;
-    const mark = this.#markOf(entry);
-    // An outcome filter may match only now.
-    if (mark === null) this.#enqueue(entry);
-    else if (mark === SENT) {
+    const state = this.#deliveryStateOf(entry);
+    // The changed outcome may be the first that matches the filter.
+    if (state === null) this.#enqueue(entry);
+    else if (state === SENT) {
       this.#changes.add(entry);
       this.#wake?.();
     }
   }
 
   #enqueue(entry: LiveEntry): void {
-    const { filter, masks, queueEventsMax } = this.#parts;
-    if (this.#isEnded || !isWanted(filter, entry, masks)) return;
-    this.#mark(entry, QUEUED);
+    const { filter, shouldMask, queueEventsMax } = this.#parts;
+    if (this.#isEnded || !matchesFilter(filter, entry, shouldMask)) return;
+    this.#setDeliveryState(entry, QUEUED);
     this.#queue.push(entry);
     if (this.#queue.length > queueEventsMax) {
       this.#queue.shift();
@@ -89,27 +89,27 @@ export class HubSubscriber implements Subscriber {
     this.#wake?.();
   }
 
-  #mark(entry: LiveEntry, mark: Mark): void {
+  #setDeliveryState(entry: LiveEntry, state: DeliveryState): void {
     const { index, generation } = this.#parts.slot;
-    entry.marks[index] = 2 * generation + mark;
+    entry.deliveryStates[index] = 2 * generation + state;
   }
 
   /** Returns null if the entry has not matched the filter yet. */
-  #markOf(entry: LiveEntry): Mark | null {
+  #deliveryStateOf(entry: LiveEntry): DeliveryState | null {
     const { index, generation } = this.#parts.slot;
-    const mark = (entry.marks[index] ?? -1) - 2 * generation;
-    return mark === QUEUED || mark === SENT ? mark : null;
+    const state = (entry.deliveryStates[index] ?? -1) - 2 * generation;
+    return state === QUEUED || state === SENT ? state : null;
   }
 
-  /** Drops queued entries when the fences are unavailable. */
+  /** Drops all queued entries, because the fences are unavailable. */
   dropQueued(): void {
     this.#counts.lost += this.#queue.length;
     this.#queue = [];
   }
 
-  /** Read and skipped records are counted from the first call. */
+  /** The status counts read and skipped records from the first call. */
   setState(state: WatchState): void {
-    this.#first ??= state;
+    this.#initialState ??= state;
     this.#state = state;
     this.#isStatusDue = true;
     this.#wake?.();
@@ -117,7 +117,7 @@ export class HubSubscriber implements Subscriber {
 
   end(reason: EndReason): void {
     if (this.#isEnded) return;
-    this.#end = reason;
+    this.#endReason = reason;
     this.#clear();
     this.#parts.onClose();
   }
@@ -149,19 +149,19 @@ export class HubSubscriber implements Subscriber {
 
   #nextEvent(): LiveEvent | null | undefined {
     if (this.#isClosed || this.#isEndSent) return null;
-    if (this.#end !== null) {
+    if (this.#endReason !== null) {
       this.#isEndSent = true;
-      return { kind: 'end', reason: this.#end };
+      return { kind: 'end', reason: this.#endReason };
     }
     return this.#nextStatus() ?? this.#nextChange() ?? this.#nextEntry();
   }
 
-  /** Sent before entries, so that slow clients see how many events they lost. */
+  /** The status is sent before entries, so that slow clients see how many events they lost. */
   #nextStatus(): LiveEvent | undefined {
-    if (!this.#isStatusDue || this.#state === null || this.#first === null) return undefined;
+    if (!this.#isStatusDue || this.#state === null || this.#initialState === null) return undefined;
     this.#isStatusDue = false;
     const { isWatching, trouble, read, skipped } = this.#state;
-    const share = toFraction(read - this.#first.read, skipped - this.#first.skipped);
+    const share = toFraction(read - this.#initialState.read, skipped - this.#initialState.skipped);
     const status = { kind: 'status', isWatching, trouble, share, ...this.#counts } as const;
     const text = JSON.stringify(status);
     if (text === this.#lastStatus) return undefined;
@@ -181,8 +181,8 @@ export class HubSubscriber implements Subscriber {
     if (entry === undefined) return undefined;
     this.#parts.removeErased(entry);
     this.#counts.shown++;
-    this.#mark(entry, SENT);
-    return toEntryEvent(entry, this.#parts.masks);
+    this.#setDeliveryState(entry, SENT);
+    return toEntryEvent(entry, this.#parts.shouldMask);
   }
 
   #waitForWake(waitMaxMs: number): Promise<void> {

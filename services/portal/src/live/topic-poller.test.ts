@@ -4,7 +4,7 @@ import { toQuotas } from './topic-poller.ts';
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
-it('toQuotas assigns all waiting records up to the limit', () => {
+it('toQuotas allocates quotas for all waiting records up to the limit', () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 10_000 }), { maxLength: 20 }), fc.nat({ max: 5_000 }), (waiting, limit) => {
       const quotas = toQuotas(waiting, limit);
@@ -14,7 +14,7 @@ it('toQuotas assigns all waiting records up to the limit', () => {
   );
 });
 
-it('toQuotas gives partitions over their quota equal quotas, within one record', () => {
+it('toQuotas allocates equal quotas, within one record, to partitions with more records than their quota', () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat({ max: 500 }), { minLength: 1, maxLength: 12 }),

@@ -1,8 +1,8 @@
-/** Reads the newest records of topics without a consumer group, and samples them under load. */
+/** Polls the newest records of topics without a consumer group. Samples the records under load. */
 import type { LogReader, StreamRecord } from '@playline/stream';
 import type { LiveLimits } from './limits.ts';
 
-interface Waiting {
+interface UnreadRange {
   readonly topic: string;
   readonly partition: number;
   readonly start: number;
@@ -14,12 +14,12 @@ export type TopicPoller = ReturnType<typeof createTopicPoller>;
 export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limits: LiveLimits) {
   const offsets = new Map<string, number[]>();
 
-  async function readBounds(topics: readonly string[]): Promise<Waiting[]> {
+  async function readBounds(topics: readonly string[]): Promise<UnreadRange[]> {
     const bounds = await Promise.all(
       topics.map(async (topic) => {
         const read = offsets.get(topic);
         return (await log.bounds(topic)).map(({ partition, start, end }) => {
-          // New partitions are read from the start, truncated partitions from their new end.
+          // Reads new partitions from their start, and truncated partitions from their new end.
           const next = read === undefined ? end : Math.min(end, Math.max(start, read[partition] ?? start));
           return { topic, partition, start: next, end };
         });
@@ -28,15 +28,15 @@ export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limit
     return bounds.flat();
   }
 
-  function moveTo(waiting: readonly Waiting[]): void {
-    for (const { topic, partition, end } of waiting) {
+  function storeOffsets(ranges: readonly UnreadRange[]): void {
+    for (const { topic, partition, end } of ranges) {
       const ends = offsets.get(topic) ?? [];
       ends[partition] = end;
       offsets.set(topic, ends);
     }
   }
 
-  async function readNewest({ topic, partition, start, end }: Waiting, recordsMax: number, bytesMax: number) {
+  async function readNewest({ topic, partition, start, end }: UnreadRange, recordsMax: number, bytesMax: number) {
     const records: StreamRecord[] = [];
     if (recordsMax === 0) return records;
     let bytes = 0;
@@ -50,22 +50,22 @@ export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limit
 
   return {
     /** Starts at the current end offsets. @throws any broker error */
-    begin: async (topics: readonly string[]) => moveTo(await readBounds(topics)),
+    begin: async (topics: readonly string[]) => storeOffsets(await readBounds(topics)),
     /** Returns new records, or a sample if there are too many. @throws any broker error */
     async poll(topics: readonly string[]) {
-      const waiting = (await readBounds(topics)).filter(({ start, end }) => end > start);
-      const counts = waiting.map(({ start, end }) => end - start);
+      const unread = (await readBounds(topics)).filter(({ start, end }) => end > start);
+      const counts = unread.map(({ start, end }) => end - start);
       const quotas = toQuotas(counts, limits.recordsPerPollMax);
-      const bytesMax = Math.floor(limits.bytesPerPollMax / Math.max(1, waiting.length));
-      const read = await Promise.all(waiting.map((each, index) => readNewest(each, quotas[index]!, bytesMax)));
-      moveTo(waiting);
+      const bytesMax = Math.floor(limits.bytesPerPollMax / Math.max(1, unread.length));
+      const read = await Promise.all(unread.map((each, index) => readNewest(each, quotas[index]!, bytesMax)));
+      storeOffsets(unread);
       const records = read.flat().sort((a, b) => a.timestampMs - b.timestampMs);
       return { records, skipped: Math.max(0, counts.reduce((sum, count) => sum + count, 0) - records.length) };
     },
   };
 }
 
-/** Distributes `recordsMax` evenly among partitions. Unused quota goes to partitions with more waiting records. */
+/** Divides `recordsMax` evenly among partitions. Quota that a partition does not need goes to busier partitions. */
 export function toQuotas(waiting: readonly number[], recordsMax: number): number[] {
   const quotas = waiting.map(() => 0);
   let remaining = recordsMax;

@@ -25,7 +25,7 @@ interface WatchParts {
   readonly onChange: (entry: LiveEntry) => void;
   readonly removeErased: (entry: LiveEntry) => void;
   readonly onState: (state: WatchState) => void;
-  /** Drops entries of environments whose fences are not loaded. */
+  /** Drops the entries of environments whose fences are not loaded. */
   readonly dropUnfenced: () => void;
 }
 
@@ -45,7 +45,7 @@ export class LogWatch {
     const { log, limits } = parts;
     this.#poller = createTopicPoller(createStoppableLog(log, this.#stop.signal), limits);
     this.#timers = [
-      setInterval(() => this.#sweep(), limits.sweepMs),
+      setInterval(() => this.#applyFences(), limits.fenceCheckMs),
       setInterval(() => this.report(), limits.statusMs),
     ];
     this.#running = this.#run();
@@ -68,7 +68,7 @@ export class LogWatch {
           const isDeadLetterPoll = startedMs - deadLettersMs >= limits.deadLettersPollMs;
           if (isDeadLetterPoll) deadLettersMs = startedMs;
           await this.#poll(isDeadLetterPoll ? allTopics : mainTopics);
-          await this.#settle();
+          await this.#updateStored();
         }
         this.#setState(true, '');
       } catch (fault) {
@@ -91,23 +91,23 @@ export class LogWatch {
     }
   }
 
-  /** Marks committed messages as stored, because the event writer commits after it has stored them. */
-  async #settle(): Promise<void> {
+  /** Sets the outcome of committed messages to stored, because the event writer stores messages before it commits. */
+  async #updateStored(): Promise<void> {
     const { buffer, log, writerGroup, topics, onChange } = this.#parts;
-    const isOpen = ({ outcome, message }: LiveEntry) => outcome === 'accepted' && message !== null;
-    if (this.#stop.signal.aborted || ![...buffer.entries()].some(isOpen)) return;
+    const isUnsettled = ({ outcome, message }: LiveEntry) => outcome === 'accepted' && message !== null;
+    if (this.#stop.signal.aborted || ![...buffer.entries()].some(isUnsettled)) return;
     const committed = await log.committed(writerGroup, topics.messages);
     for (const entry of buffer.entries()) {
-      if (!isOpen(entry) || entry.offset >= (committed.get(entry.partition) ?? 0)) continue;
+      if (!isUnsettled(entry) || entry.offset >= (committed.get(entry.partition) ?? 0)) continue;
       // The event writer commits fenced messages without storing them.
       this.#parts.removeErased(entry);
-      if (!isOpen(entry)) continue;
+      if (!isUnsettled(entry)) continue;
       entry.outcome = 'stored';
       onChange(entry);
     }
   }
 
-  #sweep(): void {
+  #applyFences(): void {
     this.#parts.dropUnfenced();
     for (const entry of this.#parts.buffer.entries()) this.#parts.removeErased(entry);
   }
@@ -118,7 +118,7 @@ export class LogWatch {
     if (isChanged) this.report();
   }
 
-  /** Reports the state immediately, in addition to the report every `statusMs`. */
+  /** Reports the state immediately. The state is also reported every `statusMs`. */
   report(): void {
     this.#parts.onState({ ...this.#state });
   }
@@ -130,7 +130,7 @@ export class LogWatch {
   }
 }
 
-/** Throws instead of sending requests after the signal is aborted. */
+/** Once the signal is aborted, throws instead of sending requests. */
 function createStoppableLog(log: WatchParts['log'], signal: AbortSignal): Pick<LogReader, 'bounds' | 'read'> {
   return {
     bounds: async (...args) => {

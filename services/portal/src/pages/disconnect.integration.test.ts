@@ -7,7 +7,7 @@ import { createPortalReads } from '../reads/index.ts';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
 
 const { url, user, password } = testStores().clickhouse;
-/** Like the portal's account: queries end when the client disconnects, and cannot change settings. */
+/** Has the settings of the portal's account: queries end when the client disconnects and cannot change settings. */
 const readOnlyUrl = new URL(url);
 readOnlyUrl.searchParams.set('cancel_http_readonly_queries_on_client_close', '1');
 readOnlyUrl.searchParams.set('readonly', '1');
@@ -34,7 +34,7 @@ async function openSlow(deadlineMs: number) {
 
 async function countRunning(marker: string): Promise<number> {
   const operator = createQueryRows({ url, user, password, database: 'default' });
-  // Excludes this query itself, which also contains the marker.
+  // Excludes the query below, which also contains the marker.
   const sql = `SELECT count() FROM system.processes WHERE query LIKE '%numbers%${marker}%' AND query NOT LIKE '%processes%'`;
   for await (const [count] of operator(sql)) return Number(count);
   return 0;
@@ -56,7 +56,7 @@ it.each(['erasures', 'rejections', 'audit', 'project'])(
   },
 );
 
-it('ClickHouse cancels a query at its deadline, and the page reports the error', async () => {
+it('ClickHouse cancels a query at its deadline, and the page shows an error', async () => {
   const { browser, environmentPath, running } = await openSlow(1_000);
   const { status, text } = await browser.get(`${environmentPath}/erasures`);
   expect([status, text.includes('Not available')]).toEqual([500, true]);

@@ -26,17 +26,17 @@ import { createPasskeyCreationPage, createSettingsPage } from './settings/page.t
 import { createPasskeyRequestPage, createSignInPage, createSignOutPage } from './sign-in/page.ts';
 import { createSignableKeysPage } from './signable-keys/page.ts';
 
-export interface PagesParts extends PortalParts {
+export interface PageParts extends PortalParts {
   readonly frame: FrameParts;
   readonly sessions: Sessions;
-  readonly oneTime: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTexts;
   readonly signIn: SignIn;
   readonly openId: OpenIdSignIn | null;
   readonly passwords: Passwords;
   readonly writeAudit: WriteAudit;
 }
 
-export function createPages(parts: PagesParts): PortalPage[] {
+export function createPages(parts: PageParts): PortalPage[] {
   return [
     createHomePage(parts),
     createProjectPage(parts),

@@ -1,6 +1,6 @@
 import { compareUuids, type QueryOptions, type QueryRows } from '@playline/stores';
 import { type ActivityPosition, type SearchPage, searchBackwards, US_OF_MS } from './activity-search.ts';
-import type { Span } from './messages.ts';
+import type { TimeRange } from './messages.ts';
 import { number, orNull, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 export type { ActivityPosition } from './activity-search.ts';
@@ -10,13 +10,13 @@ export interface ContractName {
   readonly contractAddress: string;
 }
 
-/** An empty filter matches everything. The time range applies to `indexed_at`, as in the chain API. */
-export interface ActivitySearch extends Span {
+/** Empty filters match everything. As in the chain API, the time range applies to `indexed_at`. */
+export interface ActivitySearch extends TimeRange {
   readonly nowMs: number;
   /** Restricts the search to these contracts. */
   readonly contracts: readonly ContractName[];
   readonly type: string;
-  /** Token id in decimal digits. Matches sales that include the token. */
+  /** Decimal token id. Matches every sale that includes the token. */
   readonly tokenId: string;
   readonly before?: ActivityPosition | undefined;
   /** 1 to 1,000; defaults to 100. */
@@ -27,19 +27,19 @@ export interface ActivityAsset {
   readonly contractAddress: string;
   /** Empty for fungible tokens. */
   readonly tokenId: string;
-  /** In the smallest unit, as decimal digits; empty if unknown. */
+  /** Decimal amount in the smallest unit; empty if unknown. */
   readonly amount: string;
 }
 
 export interface ActivityPayment {
-  /** Empty for the native token of the chain. */
+  /** Empty for the chain's native token. */
   readonly contractAddress: string;
   readonly symbol: string;
-  /** Including fees, in the smallest unit, as decimal digits. */
+  /** Decimal amount in the smallest unit, including fees. */
   readonly amount: string;
 }
 
-/** The latest version of an activity. Times are in epoch milliseconds, unknown strings are empty. */
+/** The latest version of an activity. Times are in epoch milliseconds. Unknown strings are empty. */
 export interface ActivityLine extends ActivityPosition, ContractName {
   readonly type: string;
   readonly updatedMs: number;
@@ -65,15 +65,15 @@ const TOKEN_COLUMNS = {
 export type TokenLine = Row<typeof TOKEN_COLUMNS>;
 
 const DAY_MS = 86_400_000;
-/** A month fills most pages. Searches for a token cover all time, because the token id index is cheap. */
-const FIRST_SPAN_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
+/** A month is enough to fill most pages. Token searches cover all time, because the token id index makes them cheap. */
+const FIRST_WINDOW_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
 const ACTIVITIES_MAX = 1_000;
-/** Each contract reads at least one granule per part, and the view limits the rows that a query can read. */
+/** A query reads at least one granule per part for each contract, and the view limits the rows that a query reads. */
 const CONTRACTS_PER_QUERY = 32;
-/** Up to this number of contracts, `findStart` costs no more than a rejected window. */
+/** For up to this many contracts, `findStart` costs no more than a rejected window. */
 const CHEAP_STARTS_MAX = 4;
 
-/** Sorts newest first, and by the ClickHouse order of ids within a microsecond. */
+/** Sorts newest first. Within a microsecond, sorts by id as ClickHouse does. */
 export function byNewest(a: ActivityPosition, b: ActivityPosition): number {
   return a.updatedUs === b.updatedUs ? compareUuids(b.id, a.id) : b.updatedUs - a.updatedUs;
 }
@@ -99,21 +99,21 @@ export async function searchActivities(
             found.push(line);
         return found.sort(byNewest).slice(0, window.rowsMax);
       },
-      findStart: async (span, newer) => {
+      findStart: async (range, newer) => {
         let latestUs = 0;
         for (const batch of batches) {
-          const args = batch.map((contract) => ({ contract, type, since: span.sinceUs, until: span.untilUs, newer }));
+          const args = batch.map((contract) => ({ contract, type, since: range.sinceUs, until: range.untilUs, newer }));
           const columns = { us: number('max(updated_us)') };
           const viewQuery = { view: 'portal_activity_times', args, columns, rowsMax: 1 };
           for (const { us } of await queryView(query, viewQuery, options)) latestUs = Math.max(us, latestUs);
         }
         return latestUs;
       },
-      refusalsBeforeFindStart: contracts.length <= CHEAP_STARTS_MAX ? 1 : 2,
+      rejectionsBeforeFindStart: contracts.length <= CHEAP_STARTS_MAX ? 1 : 2,
     },
     {
       from: search.before ?? { updatedUs: (nowMs + DAY_MS) * US_OF_MS, id: '' },
-      firstSpanUs: tokenId === '' ? FIRST_SPAN_US.any : FIRST_SPAN_US.ofToken,
+      firstWindowUs: tokenId === '' ? FIRST_WINDOW_US.any : FIRST_WINDOW_US.ofToken,
       max: Math.min(Math.max(1, Math.trunc(activitiesMax)), ACTIVITIES_MAX),
       timeMaxMs: SEARCH_MAX_MS,
     },
@@ -177,7 +177,7 @@ type Json = Readonly<Record<string, unknown>>;
 const objectOf = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {});
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Parses the JSON that the activity writer stores. */
+/** Reads the fields from the JSON that the activity writer stores. */
 function toContent(members: Json) {
   const [details, metadata] = [objectOf(members.details), objectOf(members.blockchain_metadata)];
   const { asset } = details;
@@ -202,7 +202,7 @@ function toPayment({ token, price_including_fees: amount }: Json): ActivityPayme
   return { contractAddress: textOf(address), symbol: textOf(symbol), amount: textOf(amount) };
 }
 
-/** Yields pages of activities, newest first. @returns the position at which the result was truncated */
+/** Yields pages of activities, newest first. @returns the position at which the result was truncated, or null */
 export function readManyActivities(
   activities: (search: ActivitySearch) => Promise<ActivityPage>,
   search: ActivitySearch,

@@ -16,12 +16,12 @@ import {
 const NOW_US = Date.parse('2026-11-20T10:00:00Z') * 1_000;
 const DAY_US = 86_400_000_000;
 const FROM: ActivityPosition = { updatedUs: NOW_US + 1, id: '' };
-const BOUNDS = { from: FROM, firstSpanUs: 31 * DAY_US, timeMaxMs: 60_000 };
+const BOUNDS = { from: FROM, firstWindowUs: 31 * DAY_US, timeMaxMs: 60_000 };
 
 const cause = new ClickHouseFault(500, '158', 'TOO_MANY_ROWS');
 const limitError = () => new PublicError('VALIDATION_ERROR', { cause });
 
-/** Reads in-memory rows like the view. @param limit maximum number of rows in a window */
+/** Simulates the view with in-memory rows. @param limit maximum number of rows in a window */
 function createRead(rows: readonly ActivityPosition[], limit: number): ReadActivityWindow<ActivityPosition> {
   return async ({ sinceUs, untilUs, before, rowsMax }) => {
     const isInside = (row: ActivityPosition) =>
@@ -32,7 +32,7 @@ function createRead(rows: readonly ActivityPosition[], limit: number): ReadActiv
   };
 }
 
-/** Finds the start of a page like the view, for one contract. */
+/** Simulates the view that finds the start of a page, for one contract. */
 const createFindStart =
   (rows: readonly ActivityPosition[]): ActivitySource<ActivityPosition>['findStart'] =>
   async ({ sinceUs, untilUs }, newer) =>
@@ -42,7 +42,7 @@ const createFindStart =
 const createSource = (rows: readonly ActivityPosition[], limit: number): ActivitySource<ActivityPosition> => ({
   read: createRead(rows, limit),
   findStart: createFindStart(rows),
-  refusalsBeforeFindStart: 1,
+  rejectionsBeforeFindStart: 1,
 });
 
 async function readAll(source: ActivitySource<ActivityPosition>, overrides: { max?: number; timeMaxMs?: number } = {}) {
@@ -59,13 +59,13 @@ async function readAll(source: ActivitySource<ActivityPosition>, overrides: { ma
 it('searchBackwards returns each row once, newest first, for any rows, read limit and findStart result', async () => {
   const gap = fc.constantFrom(1, 1, 1, 2, 1_000, 1_000_000, 600_000_000, DAY_US, 400 * DAY_US);
   const small = fc.integer({ min: 1, max: 6 });
-  // Microseconds before the end of the window; null if findStart fails, undefined if its result is correct.
+  // In microseconds before the end of the window; null if findStart fails, undefined if it returns the true start.
   const startOffsets = fc.array(fc.option(fc.oneof(gap, fc.constant(NOW_US)), { nil: null }), { maxLength: 5 });
   const property = fc.asyncProperty(
     fc.array(gap, { minLength: 1, maxLength: 30 }),
     ...([small, small, small, startOffsets] as const),
     // biome-ignore lint/complexity/useMaxParams: one per generated value
-    async (gaps, limit, max, refusalsBeforeFindStart, starts) => {
+    async (gaps, limit, max, rejectionsBeforeFindStart, starts) => {
       let updatedUs = NOW_US + 1;
       const rows = gaps.map((each) => {
         updatedUs -= each;
@@ -77,7 +77,7 @@ it('searchBackwards returns each row once, newest first, for any rows, read limi
         if (start === null) throw limitError();
         return start === undefined ? createFindStart(rows)(window, newer) : window.untilUs - start;
       };
-      const pages = await readAll({ read: createRead(rows, limit), findStart, refusalsBeforeFindStart }, { max });
+      const pages = await readAll({ read: createRead(rows, limit), findStart, rejectionsBeforeFindStart }, { max });
       expect(pages.flat()).toEqual(rows);
       expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(max);
     },
@@ -85,7 +85,7 @@ it('searchBackwards returns each row once, newest first, for any rows, read limi
   await fc.assert(property, { numRuns: 200 });
 });
 
-it('searchBackwards returns each row of a microsecond once if a single query can read all of them', async () => {
+it('searchBackwards returns each row once if one microsecond contains more rows than a page', async () => {
   const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() })).toSorted(byNewest);
   const older = { updatedUs: NOW_US - 1, id: randomUUID() };
   expect((await readAll(createSource([...rows, older], 20))).flat()).toEqual([...rows, older]);
@@ -101,7 +101,7 @@ it('searchBackwards throws the limit error if a single microsecond exceeds the r
   await expect(readAll(createSource(rows, 19))).rejects.toThrow(PublicError);
 });
 
-/** A million versions, one per microsecond before `NOW_US`. A query can read one fifth of them. */
+/** A million versions, one per microsecond before `NOW_US`. One query can read a fifth of them. */
 function createMillion() {
   const calls = { windows: 0, starts: 0 };
   const rowsIn = ({ sinceUs, untilUs }: ActivityWindow) =>
@@ -115,13 +115,13 @@ function createMillion() {
   return { calls, read };
 }
 
-it('a page from a million versions in one second takes three queries: a rejected window, findStart and the page', async () => {
+it('a page of a million versions takes three queries: a rejected window, findStart and the page', async () => {
   const { calls, read } = createMillion();
   const findStart: ActivitySource<ActivityPosition>['findStart'] = async ({ untilUs }, newer) => {
     calls.starts++;
     return Math.min(untilUs, NOW_US) - newer;
   };
-  const page = await searchBackwards({ read, findStart, refusalsBeforeFindStart: 1 }, { ...BOUNDS, max: 100 });
+  const page = await searchBackwards({ read, findStart, rejectionsBeforeFindStart: 1 }, { ...BOUNDS, max: 100 });
   expect([page.activities.length, calls]).toEqual([100, { windows: 2, starts: 1 }]);
 });
 
@@ -136,7 +136,7 @@ it('a history within the read limit takes two queries: the first window and all 
   expect([page.activities, page.next, windows]).toEqual([rows, null, [FROM.updatedUs - 31 * DAY_US, 0]]);
 });
 
-it('searchBackwards needs at most 30 queries if every window longer than 30 years is rejected', async () => {
+it('searchBackwards sends at most 30 queries if every window longer than 30 years is rejected', async () => {
   const rows = [1, 400 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
   let windows = 0;
   const read: ReadActivityWindow<ActivityPosition> = async (window) => {
@@ -148,21 +148,21 @@ it('searchBackwards needs at most 30 queries if every window longer than 30 year
   expect([page.activities, page.next, windows <= 30]).toEqual([rows, null, true]);
 });
 
-it('a page from a million versions takes at most 20 queries if findStart exceeds the read limit', async () => {
+it('a page of a million versions takes at most 20 queries if findStart exceeds the read limit', async () => {
   const { calls, read } = createMillion();
-  const source = { read, findStart: () => Promise.reject(limitError()), refusalsBeforeFindStart: 1 };
+  const source = { read, findStart: () => Promise.reject(limitError()), rejectionsBeforeFindStart: 1 };
   const page = await searchBackwards(source, { ...BOUNDS, max: 100 });
   expect([page.activities.length, calls.windows <= 20]).toEqual([100, true]);
 });
 
-it('searchBackwards rethrows errors other than read limits', async () => {
+it('searchBackwards rethrows errors that are not caused by read limits', async () => {
   const fails = () => Promise.reject(new Error('connection lost'));
   const exceedsLimit = () => Promise.reject(limitError());
   for (const source of [
     { read: fails, findStart: fails },
     { read: exceedsLimit, findStart: fails },
   ])
-    await expect(searchBackwards({ ...source, refusalsBeforeFindStart: 1 }, { ...BOUNDS, max: 1 })).rejects.toThrow(
+    await expect(searchBackwards({ ...source, rejectionsBeforeFindStart: 1 }, { ...BOUNDS, max: 1 })).rejects.toThrow(
       'connection lost',
     );
 });

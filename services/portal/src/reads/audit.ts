@@ -1,8 +1,8 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import type { Span } from './messages.ts';
+import type { TimeRange } from './messages.ts';
 import { millis, msOf, number, queryView, type Row, readPages, text, toPage } from './query-view.ts';
 
-export interface AuditSearch extends Span {
+export interface AuditSearch extends TimeRange {
   /** Empty for the instance audit. */
   readonly projectId: string;
   readonly before?: AuditPosition | undefined;
@@ -23,9 +23,9 @@ const COLUMNS = {
   entryId: text('entry_id'),
 };
 
-/** `detail` is JSON. `address` is removed after 90 days. */
+/** `detail` is a JSON object. `address` is deleted after 90 days. */
 export type AuditLine = Row<typeof COLUMNS>;
-/** Includes the entry id, because entries can have the same time. */
+/** Includes the entry id, because several entries can have the same time. */
 export type AuditPosition = Pick<AuditLine, 'happenedMs' | 'entryId'>;
 
 export function readAudit(query: QueryRows, search: AuditSearch, options?: QueryOptions): Promise<AuditLine[]> {

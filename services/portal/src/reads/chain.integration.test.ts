@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
-import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
 import { byNewest } from './activities.ts';
 import {
   type ActivityPage,
@@ -19,10 +19,10 @@ const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
 const END_MS = Date.UTC(2256, 0);
 
-let database: OwnReads;
+let database: TestReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  database = await openOwnReads();
+  database = await openTestReads();
   ({ reads } = database);
 });
 afterAll(() => database?.close());
@@ -95,7 +95,7 @@ it('reads.activities returns the latest version of each activity once, newest fi
   );
 }, 120_000);
 
-it('reads.activities applies each filter to the given contracts only', async () => {
+it('reads.activities applies each filter and returns only activities of the given contracts', async () => {
   const [contract, another] = [contractOf(), contractOf()];
   const us = NOW_MS * 1000;
   const mint = { id: randomUUID(), us };
@@ -169,7 +169,7 @@ it('reads.activities returns all fields of a sale, including its payment', async
   for (const tokenId of ['1', '2']) expect(await idsOf(searchOf([contract], { tokenId }))).toEqual([id]);
 });
 
-describe('a contract whose whole history was indexed within a minute', () => {
+describe('a contract whose entire history was indexed within a minute', () => {
   const ROWS = 200_000;
   const STEP_US = 100;
   const contract = contractOf();
@@ -183,7 +183,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   const positionsFrom = (first: number, count: number) =>
     Array.from({ length: count }, (_, index) => positionOf(first + index));
 
-  /** Reads the first page with activities. On a slow machine, earlier pages may be empty because time runs out. */
+  /** Reads the first page that is not empty. On a slow machine, a search may time out before it finds an activity. */
   const readFirstPage = async (search: ActivitySearch): Promise<ActivityPage> => {
     const page = await reads.activities(search);
     if (page.activities.length > 0 || page.next === null) return page;
@@ -212,7 +212,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
     return { views, reads: createPortalReads(query) };
   }
 
-  it('a page from 200,000 activities takes three queries: a rejected window, the start of the page and the page', async () => {
+  it('a page of 200,000 activities takes three queries: a rejected window, the page start and the page', async () => {
     const counted = createCounted();
     const page = await counted.reads.activities(searchOf([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
@@ -227,7 +227,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
     expect(positionsIn(middle.activities)).toEqual(positionsFrom(150_001, 1_000));
   });
 
-  it('a token search takes one query with the token index, and returns the same result without the index', async () => {
+  it('a token search takes one query with the token index, and finds the same activities without it', async () => {
     const counted = createCounted();
     for (const [tokenId, found] of [
       [String(ROWS - 1), [positionOf(ROWS - 1)]],
@@ -243,10 +243,10 @@ describe('a contract whose whole history was indexed within a minute', () => {
   });
 });
 
-it('readManyActivities sorts activities across contracts that need several queries', async () => {
+it('readManyActivities sorts activities across contracts that are read with several queries', async () => {
   const contracts = Array.from({ length: 70 }, contractOf);
   const us = NOW_MS * 1000;
-  // Two activities per time, from contracts in different queries.
+  // Two activities per timestamp, from contracts that are read by different queries.
   const all = contracts.map((contract, index) => ({ contract, version: { id: randomUUID(), us: us - (index % 35) } }));
   await database.insert(
     'activity_feeds',
@@ -288,8 +288,8 @@ const waiting = { status: 'pending', stage: 'waiting' };
 const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
   reads.mintSigners({ environmentId, sinceMs });
 
-it('reads.mintSigners derives the minter role only from mint stages that prove it', async () => {
-  for (const [overrides, heldMs] of [
+it('reads.mintSigners derives the minter role only from mint stages that prove the role', async () => {
+  for (const [overrides, roleProvenMs] of [
     [{ status: 'succeeded' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'mined' }, NOW_MS - 8_500],
@@ -299,11 +299,11 @@ it('reads.mintSigners derives the minter role only from mint stages that prove i
   ] as const) {
     const environment = `e-${randomUUID()}`;
     await database.insert('mint_requests', [mintOf(environment, 9_000, overrides)]);
-    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ heldMs }]]);
+    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ roleProvenMs }]]);
   }
 });
 
-it('reads.mintSigners returns the number of waiting assets, the time of the first and the reason of the last', async () => {
+it('reads.mintSigners returns how many assets wait, since when the oldest waits, and the latest reason', async () => {
   const environment = `e-${randomUUID()}`;
   const settled = mintOf(environment, 20_000, { ...waiting, reason: 'waited earlier' });
   await database.insert('mint_requests', [
@@ -313,14 +313,14 @@ it('reads.mintSigners returns the number of waiting assets, the time of the firs
       mintOf(environment, 1_000, { stage: 'logged' }),
     ],
   ]);
-  // A separate insert, so that both revisions exist until a merge.
+  // Inserted separately, so that both revisions exist until ClickHouse merges them.
   await database.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
   const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
-  const state = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
-  expect(await signersOf(environment)).toEqual([{ ...signer, ...state, heldMs: NOW_MS - 500 }]);
+  const state = { waiting: 2, waitingSinceMs: NOW_MS - 2_500, reason: 'no funds' };
+  expect(await signersOf(environment)).toEqual([{ ...signer, ...state, roleProvenMs: NOW_MS - 500 }]);
 });
 
-it('reads.mintSigners lists signers by chain and collection, restricted to the time range', async () => {
+it('reads.mintSigners lists the signers in the time range by chain and collection', async () => {
   const environment = `e-${randomUUID()}`;
   await database.insert('mint_requests', [
     ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
@@ -361,14 +361,14 @@ it('reads.mints returns each mint once, even if collections share a reference id
   expect([found.length, new Set(found).size]).toEqual([6, 6]);
 });
 
-it('reads.tokens returns the latest names for the given contracts only', async () => {
+it('reads.tokens returns only the given contracts, with their latest names', async () => {
   const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
   const [contract, another] = [contractOf(), contractOf()];
   const rowOf = ({ contractAddress }: typeof contract, ms: number, overrides: object) => {
     const bytes = contractAddress.slice(2);
     return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(overrides).join(', ')})`;
   };
-  // Separate inserts, because the table deduplicates within an insert and the view must deduplicate across inserts.
+  // Inserted separately, because the table removes duplicates within an insert, and the view must remove all others.
   for (const row of [
     rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 }),
     rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),

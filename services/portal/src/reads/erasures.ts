@@ -21,7 +21,7 @@ const RECEIPT_COLUMNS = {
 type ReceiptLine = Row<typeof RECEIPT_COLUMNS>;
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** An erasure and its progress. Times are in epoch milliseconds; null if the step is not complete. */
+/** An erasure and its progress. Times are in epoch milliseconds; null if a step is not complete. */
 export interface ErasureLine extends Row<typeof REQUEST_COLUMNS>, Nullable<ReceiptLine> {
   readonly state: ErasureState;
 }
@@ -62,7 +62,7 @@ const OPEN_COLUMNS = {
 };
 export type OpenErasures = Row<typeof OPEN_COLUMNS>;
 
-/** Returns the environments with open erasures, sorted by the oldest erasure. */
+/** Returns the environments that have open erasures, sorted by the time of their oldest open erasure. */
 export async function readOpenErasures(
   query: QueryRows,
   environmentIds: readonly string[],
@@ -85,7 +85,7 @@ export async function readOpenErasures(
 const raw = (sql: string) => ({ sql, read: (value: unknown) => value });
 const isoTime = (column: string) => orNull({ sql: msOf(column), read: (ms) => new Date(Number(ms)).toISOString() });
 
-/** Returns the published form of a receipt; null if there is no receipt yet. */
+/** Returns a receipt in the format in which it was published; null if there is no receipt yet. */
 export async function readReceipt(
   query: QueryRows,
   { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },

@@ -42,9 +42,9 @@ const READS = {
 type Read<S, R> = (search: S, options?: QueryOptions) => Promise<R>;
 
 /**
- * ClickHouse queries for pages. Every query is restricted to environments, a project or contracts; callers must check
- * access first. Aborting `signal` cancels the query. A query that exceeds the read limits throws PublicError
- * VALIDATION_ERROR; other store errors are rethrown.
+ * ClickHouse queries for pages. Every query is restricted to environments, a project or contracts, to which the caller
+ * must check access. Aborting `signal` cancels the query. A query that exceeds the read limits throws PublicError
+ * VALIDATION_ERROR. All other store errors are rethrown.
  */
 export type PortalReads = {
   [K in keyof typeof READS]: (typeof READS)[K] extends (

@@ -2,20 +2,20 @@ import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 import { type IdAccess, idFor, millis, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 /** A time range in epoch milliseconds; `untilMs` is exclusive. */
-export interface Span {
+export interface TimeRange {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
-/** An empty filter matches everything. The time range applies to the event time, which clients set. */
-export interface MessageSearch extends Span {
+/** Empty filters match everything. The time range applies to the event time, which clients set. */
+export interface MessageSearch extends TimeRange {
   readonly environmentId: string;
   readonly idAccess: IdAccess;
   readonly type?: string;
   readonly name?: string;
   readonly surface?: string;
   readonly test?: boolean;
-  /** Matches messages with one of these identity keys in any field. */
+  /** Matches messages that contain one of these identity keys in any field. */
   readonly identityIds?: readonly string[];
   readonly after?: MessagePosition | undefined;
   /** 1 to 2,000; defaults to 100. */
@@ -36,7 +36,7 @@ const COLUMNS = {
   anonymousId: text('anonymous_id'),
   userId: text('user_id'),
   identityType: text('identity_type'),
-  // Identity key of the owner in 32 hexadecimal digits; zeros if the message has no owner.
+  // The owner's identity key as 32 hexadecimal digits; all zeros if the message has no owner.
   identityId: text('identity_id'),
   traceId: text('trace_id'),
 };
@@ -46,22 +46,22 @@ export type MessageLine = Row<typeof COLUMNS>;
 export type MessagePosition = Pick<MessageLine, 'happenedMs' | 'messageId'>;
 
 export interface MessagePage {
-  /** Newest first. Of duplicate messages, only the first received is included. */
+  /** Newest first. If a message was received several times, contains only the first copy. */
   readonly messages: readonly MessageLine[];
   readonly next: MessagePosition | null;
-  /** Time back to which the search has read. */
+  /** The search is complete back to this time. */
   readonly searchedSinceMs: number;
 }
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /**
- * How far back each search step reaches. ClickHouse reads whole days, so only the first step, for viewers who watch new
- * messages, is shorter than a day.
+ * How far back each search step reaches. ClickHouse reads whole days, so only the first step is shorter than a day. The
+ * first step serves viewers who watch new messages.
  */
 const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
 const MESSAGES_MAX = 2_000;
-/** Messages rarely have more than one duplicate, so reading twice the page size is enough. */
+/** Most messages have at most one duplicate, so reading twice the page size is usually enough. */
 const DUPLICATES_FACTOR = 2;
 
 const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
@@ -70,7 +70,7 @@ const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
   userId: idFor(idAccess, line.userId),
 });
 
-/** Removes duplicates, keeping the first received message. Preserves the order. */
+/** Removes duplicates except the copy that was received first. Preserves the order. */
 function removeDuplicates(lines: readonly MessageLine[]): MessageLine[] {
   const first = new Map<string, MessageLine>();
   for (const line of lines) {
@@ -81,7 +81,7 @@ function removeDuplicates(lines: readonly MessageLine[]): MessageLine[] {
   return [...first.values()];
 }
 
-interface Window extends Span {
+interface Window extends TimeRange {
   readonly before: string;
   readonly rowsMax: number;
 }
@@ -104,7 +104,7 @@ async function readWindow(query: QueryRows, search: MessageSearch, window: Windo
   return lines.map((line) => maskLine(line, idAccess));
 }
 
-/** Filters that `portal_messages_of_people` does not have as arguments. */
+/** Returns conditions for the filters that `portal_messages_of_people` does not take as arguments. */
 function toConditions({ type, surface, test }: { type: string; surface: string; test: string }): string {
   const conditions = Object.entries({ type, surface })
     .filter(([, value]) => value !== '')
@@ -133,7 +133,7 @@ export async function searchMessages(
     for (const each of lines) found.push(each);
     const messages = removeDuplicates(found);
     if (messages.length > max) return { messages: messages.slice(0, max), ...endOf(messages[max - 1]!) };
-    // Incomplete if the window has more rows than were read, because of many duplicates.
+    // If there are many duplicates, the window can contain more rows than were read.
     const isComplete = lines.length < rowsMax;
     if (isComplete && since === sinceMs) return { messages, next: null, searchedSinceMs: since };
     position = isComplete ? { happenedMs: since, messageId: '' } : endOf(lines.at(-1)!).next;
@@ -147,7 +147,7 @@ const endOf = ({ happenedMs, messageId }: MessageLine) => ({
   searchedSinceMs: happenedMs,
 });
 
-/** Yields pages of messages, newest first. @returns the position at which the result was truncated */
+/** Yields pages of messages, newest first. @returns the position at which the result was truncated, or null */
 export function readManyMessages(
   messages: (search: MessageSearch) => Promise<MessagePage>,
   search: MessageSearch,
@@ -162,7 +162,7 @@ export function readManyMessages(
   );
 }
 
-/** Returns all messages with an id, with masked identity ids. Clients can reuse a message id. */
+/** Returns all messages with the id, because clients can reuse a message id. Masks the ids of people. */
 export async function readMessage(
   query: QueryRows,
   { environmentId, messageId }: { readonly environmentId: string; readonly messageId: string },

@@ -45,7 +45,7 @@ const MINT_COLUMNS = {
 
 /** The current state of a mint request. Times are in epoch milliseconds. */
 export type MintLine = Row<typeof MINT_COLUMNS>;
-/** Includes the collection, because collections can share a reference id. */
+/** Includes the collection, because several collections can use the same reference id. */
 export type MintPosition = Pick<MintLine, 'requestedMs' | 'referenceId' | 'chain' | 'contractAddress'>;
 
 export const MINTS_SHOWN_MAX = 200;
@@ -68,10 +68,10 @@ function toCondition({ requestedMs, referenceId, chain, contractAddress }: MintP
   return `WHERE (${msOf('requested_at')}, reference_id, chain, contract_address) < (${values.join(', ')})`;
 }
 
-/** Each query reads all mints in the time range, so a few large queries are cheaper. */
+/** Each query reads all mints in the time range, so few large queries are cheaper than many small ones. */
 const MINTS_PER_QUERY = 10_000;
 
-/** Yields pages of mints, newest first. @returns the position at which the result was truncated */
+/** Yields pages of mints, newest first. @returns the position at which the result was truncated, or null */
 export function readManyMints(
   mints: (search: MintSearch) => Promise<readonly MintLine[]>,
   search: MintSearch,
@@ -87,18 +87,18 @@ const SIGNER_COLUMNS = {
   chain: text('chain'),
   contractAddress: text('contract_address'),
   signerAddress: text('signer_address'),
-  // Time of the last mint that proves the minter role; null if there is none.
-  heldMs: millisOrNull('held_at'),
-  // Number of waiting assets, the time of the first and the reason of the last.
+  // Time of the last mint that proves that the signer has the minter role; null if there is none.
+  roleProvenMs: millisOrNull('held_at'),
+  // Number of waiting assets, the time since which the oldest waits, and the latest reason.
   waiting: number('waiting'),
-  waitsMs: millis('waits_at'),
-  why: text('why'),
+  waitingSinceMs: millis('waits_at'),
+  reason: text('why'),
 };
 
 /** Whether a signer can mint in a collection, derived from its mint requests. */
 export type MintSigner = Row<typeof SIGNER_COLUMNS>;
 
-/** Returns every collection and signer with a mint request since `sinceMs`. */
+/** Returns every combination of collection and signer that has a mint request since `sinceMs`. */
 export function readMintSigners(
   query: QueryRows,
   { environmentId, sinceMs }: Pick<MintSearch, 'environmentId' | 'sinceMs'>,

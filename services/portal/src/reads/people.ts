@@ -3,7 +3,7 @@ import { type IdAccess, idFor, millis, number, queryView, type Row, text } from 
 
 export interface IdentitySearch {
   readonly environmentId: string;
-  /** Identity keys in 32 hexadecimal digits. */
+  /** Identity keys as 32 hexadecimal digits each. */
   readonly identityIds: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export function readConsents(query: QueryRows, search: IdentitySearch, options?:
   return queryView<ConsentChange>(query, viewQuery, options);
 }
 
-/** Returns the decisions about any of the identities, newest first. */
+/** Returns the decisions that involve any of the identities, newest first. */
 export async function readLinks(
   query: QueryRows,
   search: IdentitySearch,
@@ -76,7 +76,7 @@ export async function readLinks(
   }));
 }
 
-/** Returns ids per identity key, masked for readers without access. Identities without events are missing. */
+/** Returns ids by identity key, masked for viewers without access to raw ids. Omits identities that have no events. */
 export async function readIds(
   query: QueryRows,
   search: IdentitySearch & { readonly idAccess: IdAccess },

@@ -11,7 +11,7 @@ it('queryView throws TOO_MANY_REQUESTS_ERROR with a retry time if the project qu
   await expect(queryView(query, viewQuery)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 10 });
 });
 
-/** Reads consecutive numbers. @param sizes collects the number of lines that each query requests */
+/** Returns a `readPage` over consecutive numbers. @param sizes collects the number of lines that each query requests */
 function createReadPage(count: number, sizes: number[] = []) {
   return async (linesMax: number, after: number | undefined) => {
     sizes.push(linesMax);
@@ -21,7 +21,7 @@ function createReadPage(count: number, sizes: number[] = []) {
   };
 }
 
-it('readPages yields each line once and in order up to the limit, then returns the truncation position', async () => {
+it('readPages yields each line once and in order, and returns the position at which it was truncated', async () => {
   const counts = fc.integer({ min: 0, max: 1_000 });
   await fc.assert(
     fc.asyncProperty(counts, counts, fc.integer({ min: 1, max: 400 }), async (count, linesMax, perQuery) => {
@@ -35,7 +35,7 @@ it('readPages yields each line once and in order up to the limit, then returns t
   );
 });
 
-it('readPages uses a small first query and larger queries after it', async () => {
+it('readPages reads few lines with the first query and more lines with each later query', async () => {
   const sizes: number[] = [];
   for await (const _ of readPages(createReadPage(5_000, sizes), { linesMax: 2_500, perQuery: 1_000 }));
   expect(sizes).toEqual([FIRST_LINES, 1_000, 1_000, 400]);

@@ -1,11 +1,11 @@
-/** Queries the portal views in ClickHouse and reads long results page by page. */
+/** Queries the portal views in ClickHouse. Reads long results page by page. */
 import { PublicError } from '@playline/errors';
 import { ClickHouseFault, type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 
 export type Argument = string | number | readonly string[];
 type Arguments = Readonly<Record<string, Argument>>;
 
-/** An SQL expression over the columns of a view, and the conversion of its value. */
+/** An SQL expression over the columns of a view, and a function that converts its value. */
 interface Column<T> {
   readonly sql: string;
   readonly read: (value: unknown) => T;
@@ -15,7 +15,7 @@ export type Row<C> = { readonly [K in keyof C]: C[K] extends Column<infer T> ? T
 
 export interface ViewQuery<T> {
   readonly view: string;
-  /** An array of arguments queries the view once per element. */
+  /** If this is an array, the view is queried once per element. */
   readonly args: Arguments | readonly Arguments[];
   readonly columns: Columns<T>;
   /** SQL after the `FROM` clause. Quote untrusted values with `quoteText`. */
@@ -29,7 +29,7 @@ export const msOf = (column: string): string => `toUnixTimestamp64Milli(${column
 export const text = (sql: string): Column<string> => ({ sql, read: String });
 export const number = (sql: string): Column<number> => ({ sql, read: Number });
 export const millis = (column: string): Column<number> => number(msOf(column));
-/** Returns null for NULL and for the epoch, which the views use for "not yet". */
+/** Returns null for NULL and for the epoch, which the views return for times that are not known yet. */
 export const millisOrNull = (column: string): Column<number | null> => ({
   sql: msOf(column),
   read: (value) => (Number(value) > 0 ? Number(value) : null),
@@ -41,14 +41,14 @@ export const orNull = <T>({ sql, read }: Column<T>): Column<T | null> => ({
 
 /** ClickHouse error codes for the account's limits on time, rows, bytes, memory and result size. */
 const LIMIT_CODES: readonly string[] = ['158', '159', '160', '241', '307', '396'];
-/** ClickHouse error code for an exceeded quota. See users.xml. */
+/** ClickHouse error code for an exceeded quota. The quota is defined in users.xml. */
 const QUOTA_EXCEEDED = '201';
 const QUOTA_S = 10;
 
 /**
- * Queries a view. Arguments are quoted as literals, which prevents SQL injection.
- * @throws PublicError VALIDATION_ERROR if the query exceeds the read limits, TOO_MANY_REQUESTS_ERROR if it exceeds the
- *   project quota; other store errors are rethrown
+ * Queries a view. All arguments are quoted as literals, which prevents SQL injection.
+ * @throws PublicError VALIDATION_ERROR if the query exceeds the read limits; TOO_MANY_REQUESTS_ERROR if the project
+ *   exceeds its quota; all other store errors are rethrown
  */
 export async function queryView<T>(query: QueryRows, viewQuery: ViewQuery<T>, options?: QueryOptions): Promise<T[]> {
   const { view, args, tail = '', rowsMax } = viewQuery;
@@ -93,11 +93,11 @@ function toPublicError(fault: ClickHouseFault): Error {
   });
 }
 
-/** Whether a query failed because it exceeds the read limits. */
+/** Whether an error means that a query exceeded the read limits. */
 export const exceedsReadLimits = (fault: unknown): boolean =>
   fault instanceof PublicError && fault.cause instanceof ClickHouseFault && LIMIT_CODES.includes(fault.cause.code);
 
-/** After this time, a search returns a partial page. */
+/** After this time, a search returns the rows that it has found so far. */
 export const SEARCH_MAX_MS = 4_000;
 
 interface ResultPage<L, P> {
@@ -112,13 +112,13 @@ interface PagesOptions<P> {
   readonly perQuery: number;
 }
 
-/** Small, so that downloads start quickly. */
+/** Small, so that a download starts quickly. */
 export const FIRST_LINES = 100;
 
 /**
  * Reads a long result with one query per page.
- * @param readPage reads at most `linesMax` lines after a position, or from the start
- * @returns the position at which the result was truncated; null if it is complete
+ * @param readPage reads at most `linesMax` lines after a position, or from the start if the position is undefined
+ * @returns the position at which the result was truncated; null if the result is complete
  */
 export async function* readPages<L, P>(
   readPage: (linesMax: number, after: P | undefined) => Promise<ResultPage<L, P>>,
@@ -136,17 +136,17 @@ export async function* readPages<L, P>(
   return after ?? null;
 }
 
-/** If the page is full, the next page starts after its last line. */
+/** If the page is full, more lines may exist after its last line. */
 export function toPage<L>(lines: readonly L[], linesMax: number): ResultPage<L, L> {
   return { lines, next: lines.length < linesMax ? null : (lines.at(-1) ?? null) };
 }
 
-/** Whether a reader can see raw ids. Required by every query that can return ids. */
+/** Whether a viewer may see raw ids. Every query that can return ids requires this parameter. */
 export type IdAccess = 'raw ids' | 'masked ids';
 
 const SHOWN_CHARACTERS = 2;
 
-/** Shortens an id, so that lines can be compared but the owner cannot be identified. */
+/** Shortens an id, so that rows can be compared without identifying the person. */
 export function maskId(id: string): string {
   return id === '' ? '' : `${[...id].slice(0, SHOWN_CHARACTERS).join('')}…`;
 }

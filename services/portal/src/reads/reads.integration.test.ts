@@ -4,7 +4,7 @@ import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
 import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;
@@ -19,10 +19,10 @@ const search = (environmentId: string, overrides: Partial<MessageSearch> = {}): 
   ...overrides,
 });
 
-let database: OwnReads;
+let database: TestReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  database = await openOwnReads();
+  database = await openTestReads();
   ({ reads } = database);
 });
 afterAll(() => database?.close());
@@ -38,7 +38,7 @@ const eventOf = (environment: string, happenedMs: number, overrides: object = {}
   ...overrides,
 });
 
-it('reads.messages returns each message once, newest first, for any times and number of duplicates', async () => {
+it('reads.messages returns each message once, newest first, regardless of times and duplicates', async () => {
   const ages = fc.array(
     fc.record({
       ageMs: fc.constantFrom(0, 1, 1, 60_000, DAY_MS, 8 * DAY_MS, 300 * DAY_MS),
@@ -76,7 +76,7 @@ it('reads.messages returns each message once, newest first, for any times and nu
   );
 }, 120_000);
 
-it('reads.messages applies each filter within the given environment', async () => {
+it('reads.messages applies each filter and returns only messages from the given environment', async () => {
   const [environment, key] = [environmentOf(), 'k'.repeat(16)];
   const [first, second] = [
     eventOf(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
@@ -131,7 +131,7 @@ it('reads.messages finds the messages that contain a person in any field', async
   expect((await reads.messages(search(environment, { identityIds: [] }))).messages).toEqual([]);
 });
 
-it('masked reads return shortened ids and no client-provided text', async () => {
+it('reads with masked ids return shortened ids and no text supplied by the client', async () => {
   const environment = environmentOf();
   const secret = 'RAWID';
   const event = eventOf(environment, NOW_MS, {
@@ -172,7 +172,7 @@ it('rejections are counted per code, field, client and interval, and found by tr
   });
   const rows = [rejectionAt(1, NOW_MS - DAY_MS), rejectionAt(2, NOW_MS, { trace_id: trace })];
   await database.insert('message_rejections', rows);
-  // Inserts the same block again, as a retry does.
+  // Simulates a retry, which inserts the block again.
   await database.insert('message_rejections', rows);
   const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
   const client = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
@@ -190,7 +190,7 @@ it('aborting the signal cancels a read', async () => {
   await expect(reads.erasures(environmentOf(), { signal })).rejects.toThrow(/abort/i);
 });
 
-it('an erasure without a receipt is waiting, and a receipt is visible only in its own environment', async () => {
+it('an erasure without a receipt is waiting, and a receipt is visible only in its environment', async () => {
   const environment = environmentOf();
   const [waiting, done] = [randomUUID(), randomUUID()];
   const common = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
@@ -233,7 +233,7 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
     ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(completed, 4_000, receipted)],
   ];
   await database.insert('erasure_requests', requests);
-  // A separate insert, so that duplicates exist until a merge.
+  // Inserted separately, so that duplicates exist until ClickHouse merges them.
   const duplicates = requests.map((request) => ({ ...request, trace_id: 'duplicate' }));
   await database.insert('erasure_requests', duplicates);
   const times = { accepted_at: toSqlTime(NOW_MS), fenced_at: toSqlTime(NOW_MS), visibly_erased_at: toSqlTime(NOW_MS) };
@@ -277,7 +277,7 @@ it('reads.audit returns the audit entries of a project, newest first', async () 
   expect(await reads.audit({ ...audit, entriesMax: 1 })).toMatchObject([{ object: 'new', detail: '{"n":"1"}' }]);
 });
 
-it('ClickHouse parses any text quoted with quoteText as a single literal', async () => {
+it('ClickHouse parses every string that quoteText has quoted as one literal', async () => {
   const texts = fc.sample(fc.string({ unit: codePoint, maxLength: 30 }), 200);
   const rows: (readonly unknown[])[] = [];
   for await (const row of database.query(`SELECT ${texts.map((text) => `hex(${quoteText(text)})`)}`)) rows.push(row);

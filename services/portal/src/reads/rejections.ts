@@ -1,16 +1,16 @@
-/** Reads rejections, which are sampled: under load, the gateway omits errors. */
+/** Reads rejections. They are sampled: under load, the gateways do not record every error. */
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import type { Span } from './messages.ts';
+import type { TimeRange } from './messages.ts';
 import { millis, number, queryView, type Row, text } from './query-view.ts';
 
-/** An empty filter matches everything. The time range applies to the time at which the gateway received the request. */
-export interface RejectionSearch extends Span {
+/** Empty filters match everything. The time range applies to the time at which a gateway received the request. */
+export interface RejectionSearch extends TimeRange {
   readonly environmentId: string;
   readonly code?: string;
   readonly field?: string;
 }
 
-const REJECTED_BY = {
+const CLIENT_COLUMNS = {
   code: text('code'),
   field: text('field'),
   surface: text('surface'),
@@ -18,7 +18,7 @@ const REJECTED_BY = {
   libraryVersion: text('library_version'),
 };
 const COUNT_COLUMNS = {
-  ...REJECTED_BY,
+  ...CLIENT_COLUMNS,
   errors: number('errors'),
   lastMs: millis('last_at'),
   lastTraceId: text('last_trace_id'),
@@ -28,11 +28,11 @@ const STEP_COLUMNS = {
   code: text('code'),
   errors: number('errors'),
 };
-const TRACE_COLUMNS = { ...REJECTED_BY, receivedMs: millis('received_at') };
+const TRACE_COLUMNS = { ...CLIENT_COLUMNS, receivedMs: millis('received_at') };
 
-/** Number of errors per code, field and client. */
+/** The number of errors for a code, field and client. */
 export type RejectionCount = Row<typeof COUNT_COLUMNS>;
-/** Number of errors per code in the interval that starts at `stepMs`. */
+/** The number of errors for a code in the interval that starts at `stepMs`. */
 export type RejectionStep = Row<typeof STEP_COLUMNS>;
 /** A single error. */
 export type Rejection = Row<typeof TRACE_COLUMNS>;

@@ -1,4 +1,4 @@
-/** Reads people from the identity graph and requests erasures and splits. */
+/** Reads people from the identity graph. Requests erasures and splits. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { erasureRequestCodec, frameRecord, identityLinkCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
@@ -26,12 +26,12 @@ export interface PortalPeople {
   members(identity: IdentityInEnvironment): Promise<PersonMembers>;
   /** @throws MissingEpochFault while the graph in Redis is incomplete */
   suspects(environmentId: string): Promise<readonly Suspect[]>;
-  /** @throws Error if the request is not stored, or if its outcome is unknown after ten seconds */
+  /** @throws Error if the request was not stored or if its outcome is still unknown after ten seconds */
   readonly requestErasure: RequestErasure;
   /**
    * Requests a split and waits up to five seconds for an identity linker to apply it.
    * @returns false if the split is still pending or was refused
-   * @throws Error if it is unknown whether the request was published
+   * @throws Error if the request may not have been published
    */
   requestUnlink(split: PersonSplit & { readonly environmentId: string; readonly traceId: string }): Promise<boolean>;
 }
@@ -42,7 +42,7 @@ export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry
   /** The setting `ERASURE_CLOCK_SKEW_MS`. */
   readonly clockSkewMs: number;
   readonly onFault: (fault: unknown, message: string) => void;
-  /** How long to wait for a split; defaults to `DECISION_MAX_MS`. */
+  /** The maximum time to wait until a split is applied; defaults to `DECISION_MAX_MS`. */
   readonly decisionMaxMs?: number;
 }
 

@@ -39,7 +39,7 @@ afterAll(async () => {
   await redis.close();
 });
 
-/** Short, but long enough for a test to observe the emptied Redis. */
+/** Short, but long enough for tests to read while Redis is empty. */
 const COMPARE_EVERY_MS = 1_000;
 
 async function open(view?: { update(): Promise<never> }) {
@@ -48,11 +48,11 @@ async function open(view?: { update(): Promise<never> }) {
   onTestFinished(() => records.close());
   return records;
 }
-const create = async (records: { changedBy: Awaited<ReturnType<typeof open>>['changedBy'] }, name: string) =>
-  createProject({ store: records.changedBy(author) }, { name, environments: USUAL_ENVIRONMENTS });
+const create = async (records: { storeFor: Awaited<ReturnType<typeof open>>['storeFor'] }, name: string) =>
+  createProject({ store: records.storeFor(author) }, { name, environments: USUAL_ENVIRONMENTS });
 const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
 
-it('a change is visible immediately in the same process and within a second in others', async () => {
+it('a change is visible immediately in its own process, and within a second in all other processes', async () => {
   const [local, other] = [await open(), await open()];
   await other.all().catch(() => []);
   const created = await create(local, 'Visible');
@@ -63,16 +63,16 @@ it('a change is visible immediately in the same process and within a second in o
   expect(created).toMatchObject({ ...author, revision: 1 });
 });
 
-it('a change becomes visible even if its process is killed after writing to Kafka', async () => {
+it('a change becomes visible even if the process is killed after writing to Kafka', async () => {
   const killed = await open({ update: () => Promise.reject(new Error('killed')) });
-  await expect(create(killed, 'Half')).rejects.toThrow();
+  await expect(create(killed, 'Half-written')).rejects.toThrow();
   const other = await open();
-  await until('the change is visible', async () => names(await other.all()).includes('Half'));
+  await until('the change is visible', async () => names(await other.all()).includes('Half-written'));
 });
 
-it('records are restored to an emptied Redis and never read as empty in the meantime', async () => {
+it('records are restored after Redis was emptied, and reads never return an empty list in the meantime', async () => {
   const records = await open();
-  await create(records, 'Kept');
+  await create(records, 'Retained');
   await redis.client.flushdb();
   const isComplete = async () => (await redis.client.exists('access:projects:complete')) === 1;
   const lists: (string[] | null)[] = [];
@@ -81,8 +81,8 @@ it('records are restored to an emptied Redis and never read as empty in the mean
     lists.push(await records.all().then(names, () => null));
     return wasComplete;
   });
-  expect(lists.filter((each) => each !== null && !each.includes('Kept'))).toEqual([]);
-  expect(lists.at(-1)).toContain('Kept');
+  expect(lists.filter((each) => each !== null && !each.includes('Retained'))).toEqual([]);
+  expect(lists.at(-1)).toContain('Retained');
 });
 
 it('a change reaches Redis even if the first write fails', async () => {
@@ -95,7 +95,7 @@ it('a change reaches Redis even if the first write fails', async () => {
   const keys = openPortalRecords({ ...log, view: { ...opened, update } });
   onTestFinished(() => keys.close());
   const owner = { projectId: 'q', environmentId: 'q-development', environment: 'development' } as const;
-  const context = { store: keys.changedBy(author), prefix: 'svcapik' };
+  const context = { store: keys.storeFor(author), prefix: 'svcapik' };
   await createKey(context, { ...owner, kind: 'secret' });
   failures = 1;
   await revokeKey(context, { environmentId: owner.environmentId, kind: 'secret' });

@@ -1,4 +1,4 @@
-/** Access records of one kind: reads from memory, writes through Kafka, and an in-sync copy in Redis. */
+/** Access records of one kind, read from memory, written through Kafka, with an in-sync copy in Redis. */
 import {
   type AuditLog,
   type Author,
@@ -19,12 +19,12 @@ import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 
 export interface PortalRecords<R extends Change> {
-  /** At most one second old; includes all changes by this process. @throws Error if the records cannot be read */
+  /** At most one second old; includes all changes made by this process. @throws Error if the records cannot be read */
   all(): Promise<readonly R[]>;
   /** False while the copy in Redis cannot be compared with Kafka. */
   readonly isInSync: boolean;
-  /** Changes are written to Kafka before they become visible. */
-  changedBy(author: Author): RecordStore<R>;
+  /** Returns a store that records the author of each change. Changes become visible after Kafka has stored them. */
+  storeFor(author: Author): RecordStore<R>;
 }
 
 export interface LogParts {
@@ -38,11 +38,11 @@ export interface LogParts {
 export interface PortalRecordsParts<R extends Change> extends LogParts {
   /** Closed together with the records. */
   readonly view: RecordView<R> & Closable;
-  /** Comparison interval; defaults to `COMPARE_EVERY_MS`. */
+  /** Interval between comparisons; defaults to `COMPARE_EVERY_MS`. */
   readonly compareEveryMs?: number;
 }
 
-/** An outdated copy is refreshed on demand, so an unused portal sends no queries. */
+/** A copy older than this is refreshed when it is read, so an unused portal sends no queries. */
 const AGE_MAX_MS = 1_000;
 
 export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>): PortalRecords<R> & Closable {
@@ -57,8 +57,8 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
         await syncFromLog({ view, log });
         isInSync = true;
       } catch (error) {
-        // Logs one line per outage.
-        if (isInSync) logger.warn({ error, records: view.kind.name }, 'cannot compare records in Redis with Kafka');
+        // Logs only the start of an outage.
+        if (isInSync) logger.warn({ error, records: view.kind.name }, 'cannot compare Redis with Kafka; retrying');
         isInSync = false;
       }
       await nextPoll(compareEveryMs, closed.signal);
@@ -73,14 +73,14 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
       if (copy.ageMs > AGE_MAX_MS) await copy.refresh();
       return copy.records;
     },
-    changedBy: (author) => {
+    storeFor: (author) => {
       const store = createRecordStore({ view, log }, author);
       return {
         author,
         readAll: store.readAll,
         change: async (decide) => {
           const changed = await store.change(decide);
-          // Makes the change visible on the author's next page. A failed refresh is retried on the next read.
+          // Makes the change visible on the author's next page. If the refresh fails, the next read retries it.
           await copy.refresh().catch(() => {});
           return changed;
         },

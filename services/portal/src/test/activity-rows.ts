@@ -17,7 +17,7 @@ export interface Version {
   readonly indexedUs?: number;
 }
 
-/** The rows that the activity writer stores for a version: one per feed. */
+/** Returns the rows that the activity writer stores for a version, one for each feed. */
 export function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
   const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
   const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };

@@ -24,7 +24,7 @@ import type {
 } from '../reads/index.ts';
 import { maskId } from '../reads/query-view.ts';
 
-/** Rows per environment. Audit entries are keyed by project. */
+/** Rows by environment id. Audit entries are keyed by project id. */
 export interface MemoryRows {
   readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
@@ -36,7 +36,7 @@ export interface MemoryRows {
   readonly activities?: Readonly<Record<string, readonly ActivityLine[]>>;
   readonly tokens?: Readonly<Record<string, TokenLine>>;
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
-  /** Raw ids per environment and identity key. */
+  /** Raw ids by environment id and identity key. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
   readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
@@ -94,7 +94,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   };
 }
 
-/** Filters, sorts and limits rows like the view, in a single step. */
+/** Simulates the view: filters, sorts and limits the rows. */
 function toActivityPage(
   rows: Readonly<Record<string, readonly ActivityLine[]>>,
   { contracts, type, tokenId, sinceMs, untilMs, before, activitiesMax = 100 }: ActivitySearch,

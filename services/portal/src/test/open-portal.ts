@@ -32,7 +32,7 @@ import { createLogger, createMetrics } from '@playline/runtime';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { createPortalApp, type PortalAppParts } from '../app.ts';
 import type { PortalSettings } from '../config.ts';
-import { createPortalShares } from '../frame/shares.ts';
+import { createPortalLimiters } from '../frame/limiters.ts';
 import { type LiveHub, openLiveHub } from '../live/index.ts';
 import { createPortalPeople, type PortalPeople, type PortalPeopleParts } from '../stores/people.ts';
 import type { PortalRecords } from '../stores/portal-records.ts';
@@ -40,15 +40,15 @@ import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser } from './test-browser.ts';
 
 export function createMemoryPortalRecords<R extends Change>(kind: RecordKind<R>): PortalRecords<R> {
-  const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
-  const storeOf: PortalRecords<R>['changedBy'] = (author) => createRecordStore(pair, author);
-  return { isInSync: true, all: () => storeOf({ changedBy: 'a test', requestId: 'r' }).readAll(), changedBy: storeOf };
+  const stores = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
+  const storeFor: PortalRecords<R>['storeFor'] = (author) => createRecordStore(stores, author);
+  return { isInSync: true, all: () => storeFor({ changedBy: 'a test', requestId: 'r' }).readAll(), storeFor };
 }
 
 /** Computes identity keys with the test pepper. */
 export const keyOf = createIdentityKeyer(Buffer.alloc(32, 2));
 
-/** In-memory people. Erasure requests are discarded unless a test passes a producer. */
+/** People in memory. Erasure requests are discarded unless the test passes a producer. */
 export function createMemoryPeople(overrides: Partial<PortalPeopleParts> = {}): PortalPeople {
   const people = openMemoryPeople();
   void people.rebuild.mintEpoch();
@@ -64,7 +64,7 @@ export function createMemoryPeople(overrides: Partial<PortalPeopleParts> = {}): 
   });
 }
 
-/** A live hub for tests that do not use Live. */
+/** A hub that fails if it is used, for tests that do not need live messages. */
 function openUnusedLive(): LiveHub {
   const fail = () => Promise.reject(new Error('unexpected read of live messages'));
   return openLiveHub({
@@ -112,7 +112,7 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
       sessionsFrom: 0,
       ...rights,
     };
-    return (await parts.accounts.changedBy(AUTHOR).change(() => account))!;
+    return (await parts.accounts.storeFor(AUTHOR).change(() => account))!;
   };
   const browser = () => createBrowser(origin.origin);
   return {
@@ -121,8 +121,8 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
     addAccount,
     browser,
     addProject: (name: string) =>
-      createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
-    /** Returns a browser that is signed in with a project role, or as an administrator by default. */
+      createProject({ store: parts.projects.storeFor(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
+    /** Returns a browser that is signed in with the project role, or as an administrator if no role is given. */
     signIn: async (role?: { readonly project: ProjectRecord; readonly role: Role }) => {
       const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];
       const account = await addAccount({ isAdministrator: role === undefined, roles });
@@ -139,7 +139,7 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
   };
 }
 
-/** Opens a portal that all tests in a file share. */
+/** Opens one portal for all tests in a file. */
 export function usePortal(overrides: Partial<PortalAppParts> = {}): TestPortal {
   let portal: TestPortal | undefined;
   beforeAll(async () => {
@@ -154,16 +154,16 @@ function createParts(origin: URL): PortalAppParts {
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
-    // A separate registry per app, because some tests open several apps with the same parts.
+    // Each app needs a separate registry, because some tests open several apps with the same parts.
     metrics: { histogram: (...args) => createMetrics('portal').histogram(...args) },
     origin,
     sessions,
-    oneTime: oneTimeTexts,
+    oneTimeTokens: oneTimeTexts,
     // The lowest costs that argon2id accepts.
     passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     openIdProvider: null,
-    shares: createPortalShares(),
+    limiters: createPortalLimiters(),
     accounts: createMemoryPortalRecords(ACCOUNTS),
     projects: createMemoryPortalRecords(PROJECTS),
     rateLimitKeys: createMemoryPortalRecords(RATE_LIMIT_KEYS),
@@ -176,7 +176,7 @@ function createParts(origin: URL): PortalAppParts {
     live: openUnusedLive(),
     pipeline: {
       writerDelay: async () => ({ waiting: 0, oldestMs: null }),
-      openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isWhole: true }),
+      openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isComplete: true }),
     },
     audit: { append: async () => {} },
     settings: SETTINGS,

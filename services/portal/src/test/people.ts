@@ -5,7 +5,7 @@ export const PASSWORD = 'correct horse battery';
 
 let hash: Promise<string> | null = null;
 
-/** Adds an account with a password. By default the account is live and has no role. */
+/** Adds an account with a password. By default, the account is live and has no role. */
 export async function addPerson(
   { parts }: TestPortal,
   login: string,
@@ -28,5 +28,5 @@ export async function addPerson(
     sessionsFrom: 0,
     ...rights,
   };
-  return (await parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => account))!;
+  return (await parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' }).change(() => account))!;
 }

@@ -22,7 +22,7 @@ export interface TestBrowser {
   readonly cookie: string;
 }
 
-/** The `PORTAL_SECRET` in `openPortal`. */
+/** The `PORTAL_SECRET` that `openPortal` uses. */
 const SECRET = Buffer.alloc(32, 1);
 
 const FORM_HEADERS = {
@@ -38,7 +38,7 @@ interface RequestParts {
   readonly body?: string;
 }
 
-/** Uses `node:http`, because `fetch` needs 20 % more CPU time. */
+/** Uses `node:http`, because `fetch` uses 20 % more CPU time. */
 function send(url: string, { method, headers, body }: RequestParts): Promise<Response> {
   return new Promise((done, fail) => {
     const outgoing = request(url, { agent: CONNECTIONS, headers, ...(method && { method }) }, (response) => {
@@ -66,7 +66,7 @@ export function createBrowser(origin: string, defaultHeaders: Readonly<Record<st
     return response;
   };
   const toHeader = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  // Compression took one sixth of the test time.
+  // Without compression, the tests take a sixth less time.
   const headersOf = (): Record<string, string> => ({
     'accept-encoding': 'identity',
     ...defaultHeaders,

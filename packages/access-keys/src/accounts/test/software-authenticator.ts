@@ -15,10 +15,10 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
   const id = randomBytes(16);
   const state = { counter: 0, flags: PRESENT | VERIFIED };
   const dataOf = (flags: number) => {
-    const head = Buffer.alloc(5);
-    head.writeUInt8(flags, 0);
-    head.writeUInt32BE(state.counter, 1);
-    return Buffer.concat([createHash('sha256').update(rpId).digest(), head]);
+    const flagsAndCounter = Buffer.alloc(5);
+    flagsAndCounter.writeUInt8(flags, 0);
+    flagsAndCounter.writeUInt32BE(state.counter, 1);
+    return Buffer.concat([createHash('sha256').update(rpId).digest(), flagsAndCounter]);
   };
   const clientData = (type: string, { challenge }: CeremonyOptions) =>
     Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
@@ -64,15 +64,15 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
 
 /** The subset of CBOR that WebAuthn needs. */
 function toCbor(value: unknown): Buffer {
-  if (typeof value === 'number') return value >= 0 ? headOf(0, value) : headOf(1, -1 - value);
-  if (typeof value === 'string') return Buffer.concat([headOf(3, Buffer.byteLength(value)), Buffer.from(value)]);
-  if (Buffer.isBuffer(value)) return Buffer.concat([headOf(2, value.length), value]);
+  if (typeof value === 'number') return value >= 0 ? cborHeader(0, value) : cborHeader(1, -1 - value);
+  if (typeof value === 'string') return Buffer.concat([cborHeader(3, Buffer.byteLength(value)), Buffer.from(value)]);
+  if (Buffer.isBuffer(value)) return Buffer.concat([cborHeader(2, value.length), value]);
   if (value instanceof Map)
-    return Buffer.concat([headOf(5, value.size), ...[...value].flat().map((each: unknown) => toCbor(each))]);
+    return Buffer.concat([cborHeader(5, value.size), ...[...value].flat().map((each: unknown) => toCbor(each))]);
   throw new Error('unsupported CBOR type');
 }
 
-function headOf(major: number, length: number): Buffer {
+function cborHeader(major: number, length: number): Buffer {
   if (length < 24) return Buffer.from([(major << 5) | length]);
   return length < 256
     ? Buffer.from([(major << 5) | 24, length])

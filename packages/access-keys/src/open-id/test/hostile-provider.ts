@@ -19,7 +19,7 @@ export interface Lies {
   readonly instead?: 'silence' | number | URL;
 }
 
-/** An in-process OpenID Connect provider on its own port that can misbehave. */
+/** An in-process OpenID Connect provider that can misbehave. */
 export interface HostileProvider {
   readonly issuer: URL;
   readonly client: { readonly clientId: string; readonly clientSecret: string };

@@ -8,8 +8,8 @@ import type { Watermarks } from '../../watermarks.ts';
 import { toShownActivity } from '../../wire.ts';
 
 /**
- * What a failed insert leaves: `nothing`; `rows` with their token if only the response was lost; or only the `token` if
- * ClickHouse was killed between recording the token and renaming the part.
+ * What a failed insert stored: `nothing`; `rows` with their token if only the response was lost; or only the `token`
+ * if ClickHouse was killed between recording the token and renaming the part.
  */
 export type Leftover = 'nothing' | 'rows' | 'token';
 

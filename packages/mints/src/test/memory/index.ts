@@ -126,7 +126,7 @@ function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): bo
   const added = wanted.filter((key) => !memory.pending.has(key));
   const ofProject = [...memory.pending].filter(([, { projectId }]) => projectId === owner.projectId);
   const ofEnvironment = ofProject.filter(([, { environmentId }]) => environmentId === owner.environmentId);
-  const isOver = (
+  const isAbove = (
     pending: typeof ofProject,
     { assets, bytes }: { readonly assets: number; readonly bytes: number },
   ) => {
@@ -134,15 +134,15 @@ function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): bo
     return keys.length > assets || keys.reduce((sum, key) => sum + 4 * Buffer.byteLength(key) + 1_000, 0) > bytes;
   };
   if (added.length === 0) return false;
-  return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(ofProject, PENDING_LIMITS.project);
+  return isAbove(ofEnvironment, PENDING_LIMITS.environment) || isAbove(ofProject, PENDING_LIMITS.project);
 }
 
 function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
   const { referenceId, attemptId, signer, digest } = wanted;
   const isOpen = current !== null && current.claimedAt !== null;
   const isFree = current === null || current.status === 'failed';
-  const ofOpen = current?.digest === digest ? 'reused' : 'unknown';
-  const verdict = isOpen ? ofOpen : isFree ? 'free' : 'taken';
+  const openVerdict = current?.digest === digest ? 'reused' : 'unknown';
+  const verdict = isOpen ? openVerdict : isFree ? 'free' : 'taken';
   const requestedAt = Math.max(nowMs, current === null ? 0 : current.requestedAt + 1);
   const created: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
   const granted = verdict === 'reused' ? { referenceId, ...pick(current!) } : created;
@@ -228,8 +228,8 @@ export function createMemoryMintReader(): MintReader & { readonly put: (...state
       const owned = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
       const all = owned.filter((state) => status === null || state.status === status);
       const upToHorizon = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
-      const beyond = upToHorizon.filter((state) => isBeyond(state, gap, direction));
-      return toMintPage(direction === 'next' ? beyond.slice(0, limit) : beyond.slice(-limit), gap);
+      const states = upToHorizon.filter((state) => isBeyond(state, gap, direction));
+      return toMintPage(direction === 'next' ? states.slice(0, limit) : states.slice(-limit), gap);
     },
     ready: async () => true,
   };

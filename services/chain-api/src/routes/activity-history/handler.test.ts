@@ -64,9 +64,9 @@ it('GET activity-history returns every activity once, and the last cursor return
     expect((await api.history({ page_size, page_cursor: cursor })).page.next_cursor).toBe(cursor);
   }
   const { cursor } = await readAllPages(api, {});
-  const [late] = rowsAt(7) as [ActivityRow];
-  await api.put(late);
-  expect(idsOf(await api.history({ page_cursor: cursor }))).toEqual([late.id]);
+  const [newer] = rowsAt(7) as [ActivityRow];
+  await api.put(newer);
+  expect(idsOf(await api.history({ page_cursor: cursor }))).toEqual([newer.id]);
 });
 
 it('GET activity-history returns everything published before the request, even with concurrent readers', async () => {
@@ -91,7 +91,7 @@ it('GET activity-history returns everything published before the request, even w
   expect(await readConcurrently()).toEqual(Array(8).fill([first.id, second.id]));
 });
 
-it('GET activity-history returns an empty page at the first watermark, and its cursor returns all later activities', async () => {
+it('GET activity-history returns an empty page at the first watermark, and the cursor of that page returns all later activities', async () => {
   const api = await openChainApi();
   const { result, page } = await api.history();
   expect(result).toEqual([]);
@@ -115,19 +115,19 @@ it('GET activity-history accepts a previous_cursor from another process, even wi
 
 it('GET activity-history combines the filters for contract, type and indexed_at', async () => {
   const api = await openChainApi();
-  const wanted = activityRow({ after: 5, type: 'sale', contractAddress: addressOf(7) });
+  const expected = activityRow({ after: 5, type: 'sale', contractAddress: addressOf(7) });
   await api.put(
-    wanted,
+    expected,
     activityRow({ after: 6, type: 'sale' }),
     activityRow({ after: 7, contractAddress: addressOf(7) }),
     activityRow({ after: 8, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US - 1 }),
     activityRow({ after: 9, type: 'sale', contractAddress: addressOf(7), indexedAt: NOON_US + 6 }),
   );
   const query = { activity_type: 'sale', contract_address: addressOf(7), from_updated_at: NOON };
-  expect(idsOf(await api.history({ ...query, to_updated_at: '2026-11-22T12:00:00.000005Z' }))).toEqual([wanted.id]);
+  expect(idsOf(await api.history({ ...query, to_updated_at: '2026-11-22T12:00:00.000005Z' }))).toEqual([expected.id]);
 });
 
-it('GET activity-history returns only activities of the requested chain', async () => {
+it('GET activity-history returns only activities from the requested chain', async () => {
   const api = await openChainApi();
   const expected = activityRow();
   const other = activityRow({ chain: OTHER_CHAIN.name, partition: OTHER_PARTITION, after: 5 });
@@ -191,15 +191,15 @@ it('GET activity-history returns 400 for a cursor with a modified character', as
   }
 });
 
-it('GET activity-history returns 400 for a cursor from other filters, another chain or another deployment', async () => {
+it('GET activity-history returns 400 for a cursor from different filters, another chain or another deployment', async () => {
   const api = await openChainApi();
   const cursor = await cursorOf(api);
-  const foreign = await cursorOf(await openChainApi({ cursorSecret: randomBytes(32) }));
+  const otherCursor = await cursorOf(await openChainApi({ cursorSecret: randomBytes(32) }));
   for (const path of [
     `${HISTORY}?page_cursor=${cursor}`,
     `${HISTORY}?activity_type=sale&page_cursor=${cursor}`,
     `/${OTHER_CHAIN.name}/activity-history?activity_type=mint&page_cursor=${cursor}`,
-    `${HISTORY}?activity_type=mint&page_cursor=${foreign}`,
+    `${HISTORY}?activity_type=mint&page_cursor=${otherCursor}`,
   ])
     await expectInvalid(await api.get(path), 'page_cursor');
   expect((await api.get(`${HISTORY}?activity_type=mint&page_size=7&page_cursor=${cursor}`)).status).toBe(200);
@@ -218,7 +218,7 @@ it('GET activity-history rejects invalid parameters without reading the store', 
   expect((await api.get(HISTORY)).status).toBe(500);
 });
 
-it('a client address that reached its limit gets 429 from every operation', async () => {
+it('a client address that reached its limit receives 429 from every operation', async () => {
   const api = await openChainApi({ RATE_LIMIT_CALLS: 3 });
   const history = `/${CHAIN.name}/activity-history`;
   for (const path of [history, `/${CHAIN.name}/tokens/${addressOf(2)}`, `${history}?page_size=0`]) await api.get(path);

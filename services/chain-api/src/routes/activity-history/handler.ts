@@ -19,9 +19,9 @@ import {
   ADDRESS,
   createParameterError,
   createParameters,
-  type Kind,
+  type ParamType,
   PAGE_SIZE,
-  PAGE_SIZE_KIND,
+  PAGE_SIZE_TYPE,
   type Parameters,
 } from '../../parameters.ts';
 import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
@@ -114,7 +114,7 @@ export interface HistoryQuery extends CursorPosition {
   readonly limit: number;
 }
 
-/** Returns null for a cursor with an invalid signature or other filters. */
+/** Returns null for a cursor with an invalid signature or different filters. */
 export type FindPosition = (text: string, filters: ActivityFilters) => CursorPosition | null;
 
 const FIRST_PAGE: CursorPosition = { direction: 'next', gap: START_GAP };
@@ -128,14 +128,14 @@ const TIME_EXPECTED =
   'an ISO 8601 time in UTC with at most nine fractional digits, such as 2026-01-31T12:00:00.000000Z';
 
 /** Rounds up to a microsecond. */
-const LOWER_BOUND: Kind<number> = {
+const LOWER_BOUND: ParamType<number> = {
   expected: TIME_EXPECTED,
   parse: (text) => toMicros(text, SUB_MICROSECOND.test(text) ? 1 : 0),
 };
 /** Rounds down to a microsecond. */
-const UPPER_BOUND: Kind<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
+const UPPER_BOUND: ParamType<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
 
-const TYPE: Kind<ActivityType> = {
+const TYPE: ParamType<ActivityType> = {
   expected: `one of ${ACTIVITY_TYPES.join(', ')}`,
   parse: (text) => ACTIVITY_TYPES.find((type) => type === text) ?? null,
 };
@@ -145,7 +145,7 @@ export function parseHistoryQuery(target: string, findPosition: FindPosition): H
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
   const areFiltersValid = parameters.errors.length === 0;
-  const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
+  const limit = parameters.read('page_size', PAGE_SIZE_TYPE) ?? PAGE_SIZE;
   // A cursor can be checked only against valid filters.
   const position = areFiltersValid ? parameters.read('page_cursor', cursorOf(filters, findPosition)) : null;
   if (parameters.errors.length > 0) throw createParameterError(parameters.errors);
@@ -161,7 +161,7 @@ function readFilters({ read, readEither }: Parameters): ActivityFilters {
   };
 }
 
-function cursorOf(filters: ActivityFilters, findPosition: FindPosition): Kind<CursorPosition> {
+function cursorOf(filters: ActivityFilters, findPosition: FindPosition): ParamType<CursorPosition> {
   return {
     expected: 'a cursor from an earlier page for this chain with the same filters',
     parse: (text) => findPosition(text, filters),

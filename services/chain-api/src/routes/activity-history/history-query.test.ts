@@ -8,11 +8,11 @@ import { type FindPosition, parseHistoryQuery } from './handler.ts';
 const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const NOON = '2026-11-22T12:00:00.000000Z';
 const NOON_US = Date.UTC(2026, 10, 22, 12) * 1000;
-const none: FindPosition = () => null;
-const parse = (query: string, findPosition = none) =>
+const findNothing: FindPosition = () => null;
+const parse = (query: string, findPosition = findNothing) =>
   parseHistoryQuery(`/v1/chains/c/activity-history?${query}`, findPosition);
 
-function invalidIn(query: string, findPosition = none): string[] {
+function invalidIn(query: string, findPosition = findNothing): string[] {
   try {
     parse(query, findPosition);
     return [];

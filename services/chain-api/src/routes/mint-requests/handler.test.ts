@@ -10,7 +10,7 @@ import {
   OTHER_ENVIRONMENT,
   OTHER_PROJECT,
   OWNER,
-  order,
+  mintBody,
   SECRET_KEY_HEADER,
   SIGNER,
   signableKeyRecord,
@@ -25,7 +25,7 @@ interface ShownPage {
 
 it('GET mint-requests returns a mint request as soon as it is accepted', async () => {
   const api = await openChainApi();
-  await api.call(MINTS, { body: order('sword 1/ä') });
+  await api.call(MINTS, { body: mintBody('sword 1/ä') });
   const found = await api.call(`${MINTS}/${encodeURIComponent('sword 1/ä')}`);
   expect(found.status).toBe(200);
   expect(await found.json()).toMatchObject({
@@ -101,7 +101,7 @@ it('POST mint-requests publishes the requests and returns 202 with the quota in 
 
 it('POST mint-requests accepts a body with a UTF-8 byte order mark', async () => {
   const api = await openChainApi();
-  expect((await api.call(MINTS, { body: `\ufeff${JSON.stringify(order('marked'))}` })).status).toBe(202);
+  expect((await api.call(MINTS, { body: `\ufeff${JSON.stringify(mintBody('marked'))}` })).status).toBe(202);
   expect(api.minting.requests.map(({ referenceId }) => referenceId)).toEqual(['marked']);
 });
 
@@ -125,7 +125,7 @@ it('POST mint-requests uses the oldest live signing key of the environment', asy
     signableKeyRecord(disabled, { createdAt: -1, state: 'disabled' }),
   );
   signableKeys.push(signableKeyRecord(foreign, { createdAt: -2, environmentId: 'demo-production' }));
-  await api.call(MINTS, { body: order('a') });
+  await api.call(MINTS, { body: mintBody('a') });
   expect(requests[0]!.signer.toString('hex')).toBe('aa'.repeat(20));
 });
 
@@ -142,7 +142,7 @@ it.each([MINTS, `/${COLLECTION}/refresh-metadata`, `/${COLLECTION}/nfts/refresh-
 it('POST mint-requests returns 400 and explains the fix if the environment has no signing key', async () => {
   const api = await openChainApi();
   api.minting.signableKeys.length = 0;
-  const response = await api.call(MINTS, { body: order('a') });
+  const response = await api.call(MINTS, { body: mintBody('a') });
   expect(response.status).toBe(400);
   expect(await response.json()).toMatchObject({ message: expect.stringMatching(/create a signable key under Keys/) });
 });
@@ -152,7 +152,7 @@ it.each([
   ['another environment of the project', OTHER_ENVIRONMENT],
 ])('POST mint-requests returns 403 for a collection in %s', async (_owner, contract) => {
   const api = await openChainApi();
-  const response = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
+  const response = await api.call(`/${contract}/nfts/mint-requests`, { body: mintBody('a') });
   expect(response.status).toBe(403);
   await expectEnvelope(response, 'AUTHENTICATION_ERROR');
   expect(api.minting.requests).toEqual([]);
@@ -163,7 +163,7 @@ it.each([
   ['was never linked', `0x${'99'.repeat(20)}`],
 ])('POST mint-requests returns 404 for a collection that %s', async (_state, contract) => {
   const api = await openChainApi();
-  const response = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
+  const response = await api.call(`/${contract}/nfts/mint-requests`, { body: mintBody('a') });
   expect(response.status).toBe(404);
   await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
   expect(api.minting.requests).toEqual([]);
@@ -172,7 +172,7 @@ it.each([
 it('a new owner of a collection cannot see earlier mint requests and can reuse their reference ids', async () => {
   const api = await openChainApi();
   const { minting } = api;
-  await api.call(MINTS, { body: order('own') });
+  await api.call(MINTS, { body: mintBody('own') });
   const former = toRequestedState(minting.requests[0]!);
   for (const [index, owner] of [
     { projectId: 'former', environmentId: 'former-production' },
@@ -190,32 +190,32 @@ it('a new owner of a collection cannot see earlier mint requests and can reuse t
     expect(response.status).toBe(404);
     await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
   }
-  expect((await api.call(MINTS, { body: order('known') })).status).toBe(202);
+  expect((await api.call(MINTS, { body: mintBody('known') })).status).toBe(202);
 });
 
 it('GET mint-requests returns 404 while the outcome of a mint request is unknown', async () => {
   const api = await openChainApi();
   api.minting.broker = 'down';
-  await api.call(MINTS, { body: order('a') });
+  await api.call(MINTS, { body: mintBody('a') });
   expect((await api.call(`${MINTS}/a`)).status).toBe(404);
 });
 
 it('POST mint-requests returns 409 with all used and duplicate reference ids and accepts no asset', async () => {
   const api = await openChainApi();
-  await api.call(MINTS, { body: order('a', 'b') });
-  const response = await api.call(MINTS, { body: order('c', 'a', 'd', 'b', 'd') });
+  await api.call(MINTS, { body: mintBody('a', 'b') });
+  const response = await api.call(MINTS, { body: mintBody('c', 'a', 'd', 'b', 'd') });
   expect(response.status).toBe(409);
   await expectEnvelope(response, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a', 'b', 'd'] });
   expect(api.minting.requests).toHaveLength(2);
-  const rest = await api.call(MINTS, { body: order('c', 'd') });
+  const rest = await api.call(MINTS, { body: mintBody('c', 'd') });
   expect(rest.headers.get('imx-remaining-mint-requests')).toBe('1996');
 });
 
 it('POST mint-requests checks reference ids before the signing key', async () => {
   const api = await openChainApi();
-  await api.call(MINTS, { body: order('a') });
+  await api.call(MINTS, { body: mintBody('a') });
   api.minting.signableKeys.length = 0;
-  const response = await api.call(MINTS, { body: order('a', 'b') });
+  const response = await api.call(MINTS, { body: mintBody('a', 'b') });
   expect(response.status).toBe(409);
   await expectEnvelope(response, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a'] });
 });
@@ -234,8 +234,8 @@ function sendPartially({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>, 
 it('POST mint-requests returns 429 with the quota headers and Retry-After after the burst is used up', async () => {
   const api = await openChainApi({ MINTS_BURST: 100, MINTS_PER_MINUTE: 1 });
   const ids = Array.from({ length: 100 }, (_, index) => `id-${index}`);
-  expect((await api.call(MINTS, { body: order(...ids) })).status).toBe(202);
-  const response = await api.call(MINTS, { body: order('one', 'two') });
+  expect((await api.call(MINTS, { body: mintBody(...ids) })).status).toBe(202);
+  const response = await api.call(MINTS, { body: mintBody('one', 'two') });
   expect(response.status).toBe(429);
   expect(response.headers.get('retry-after')).toBe(response.headers.get('imx-mint-requests-retry-after'));
   expect(response.headers.get('imx-remaining-mint-requests')).toBe('0');
@@ -243,7 +243,7 @@ it('POST mint-requests returns 429 with the quota headers and Retry-After after 
   expect(response.headers.get('imx-mint-requests-limit-reset')).toMatch(/Z$/);
   await expectEnvelope(response, 'TOO_MANY_REQUESTS_ERROR');
   expect(api.minting.requests).toHaveLength(100);
-  expect((await api.call(MINTS, { body: order('id-1') })).status).toBe(409);
+  expect((await api.call(MINTS, { body: mintBody('id-1') })).status).toBe(409);
 });
 
 it.each([
@@ -251,8 +251,8 @@ it.each([
   ['refresh-metadata', `/${COLLECTION}/refresh-metadata`, 'imx-remaining-refreshes', 'imx-refresh-limit-reset'],
 ])('a 429 from the call limit has the quota headers of %s', async (_operation, path, remaining, reset) => {
   const api = await openChainApi({ RATE_LIMIT_CALLS: 1 });
-  await api.call(path, { body: order('a') });
-  const response = await api.call(path, { body: order('b') });
+  await api.call(path, { body: mintBody('a') });
+  const response = await api.call(path, { body: mintBody('b') });
   expect(response.status).toBe(429);
   expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
   expect(response.headers.get(remaining)).toBe('0');
@@ -265,18 +265,18 @@ it('bodies that never arrive do not cause a 429 for other requests', async () =>
   const api = await openChainApi();
   const hanging = Array.from({ length: 20 }, () => sendPartially(api, 1));
   await Promise.all(hanging.map((sending) => new Promise((resolve) => sending.once('socket', resolve))));
-  for (let id = 0; id < 20; id++) expect((await api.call(MINTS, { body: order(`id-${id}`) })).status).toBe(202);
+  for (let id = 0; id < 20; id++) expect((await api.call(MINTS, { body: mintBody(`id-${id}`) })).status).toBe(202);
   for (const sending of hanging) sending.destroy();
 });
 
 it('a 429 caused by the memory limit for bodies shows the remaining quota', async () => {
   const api = await openChainApi({ MINTS_BURST: 100 });
-  expect((await api.call(MINTS, { body: order('first') })).status).toBe(202);
+  expect((await api.call(MINTS, { body: mintBody('first') })).status).toBe(202);
   const hanging = Array.from({ length: 16 }, () => sendPartially(api, MINT_BODY_BYTES_MAX - 1));
   let response: Response | null = null;
   let attempts = 0;
   await until('the memory limit is reached', async () => {
-    response = await api.call(MINTS, { body: order(`id-${attempts++}`) });
+    response = await api.call(MINTS, { body: mintBody(`id-${attempts++}`) });
     return response.status === 429;
   });
   const { headers } = response as unknown as Response;
@@ -289,21 +289,21 @@ it('retrying a mint request with an unknown outcome continues the same attempt',
   const api = await openChainApi();
   const { minting } = api;
   minting.broker = 'ack-lost';
-  expect((await api.call(MINTS, { body: order('a', 'b') })).status).toBe(500);
+  expect((await api.call(MINTS, { body: mintBody('a', 'b') })).status).toBe(500);
   minting.signableKeys.splice(0, 1, signableKeyRecord(`0x${'77'.repeat(20)}`));
   minting.broker = 'up';
-  const retried = await api.call(MINTS, { body: order('a', 'b') });
+  const retried = await api.call(MINTS, { body: mintBody('a', 'b') });
   expect(retried.status).toBe(202);
   expect(retried.headers.get('imx-remaining-mint-requests')).toBe('1998');
   const [first, , second] = minting.requests;
   expect(second).toEqual({ ...first, traceId: second!.traceId });
-  expect((await api.call(MINTS, { body: order('a') })).status).toBe(409);
+  expect((await api.call(MINTS, { body: mintBody('a') })).status).toBe(409);
 });
 
-it('a different asset under a reference id with an unknown outcome gets 500 instead of 409', async () => {
+it('a different asset under a reference id with an unknown outcome returns 500 instead of 409', async () => {
   const api = await openChainApi();
   api.minting.broker = 'down';
-  await api.call(MINTS, { body: order('a') });
+  await api.call(MINTS, { body: mintBody('a') });
   api.minting.broker = 'up';
   const other = { body: { assets: [asset('a', { token_id: '9' })] } };
   expect((await api.call(MINTS, other)).status).toBe(500);
@@ -314,8 +314,8 @@ it('a different asset under a reference id with an unknown outcome gets 500 inst
 
 it('mint requests and lookups return 500 while claims may be missing', async () => {
   const api = await openChainApi();
-  await api.call(MINTS, { body: order('a') });
+  await api.call(MINTS, { body: mintBody('a') });
   api.minting.mints.restart({ isEmptied: true });
-  expect((await api.call(MINTS, { body: order('a') })).status).toBe(500);
+  expect((await api.call(MINTS, { body: mintBody('a') })).status).toBe(500);
   expect((await api.call(`${MINTS}/a`)).status).toBe(500);
 });

@@ -22,9 +22,9 @@ import {
   toQuotaTexts,
 } from '@playline/mints';
 import type { Collections } from '../../minting/collections.ts';
-import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { addQuotaHeaders, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
-import { createParameterError, createParameters, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
+import { createParameterError, createParameters, type ParamType, PAGE_SIZE, PAGE_SIZE_TYPE } from '../../parameters.ts';
 import { CACHE_HEADERS } from '../chain-route.ts';
 import type { CollectionOperation } from '../collection-route.ts';
 
@@ -53,11 +53,11 @@ export function createMint(parts: MintParts): CollectionOperation {
         await reauthorise();
         const assets = parseMintBody(body);
         const requireSigner = () => collections.requireSigner(environmentId);
-        const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
+        const mint = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
         // `acceptMints` continues after the deadline, because requests that reach the log later must be confirmed.
-        return settleWithin(deadlineMs, acceptMints(order));
+        return settleWithin(deadlineMs, acceptMints(mint));
       }).catch(async (fault: unknown) => {
-        await showQuota(exchange, { quotas, policy, projectId }, fault);
+        await addQuotaHeaders(exchange, { quotas, policy, projectId }, fault);
         throw fault;
       });
       const texts = toQuotaTexts(policy, status, Date.now());
@@ -74,7 +74,7 @@ export interface ListMintRequestsParts {
   readonly settleMs: number;
 }
 
-const STATUS: Kind<MintStatus> = {
+const STATUS: ParamType<MintStatus> = {
   expected: `one of ${MINT_STATUSES.join(', ')}`,
   parse: (text) => MINT_STATUSES.find((status) => status === text) ?? null,
 };
@@ -111,7 +111,7 @@ function parseListQuery(
   const parameters = createParameters(parseQuery(target));
   const status = parameters.read('status', STATUS);
   const isScopeValid = parameters.errors.length === 0;
-  const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
+  const limit = parameters.read('page_size', PAGE_SIZE_TYPE) ?? PAGE_SIZE;
   const cursor = {
     expected: 'a cursor from an earlier page for this collection with the same status',
     parse: (text: string) => cursors.decode(text, { collection, status }),

@@ -4,8 +4,8 @@ import {
   parseCollectionBody,
   parseStacksBody,
   parseTokensBody,
+  QuotaExhausted,
   type QuotaPolicy,
-  QuotaSpent,
   type Quotas,
   type QuotaTexts,
   REFRESH_BODY_BYTES_MAX,
@@ -13,7 +13,7 @@ import {
   toQuotaTexts,
 } from '@playline/mints';
 import type { MintTopics } from '../../minting/publish.ts';
-import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { addQuotaHeaders, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import type { CollectionCall, CollectionOperation } from '../collection-route.ts';
 
@@ -71,7 +71,7 @@ interface ParsedRefresh<T> {
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
     const status = await quotas.take(record.projectId, policy, subjects.length);
-    if (!status.isAllowed) throw new QuotaSpent(status);
+    if (!status.isAllowed) throw new QuotaExhausted(status);
     const { chain, contractAddress } = collection;
     const common: Omit<ChainMetadataRecord, keyof SubjectMetadata> = {
       chain,
@@ -98,7 +98,7 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
         return { texts: toQuotaTexts(policy, status, Date.now()), metadata };
       });
     } catch (fault) {
-      await showQuota(exchange, { quotas, policy, projectId }, fault);
+      await addQuotaHeaders(exchange, { quotas, policy, projectId }, fault);
       throw fault;
     }
   };

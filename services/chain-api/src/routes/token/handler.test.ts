@@ -191,7 +191,7 @@ it.each([
   await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
 });
 
-it('a client address that reached its limit gets 429 with Retry-After without affecting other addresses', async () => {
+it('a client address that reached its limit receives 429 with Retry-After, and other addresses are not affected', async () => {
   const api = await openChainApi({ RATE_LIMIT_CALLS: 2, TRUSTED_PROXIES: 1 });
   await api.putTokens(tokenRow());
   const from = (address: string) => api.get(TOKEN, { 'x-forwarded-for': address });
@@ -211,7 +211,7 @@ it('the rate limit is checked before the key, the chain and the address', async 
   expect((await api.get('/none/tokens/x', { 'x-api-key': 'nonsense' })).status).toBe(429);
 });
 
-it('a rate limit key gets 429 after it has used up its plan', async () => {
+it('calls with a rate limit key return 429 after the plan is used up', async () => {
   const rateLimitKeys = {
     find: async (key: string) => (key === 'partner' ? { keyId: 'k', calls: 3, windowS: 60 } : null),
   };

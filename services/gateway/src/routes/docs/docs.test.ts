@@ -46,7 +46,7 @@ it.each(Object.entries(TYPES))(
   },
 );
 
-it('the content security policy of documentation pages allows only this service', async () => {
+it('the content security policy of documentation pages allows only resources of the gateway', async () => {
   const { url } = await openGateway();
   const response = await fetch(`${url}/docs/reference`);
   expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
@@ -106,8 +106,8 @@ it('the 404 page suggests a similar page and does not repeat the requested path'
   const { url } = await openGateway();
   const page = await (await fetch(`${url}/docs/error/validation-error.html?x="<b>`)).text();
   expect(page).toContain('<a href="../../docs/errors/VALIDATION_ERROR">');
-  const odd = await (await fetch(`${url}/docs/sk_secret'"&amp;<b>`)).text();
-  expect(odd).not.toMatch(/<b>|sk_secret/);
+  const other = await (await fetch(`${url}/docs/sk_secret'"&amp;<b>`)).text();
+  expect(other).not.toMatch(/<b>|sk_secret/);
 });
 
 it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(

@@ -26,7 +26,7 @@ it('the records and the response of a batch contain the trace id of the request'
   const long = message({ properties: { level: 'x'.repeat(100) } });
   const response = await gateway.post({ messages: [long, message()] }, { traceparent });
   expect(response.headers.get('x-trace-id')).toBe(traceId);
-  // The shorter record has no header, which would be a third of its size. Its value has the trace id.
+  // The shorter record has no header, which would be a third of its size. The record value has the trace id.
   expect(gateway.producer.sent[0]?.records.map(({ headers }) => headers)).toEqual([{ traceparent }, {}]);
   expect(sentMessages(gateway.producer).map((sent) => sent.traceId)).toEqual([traceId, traceId]);
 });
@@ -57,7 +57,7 @@ it.each([
   expect(stored.map(({ properties }) => properties)).toEqual(valid.map(({ properties }) => JSON.stringify(properties)));
 });
 
-it('a batch publishes a link fact for each identify and alias message in the same send', async () => {
+it('a batch publishes a link fact for each identify and alias message together with the messages', async () => {
   const { post, producer } = await openGateway();
   const identify = message({ type: 'identify', userId: ' user-1 ', identityType: 'steam' });
   const alias = message({ type: 'alias', fromId: 'a', toId: 'b', toType: 'email' });
@@ -140,7 +140,7 @@ it('large bodies that arrive concurrently in many packets are not mixed up', asy
   expect(stored.sort()).toEqual(expected.sort());
 });
 
-it('a waiting body of one message and white space uses and counts only the memory of the message', async () => {
+it('while a body of one message and white space is in flight, only the memory of the message is used and counted', async () => {
   // The burst is high because each body is charged for 1 MiB.
   const { post, producer, metrics } = await openGateway({ RATE_LIMIT_BURST: 100_000, PUBLISH_DEADLINE_MS: 20_000 });
   const body = gzipSync(JSON.stringify({ messages: [message()] }).padEnd(LIMIT));

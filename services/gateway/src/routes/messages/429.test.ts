@@ -62,7 +62,7 @@ it('the rate limit returns 429 before the client sends the body', async () => {
   expect(response).toMatch(/^HTTP\/1\.1 429 /);
 });
 
-it('a client that sends its whole body before it reads receives the 429', async () => {
+it('a client that sends its whole body before it reads the response receives the 429', async () => {
   const { post } = await openGateway(small);
   await post(batch(100));
   for (let times = 0; times < 3; times++) expect((await post(Buffer.alloc(4 * KIB * KIB, ' '))).status).toBe(429);
@@ -80,16 +80,16 @@ it('the rate limit counts rejected messages, and counts a body without messages 
   expect(responses.map(remainingOf)).toEqual([997, 995, 994, 993]);
 });
 
-it('the rate limit charges a body for its decompressed KiB if they exceed its messages, even if the body is invalid', async () => {
+it('the rate limit charges a body for its decompressed KiB if they exceed the number of messages, even if the body is invalid', async () => {
   const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
   const nonsense = `{"messages":[${'{},'.repeat(MIB / 3 - 10)}{}]}`;
   const gzipped = { 'content-encoding': 'gzip' };
-  const cut = gzipSync('['.repeat(MIB)).subarray(0, -12);
+  const truncated = gzipSync('['.repeat(MIB)).subarray(0, -12);
   const bodies: [Buffer | string, Record<string, string>][] = [
     [gzipSync(nonsense), gzipped],
     [gzipSync('['.repeat(MIB)), gzipped],
     [gzipSync('['.repeat(MIB + 1)), gzipped],
-    [cut, gzipped],
+    [truncated, gzipped],
     ['not gzip', gzipped],
     [brotliCompressSync(nonsense).subarray(0, -1), { 'content-encoding': 'br' }],
     ['['.repeat(100 * KIB), {}],
@@ -138,17 +138,17 @@ it.each(['gzip', 'deflate', 'br', 'zstd'])(
 
 it('the rate limit counts a message of 940 bytes as one unit, and admits a batch of the maximum size', async () => {
   const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
-  const createSized = (bytes: number) => {
+  const createMessageOfSize = (bytes: number) => {
     const small = message({ properties: { text: '' } });
     return { ...small, properties: { text: 'x'.repeat(bytes - JSON.stringify(small).length) } };
   };
   const full = (count: number, bytes: number) => ({
-    messages: Array.from({ length: count }, () => createSized(bytes)),
+    messages: Array.from({ length: count }, () => createMessageOfSize(bytes)),
   });
   const startAt = performance.now();
   const responses = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
-  // The last batch has 1 MiB and leaves a debt, because any batch is admitted while the bucket is not empty.
+  // The last batch is 1 MiB long and leaves a debt, because any batch is admitted while the bucket is not empty.
   const refilled = remainingOf(responses[1]!) - 899;
   expect([remainingOf(responses[0]!), remainingOf(responses[2]!)]).toEqual([999, 0]);
   expect(refilled >= 0 && refilled <= Math.ceil((performance.now() - startAt) / 1000)).toBe(true);
@@ -180,7 +180,7 @@ it('a metric counts refused requests by limit', async () => {
   expect(await metrics()).toContain('playline_gateway_rate_limited_total{limit="messages",service="gateway"} 1');
 });
 
-it('every response to a valid key has RateLimit and RateLimit-Policy: 200, 400, 429 and 500', async () => {
+it('every response to a request with a valid key has RateLimit and RateLimit-Policy headers: 200, 400, 429 and 500', async () => {
   const limits = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 60, BYTES_IN_FLIGHT_MAX: 25 * KIB };
   const { post, producer } = await openGateway(limits);
   const responses = [
@@ -220,7 +220,7 @@ const RATE_LIMIT_FAILED_KEYS_PER_MINUTE = 3;
 const postWithWrongKey = (gateway: TestGateway, headers: Record<string, string> = {}) =>
   gateway.post(batch(1), { [KEY_HEADER]: 'nonsense', ...headers });
 
-it('an address with too many invalid keys gets 429 for further invalid keys, but its valid keys still work', async () => {
+it('an address with too many invalid keys receives 429 for further invalid keys, but its valid keys still work', async () => {
   const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE });
   for (let times = 0; times < 3; times++) expect((await postWithWrongKey(gateway)).status).toBe(401);
   const response = await postWithWrongKey(gateway);
@@ -260,7 +260,7 @@ it('a batch returns 429 with whole seconds in Retry-After while the bytes in fli
   expect((await post(large())).status).toBe(200);
 });
 
-it('a chunked body gets 429 as soon as it exceeds the limit for bytes in flight', async () => {
+it('a request with a chunked body returns 429 as soon as the body exceeds the limit for bytes in flight', async () => {
   const { post, producer, port, key } = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 * KIB });
   producer.mode = 'hold';
   const inFlight = post(large());
@@ -277,7 +277,7 @@ it('a single request is admitted even if it exceeds the limit for bytes in fligh
   expect((await post(large())).status).toBe(200);
 });
 
-async function createKeyOf({ store }: TestGateway, projectId: string, environmentId: string): Promise<string> {
+async function createKeyFor({ store }: TestGateway, projectId: string, environmentId: string): Promise<string> {
   const owner = { projectId, environmentId, environment: 'production', kind: 'publishable' } as const;
   return (await createKey({ store, prefix: 'svcapik' }, owner)).key;
 }
@@ -295,7 +295,7 @@ function sendIncomplete(port: number, key: string, bytes: number, length = MIB):
 
 it('a project with slow bodies does not block another project', async () => {
   const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 4 * MIB });
-  const key = await createKeyOf(gateway, 'other', 'other');
+  const key = await createKeyFor(gateway, 'other', 'other');
   for (let caller = 0; caller < 6; caller++) sendIncomplete(gateway.port, gateway.key, MIB - 100);
   await until('the memory is full', async () => (await readBytesInFlight(gateway)) > 3.9 * MIB);
   const responses: number[] = [];
@@ -306,10 +306,10 @@ it('a project with slow bodies does not block another project', async () => {
 it('a project with slow bodies in five environments still gets only half of the memory', async () => {
   const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 * KIB });
   const { port, post, producer } = gateway;
-  const slow = await Promise.all([1, 2, 3, 4, 5].map((number) => createKeyOf(gateway, 'slow', `slow-${number}`)));
+  const slow = await Promise.all([1, 2, 3, 4, 5].map((number) => createKeyFor(gateway, 'slow', `slow-${number}`)));
   for (const key of slow) sendIncomplete(port, key, 19 * KIB, 20 * KIB);
   await until('the memory is full', async () => (await readBytesInFlight(gateway)) === 95 * KIB);
-  const key = await createKeyOf(gateway, 'other', 'other');
+  const key = await createKeyFor(gateway, 'other', 'other');
   producer.mode = 'hold';
   const responses = [1, 2].map(() => post(large(), { [KEY_HEADER]: key }));
   const refused = Promise.race(responses).then(({ status }) => status);
@@ -330,7 +330,7 @@ it('the rate limit charges an aborted request for the bytes that arrived', async
   expect(remaining >= 899 && remaining < 950).toBe(true);
 });
 
-it('the rate limit charges a request that exceeds the memory for the bytes that arrived', async () => {
+it('the rate limit charges a request that exceeds the memory limit for the bytes that arrived', async () => {
   const limits = { RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000, BYTES_IN_FLIGHT_MAX: 300 * KIB };
   const { port, key, post, producer } = await openGateway(limits);
   producer.mode = 'hold';

@@ -18,7 +18,7 @@ it.each([
   expect(producer.sent).toEqual([]);
 });
 
-it('a body that is refused with 400 frees its memory', async () => {
+it('the memory of a body is freed if the body is refused with 400', async () => {
   const { post, metrics } = await openGateway();
   for (const body of ['', 'not JSON', Buffer.alloc(LIMIT + 1), '{"messages":[{}]}'])
     expect((await post(body)).status).toBe(400);

@@ -15,7 +15,7 @@ it('a batch that the brokers refuse returns 500 without internal details', async
   expect(logLines[0]).toContain(response.headers.get('x-trace-id'));
 });
 
-it('a batch returns 500 at the deadline, its bytes count until the producer settles, and a late acknowledgement is ignored', async () => {
+it('a batch returns 500 at the deadline, its bytes count as in flight until the producer settles, and a late acknowledgement is ignored', async () => {
   const { post, producer, metrics } = await openGateway({ PUBLISH_DEADLINE_MS: 100 });
   producer.mode = 'hold';
   const response = await post({ messages: [message()] });
@@ -27,12 +27,12 @@ it('a batch returns 500 at the deadline, its bytes count until the producer sett
   expect(await metrics()).toContain('playline_gateway_messages_accepted_total{service="gateway"} 0');
 });
 
-it('a batch returns 500 until the schema ids are known', async () => {
-  let areKnown = false;
-  const schemaIds = () => (areKnown ? { messages: 1, identityLinks: 2 } : null);
+it('a batch returns 500 until the schema ids are resolved', async () => {
+  let areResolved = false;
+  const schemaIds = () => (areResolved ? { messages: 1, identityLinks: 2 } : null);
   const { post } = await openGateway({ schemaIds });
   expect((await post({ messages: [message()] })).status).toBe(500);
-  areKnown = true;
+  areResolved = true;
   expect((await post({ messages: [message()] })).status).toBe(200);
 });
 

@@ -35,7 +35,7 @@ import {
   type RecordEnvelope,
 } from '../../record/encode-batch.ts';
 import { type BatchRejections, type PublishRejections, rejectionLogBytesMax } from '../../rejections.ts';
-import { BODY_ERROR, createScanner, type Rejected, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
+import { BODY_ERROR, createScanner, type Rejection, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
 import { FIELD, type Field, ROW_SHIFT, readText, type ScannedBatch, UUID_BYTES } from '../../scan/ranges.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 
@@ -87,7 +87,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         // A 200 is sent only after the brokers have acknowledged every record.
         if (outgoing.length > 0) await parts.publish(outgoing, reservation);
         parts.metrics.onAccepted(batch.accepted);
-        exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
+        exchange.answer(batch.accepted > 0 ? 200 : 400, toResponseText(batch));
         const { accepted, rejected } = batch;
         if (accepted > 0) parts.usage.used(key, accepted, rejected);
         else parts.usage.refused(key, { reason: ALL_REJECTED, traceId: exchange.traceId, rejected });
@@ -118,8 +118,8 @@ function createReceive(parts: MessagesRouteParts) {
     allowance.charge(ADMISSION_UNITS);
     let received = 0;
     let bytes = 0;
-    const onBytes = (soFar: number) => {
-      received = bytes = soFar;
+    const onBytes = (total: number) => {
+      received = bytes = total;
     };
     // Bytes that decompress to nothing also cost time.
     const onDecoded = (decoded: number) => {
@@ -131,7 +131,7 @@ function createReceive(parts: MessagesRouteParts) {
     };
     try {
       const messages = await useBody(exchange.request, plan, { reservation, onBytes, onDecoded, use });
-      // The key may have been revoked while the body arrived. This check is usually served from memory.
+      // The key may have been revoked while the body was arriving. This check is usually served from memory.
       const stillAuthorised = parts.authorise(exchange);
       if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
@@ -188,7 +188,7 @@ const TRACED_VALUE_BYTES_MIN = 276;
 const NO_HEADERS = {};
 
 /** Returns the message records of a batch and its link facts. */
-function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+function toOutgoing(batch: BatchData, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
   const topic = context.topics.messages;
   const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => {
@@ -206,7 +206,7 @@ function estimateBytes({ declaredBytes, coding }: BodyPlan): number {
   return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_ESTIMATE, BATCH_BYTES_MAX);
 }
 
-function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): void {
+function countBatch(metrics: GatewayMetrics, { rejected, entries }: BatchData): void {
   metrics.onBatch(rejected > 0);
   if (rejected === 0) return;
   const counts = new Map<RejectionCode, number>();
@@ -216,7 +216,7 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
 }
 
 /** Formats a MessagesResponse as JSON. A batch may have thousands of errors, so the JSON of each error is cached. */
-export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
+export function toResponseText({ accepted, rejected, entries }: Pick<BatchData, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';
   for (const entry of entries) rejections += (rejections === '' ? '' : ',') + toEntryText(entry);
   return `{"success":${accepted > 0},"accepted":${accepted},"rejected":${rejected},"rejections":[${rejections}]}`;
@@ -229,7 +229,7 @@ function toEntryText({ messageId, errors }: RejectionEntry): string {
 }
 
 /** The records of a batch, and the data for its response. */
-export interface ReadBatch {
+export interface BatchData {
   readonly records: EncodedRecord[];
   /** Link facts of the accepted identify and alias messages. */
   readonly links: readonly IdentityLinkRecord[];
@@ -248,7 +248,7 @@ interface BatchContext {
 }
 
 /** @throws PublicError VALIDATION_ERROR if the body is not a batch */
-type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
+type BatchReader = (body: Buffer, context: BatchContext) => BatchData;
 
 /**
  * Scans the body once to find all fields of all messages. Only uncertain messages are examined individually.
@@ -307,12 +307,12 @@ function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRec
 const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
 const BATCH_ERRORS_MAX = 100;
-/** The base limit for small bodies: a hundred empty messages have only 300 bytes. */
+/** The base limit for small bodies: a hundred empty messages take only 300 bytes. */
 const BASE_ERRORS_MAX = 10;
 const BYTES_PER_ERROR = 256;
 /** Replaces library names that are not in the settings. */
 const OTHER_LIBRARY = 'other';
-/** Other version strings are omitted, because they could contain personal data. */
+/** Versions in any other format are omitted, because they could contain personal data. */
 const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
@@ -323,7 +323,7 @@ interface RejectionContext extends Pick<RecordEnvelope, 'environmentId' | 'recei
 
 /** Omits message content: rejection records have no owner, so an erasure could not find the content. */
 function toBatchRejections(
-  rejected: readonly Rejected[],
+  rejected: readonly Rejection[],
   batch: ScannedBatch,
   { environmentId, receivedAt, traceId, libraries }: RejectionContext,
 ): BatchRejections {

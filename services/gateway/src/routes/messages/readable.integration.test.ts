@@ -24,8 +24,8 @@ const withProbe = (members: string) => `{"probe":"here"${members === '' ? '' : `
 /** Writes the batch as a string, because JavaScript cannot represent all of these numbers. */
 const bodyOf = (texts: readonly string[]) => {
   const messages = texts.map((text) => {
-    const head = JSON.stringify(message()).slice(0, -1);
-    return `${head},"properties":${text},"traits":${text}}`;
+    const start = JSON.stringify(message()).slice(0, -1);
+    return `${start},"properties":${text},"traits":${text}}`;
   });
   return `{"messages":[${messages.join()}]}`;
 };
@@ -82,7 +82,7 @@ it.each([
   ],
   ['numbers too large for a double', '"a":1e400,"b":-1E+400,"c":1e308', '"a":"1e400","b":"-1E+400","c":1e308'],
   [
-    'half a surrogate pair in a key and in a value',
+    'lone surrogates in a key and in a value',
     '"\\ud83c":"a\\udf00","b":"\\ud83c\\udf00"',
     '"\\ufffd":"a\\ufffd","b":"\\ud83c\\udf00"',
   ],

@@ -47,7 +47,7 @@ it('each error of a rejected message is recorded with its client after the respo
   expect(Math.abs(reported[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
 });
 
-it('a batch without rejections and a batch with a 500, which clients resend, record no rejections', async () => {
+it('no rejections are recorded for a batch without errors, or for a batch with a 500, which clients resend', async () => {
   const { post, producer, rejectionProducer } = await openGateway();
   await post({ messages: [message()] });
   producer.mode = 'fail';
@@ -104,7 +104,7 @@ it('at most 100 errors are recorded per batch, and fewer for a small body', () =
   expect(small.records.length + small.omitted).toBe(300);
 });
 
-it('rejection records contain only library names from the settings and versions of digits and dots', () => {
+it('rejection records contain only library names from the settings, and versions that consist of digits and dots', () => {
   const readFirst = (library: unknown, libraryVersion: unknown) =>
     readRejections([{ context: { library, libraryVersion } }]).records[0];
   expect(readFirst('playline-unity', '12.0.345.6')).toMatchObject({
@@ -131,7 +131,7 @@ it('rejection records do not contain any message content', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
       const { records, omitted, entries } = readRejections(messages);
-      // An entry has each error once, even if several messages with the same id have the error.
+      // An entry lists each error once, even if several messages with the same id have the error.
       const listed = entries.reduce((sum, { errors }) => sum + errors.length, 0);
       expect(records.length + omitted).toBeGreaterThanOrEqual(listed);
       expect(records.length).toBeLessThanOrEqual(100);

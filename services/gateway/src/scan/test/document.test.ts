@@ -28,7 +28,7 @@ it('readDocument returns the fields of a message exactly as written in the body'
   ]);
 });
 
-it('readDocument uses the last of duplicate keys, with or without escapes, like JSON.parse', () => {
+it('readDocument uses the last of several duplicate keys, with or without escapes, like JSON.parse', () => {
   const text = '{"messages":[1],"\\u006dessages":[{"properties":{"a":1},"propert\\u0069es":{"a":2}}]}';
   const { document, sources } = readText(text);
   expect(document).toEqual({ messages: [{ properties: { a: 2 } }] });

@@ -22,13 +22,13 @@ export interface BodySource extends MessageSource {
   traitsText?: string;
 }
 
-export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
+export type DocumentResult = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
 
 /**
  * Reads a body with JSON.parse and finds the source of its messages. Tests compare the scan with this function.
  * @returns `ok: false` if the body is not UTF-8 JSON
  */
-export function readDocument(sent: Buffer): ReadDocument {
+export function readDocument(sent: Buffer): DocumentResult {
   // Removes one byte order mark, as TextDecoder does.
   const body = sent.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? sent.subarray(3) : sent;
   // Decoding without a check would replace invalid bytes with U+FFFD.
@@ -101,7 +101,7 @@ interface Range {
 function sourcesOf(body: Buffer): BodySource[] {
   const at = skipSpace(body, 0);
   if (body[at] !== OPEN_BRACE) return [];
-  const messages = lastFields(body, at, BODY_FIELDS).messages;
+  const messages = findFields(body, at, BODY_FIELDS).messages;
   if (messages === undefined || body[messages.start] !== OPEN_BRACKET) return [];
   return elementsOf(body, messages.start).map((range) => sourceOf(body, range));
 }
@@ -109,7 +109,7 @@ function sourcesOf(body: Buffer): BodySource[] {
 function sourceOf(body: Buffer, { start, end }: Range): BodySource {
   const textOf = (range: Range | undefined) => range && body.toString('utf8', range.start, range.end);
   if (body[start] !== OPEN_BRACE) return { bytes: end - start, messageIdText: '' };
-  const fields = lastFields(body, start, MESSAGE_FIELDS);
+  const fields = findFields(body, start, MESSAGE_FIELDS);
   const source: BodySource = { bytes: end - start, messageIdText: textOf(fields.messageId) ?? '' };
   const propertiesText = textOf(fields.properties);
   const traitsText = textOf(fields.traits);
@@ -149,26 +149,26 @@ function elementsOf(body: Buffer, at: number): Range[] {
   return ranges;
 }
 
-/** The names to find. */
-interface Wanted<Name extends string> {
+/** Names to find in an object. */
+interface Names<Name extends string> {
   names: readonly Name[];
   table: NameTable;
 }
 
-function createWanted<Name extends string>(...names: Name[]): Wanted<Name> {
+function createNames<Name extends string>(...names: Name[]): Names<Name> {
   return { names, table: new NameTable(names) };
 }
 
-const BODY_FIELDS = createWanted('messages');
-const MESSAGE_FIELDS = createWanted('messageId', 'properties', 'traits');
+const BODY_FIELDS = createNameSet('messages');
+const MESSAGE_FIELDS = createNameSet('messageId', 'properties', 'traits');
 
-/** Returns ranges of the wanted fields of the object at `at`. As in JSON.parse, the last of duplicate keys counts. */
-function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wanted<Name>): Partial<Record<Name, Range>> {
+/** Returns the ranges of the listed fields of the object at `at`. As in JSON.parse, the last duplicate key wins. */
+function findFields<Name extends string>(body: Buffer, at: number, fields: Names<Name>): Partial<Record<Name, Range>> {
   const found: Partial<Record<Name, Range>> = {};
   let i = skipSpace(body, at + 1);
   while (body[i] !== CLOSE_BRACE) {
     const keyEnd = skipText(body, i);
-    const name = wantedName(body, { start: i, end: keyEnd }, wanted);
+    const name = findName(body, { start: i, end: keyEnd }, fields);
     const start = skipColon(body, keyEnd);
     const end = skipValue(body, start);
     if (name !== undefined) found[name] = { start, end };
@@ -178,13 +178,13 @@ function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wante
   return found;
 }
 
-/** Returns the wanted name that a key represents, with or without escapes. */
-function wantedName<Name extends string>(body: Buffer, key: Range, wanted: Wanted<Name>): Name | undefined {
+/** Returns the listed name that a key represents, with or without escapes. */
+function findName<Name extends string>(body: Buffer, key: Range, fields: Names<Name>): Name | undefined {
   if (!body.subarray(key.start, key.end).includes(BACKSLASH)) {
-    return wanted.names[wanted.table.find(body, key.start + 1, key.end - 1)];
+    return fields.names[fields.table.find(body, key.start + 1, key.end - 1)];
   }
   const text: unknown = JSON.parse(body.toString('utf8', key.start, key.end));
-  return wanted.names.find((name) => name === text);
+  return fields.names.find((name) => name === text);
 }
 
 /** Returns the offset after the string at `at`. */

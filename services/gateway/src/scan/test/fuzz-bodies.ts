@@ -1,5 +1,5 @@
 import type { Random } from '@playline/testkit/random';
-import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './odd-values.ts';
+import { EDGE_LOCATIONS, EDGE_VALUES, withEdgeValue } from './edge-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from './sample-messages.ts';
 
 /** Strings to insert at random offsets: punctuation, fields with edge-case values, escapes, white space, long strings. */
@@ -76,8 +76,8 @@ export function createDamagedBody(random: Random, nowMs: number): Buffer {
   const messages = Array.from({ length: 1 + below(6) }, (_, index) => sampleMessage(first + index, nowMs));
   for (let times = below(4); times > 1; times--) {
     const at = below(messages.length);
-    const value = ODD_VALUES[below(ODD_VALUES.length)];
-    messages[at] = oddMessage(messages[at]!, ODD_LOCATIONS[below(ODD_LOCATIONS.length)]!, value);
+    const value = EDGE_VALUES[below(EDGE_VALUES.length)];
+    messages[at] = withEdgeValue(messages[at]!, EDGE_LOCATIONS[below(EDGE_LOCATIONS.length)]!, value);
   }
   if (below(4) === 0) {
     for (let times = 1 + below(3); times > 0; times--) {
@@ -86,7 +86,7 @@ export function createDamagedBody(random: Random, nowMs: number): Buffer {
     }
   }
   if (below(40) === 0) messages[0]!.traits = { long: 'x'.repeat(32_000 + below(1000)) };
-  const elements: unknown[] = below(10) === 0 ? [...messages, ODD_VALUES[below(ODD_VALUES.length)]] : messages;
+  const elements: unknown[] = below(10) === 0 ? [...messages, EDGE_VALUES[below(EDGE_VALUES.length)]] : messages;
   let text = JSON.stringify({ messages: elements }, null, below(8) === 0 ? 1 : 0);
   for (let times = below(4); times > 0; times--) text = damageOnce(text, random);
   const body = Buffer.from(text);

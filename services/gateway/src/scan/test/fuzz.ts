@@ -9,7 +9,7 @@ import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
 import { BODY_ERROR, createScanner, validateScanned } from '../batch.ts';
 import type { MessageError } from '../explain.ts';
 import { VALID } from '../ranges.ts';
-import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
+import { type DocumentResult, readDocument, toReadableJson } from './document.ts';
 import { createDamagedBody } from './fuzz-bodies.ts';
 
 /**
@@ -33,7 +33,7 @@ const encodeBatch = createBatchEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
 /** Derives a key from kind and id, so that the bytes show which identity was used. */
-const toLegibleKey: KeyOf = (kind, id) => {
+const toReadableKey: KeyOf = (kind, id) => {
   const key = Buffer.alloc(16);
   key.write(kind.slice(0, 4), 0);
   let hash = 7;
@@ -57,7 +57,7 @@ function isSame(left: readonly EncodedRecord[], right: readonly EncodedRecord[])
 /** The result of validating a body. */
 interface Validated {
   /** The error message if the whole body is refused, otherwise null. */
-  fault: string | null;
+  refusal: string | null;
   records: EncodedRecord[];
   rejections: unknown;
   rejected: unknown;
@@ -65,25 +65,25 @@ interface Validated {
 
 const REFUSED = { records: [], rejections: [], rejected: [] };
 
-function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
-  if (!read.ok) return { fault: 'not JSON', ...REFUSED };
+function validateByContract(read: DocumentResult, window: TimeWindow): Validated {
+  if (!read.ok) return { refusal: 'not JSON', ...REFUSED };
   const result = validateBatch(read.document, { window, sources: read.sources });
-  if (result.kind === 'fault') return { fault: result.message, ...REFUSED };
+  if (result.kind === 'refused') return { refusal: result.message, ...REFUSED };
   const messages = result.accepted.map(({ index, message }) => {
     const { propertiesText, traitsText } = read.sources[index]!;
     const readable = (text: string | undefined) => (text === undefined ? undefined : toReadableJson(text));
     return { message, propertiesText: readable(propertiesText), traitsText: readable(traitsText) };
   });
   return {
-    fault: null,
-    records: encodeByCodec(messages, ENVELOPE, toLegibleKey),
+    refusal: null,
+    records: encodeByCodec(messages, ENVELOPE, toReadableKey),
     rejections: result.response.rejections,
     rejected: result.rejected,
   };
 }
 
 /** The contract's error messages for bodies that are refused as a whole. */
-const FAULT_MESSAGES: Readonly<Record<number, string>> = {
+const REFUSALS: Readonly<Record<number, string>> = {
   [BODY_ERROR.notJson]: 'not JSON',
   [BODY_ERROR.notAnObject]: 'body is not a JSON object',
   [BODY_ERROR.noMessages]: 'messages is not an array',
@@ -95,18 +95,18 @@ const errorsOf = (errors: readonly MessageError[]) => errors.map(({ error }) => 
 
 function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const count = scanner.scan(body, window);
-  if (count < 0) return { fault: FAULT_MESSAGES[count] ?? String(count), ...REFUSED };
+  if (count < 0) return { refusal: REFUSALS[count] ?? String(count), ...REFUSED };
   const { rejected, entries } = validateScanned(scanner.state);
   return {
-    fault: null,
-    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => toLegibleKey(kind, Buffer.from(id).toString())),
+    refusal: null,
+    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => toReadableKey(kind, Buffer.from(id).toString())),
     rejections: entries.map(({ messageId, errors }) => ({ messageId, errors: errorsOf(errors) })),
     rejected: rejected.map(({ message, errors }) => ({ index: message, errors: errorsOf(errors) })),
   };
 }
 
 /** Compares the sources found in the bytes with the parsed document. */
-function findSourceError(read: ReadDocument): string | null {
+function findSourceError(read: DocumentResult): string | null {
   if (!read.ok || typeof read.document !== 'object' || read.document === null) return null;
   const messages: unknown = 'messages' in read.document ? read.document.messages : undefined;
   if (!Array.isArray(messages))
@@ -128,7 +128,7 @@ function findSourceError(read: ReadDocument): string | null {
   return null;
 }
 
-/** The counts for a body with equal results. */
+/** Counts for a body on which the scan and the contract agree. */
 export interface Agreement {
   isJson: boolean;
   messages: number;
@@ -147,13 +147,13 @@ export function compare(body: Buffer, window: TimeWindow): Agreement {
   if (sourceError !== null) throw new Error(`${sourceError}: ${body.toString()}`);
   const expected = validateByContract(read, window);
   const found = validateByScan(body, window);
-  for (const name of ['fault', 'rejected', 'rejections'] as const) {
-    const [actual, wanted] = [JSON.stringify(found[name]), JSON.stringify(expected[name])];
-    if (actual !== wanted) throw new Error(`${name}: scan ${actual}, contract ${wanted}: ${body.toString()}`);
+  for (const name of ['refusal', 'rejected', 'rejections'] as const) {
+    const [actual, contract] = [JSON.stringify(found[name]), JSON.stringify(expected[name])];
+    if (actual !== contract) throw new Error(`${name}: scan ${actual}, contract ${contract}: ${body.toString()}`);
   }
   if (!isSame(found.records, expected.records)) throw new Error(`the records differ: ${body.toString()}`);
   const { state } = scanner;
-  const messages = found.fault === null ? state.batch.count : 0;
+  const messages = found.refusal === null ? state.batch.count : 0;
   const valid = state.verdicts.subarray(0, messages).filter((verdict) => verdict === VALID).length;
   return { isJson: read.ok, messages, accepted: found.records.length, valid };
 }

@@ -36,7 +36,7 @@ const PROPERTIES = {
   level: 42,
 };
 
-/** One message of each kind that client libraries send, without id and time. */
+/** One message of each kind that client libraries send, without id or time. */
 const KINDS: readonly Record<string, unknown>[] = [
   {
     type: 'track',
@@ -100,7 +100,7 @@ const KINDS: readonly Record<string, unknown>[] = [
 /** The number of different kinds of sample messages. */
 export const SAMPLE_KINDS: number = KINDS.length;
 
-/** Creates sample message number `index`. The first has about 940 bytes, the average is 600. */
+/** Creates sample message number `index`. The first is about 940 bytes long; the average is 600. */
 export function sampleMessage(index: number, nowMs: number): Record<string, unknown> {
   const messageId = `0192f1c0-7b3a-7c4d-8e5f-${index.toString(16).padStart(12, '0')}`;
   const eventTimestamp = new Date(nowMs - index * 1000).toISOString();

@@ -16,7 +16,7 @@ import { NO_FILTER } from '../filter.ts';
 import { openLiveHub, type Subscription } from '../hub.ts';
 import { LIVE_LIMITS, type LiveLimits } from '../limits.ts';
 import type { Subscriber } from '../subscriber.ts';
-import { createCountedLog } from './counted-log.ts';
+import { createCountingLog } from './counting-log.ts';
 
 export const TOPICS = {
   messages: 'messages',
@@ -32,15 +32,15 @@ export const FAST: LiveLimits = {
   ...LIVE_LIMITS,
   pollMs: 20,
   deadLettersPollMs: 40,
-  sweepMs: 10,
+  fenceCheckMs: 10,
   statusMs: 40,
   permissionMs: 50,
 };
 
-/** Creates a hub on an in-memory log. Closes it after the test. */
+/** Creates a hub that reads an in-memory log. Closes the hub after the test. */
 export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
   const log = createMemoryLog();
-  const brokers = createCountedLog(log);
+  const brokers = createCountingLog(log);
   const fences: Fences = { keys: new Set(), isLoaded: true, opened: 0 };
   const faults: unknown[] = [];
   const hub = openLiveHub({
@@ -58,7 +58,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
     faults,
     fences,
     brokers,
-    requested: brokers.requested,
+    observed: brokers.observed,
     ...createSenders(log),
     commit: (partition: number, offset: number) => void brokers.committed.set(partition, offset),
     subscribe: async (request: Partial<Subscription> = {}) => {
@@ -66,7 +66,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
         hub.subscribe({
           environmentId: 'demo',
           filter: NO_FILTER,
-          masks: false,
+          shouldMask: false,
           isStillAllowed: () => true,
           ...request,
         }),
@@ -98,22 +98,22 @@ function openTestFences(fences: Fences): FenceSet & { close(): Promise<void> } {
 
 function createSenders(log: MemoryLog) {
   const producer = log.openProducer();
-  const put = (topic: string, value: Buffer, options: object = {}) =>
+  const append = (topic: string, value: Buffer, options: object = {}) =>
     producer.sendForOffset({ topic, key: null, value, ...options });
   return {
     send: (changes?: Partial<MessageRecord>, partition?: number) => {
       const record = messageRecordOf('level_started', { environmentId: 'demo', ...changes });
       const value = frameRecord(MESSAGE_SCHEMA, messageRecordCodec.encode(record));
-      return put(TOPICS.messages, value, partition === undefined ? {} : { partition });
+      return append(TOPICS.messages, value, partition === undefined ? {} : { partition });
     },
     reject: (changes?: Partial<RejectionRecord>) =>
-      put(TOPICS.rejections, frameRecord(REJECTION_SCHEMA, rejectionCodec.encode(rejectionOf(changes)))),
+      append(TOPICS.rejections, frameRecord(REJECTION_SCHEMA, rejectionCodec.encode(rejectionOf(changes)))),
     deadLetter: (topic: string, { partition, offset }: RecordMetadata) => {
       const { value } = log
         .records(topic)
         .find((record) => record.partition === partition && record.offset === offset)!;
       const position = { 'original-partition': String(partition), 'original-offset': String(offset) };
-      return put(`${topic}.dead`, value!, {
+      return append(`${topic}.dead`, value!, {
         headers: { reason: 'cannot be stored: secret text', 'original-topic': topic, ...position },
       });
     },

@@ -7,7 +7,7 @@ const portal = usePortal();
 
 const findAccount = async (id: string) => (await portal.parts.accounts.all()).find((account) => account.id === id)!;
 
-it('the accounts page ends the sessions of an account that an administrator changes', async () => {
+it('changing an account on the accounts page ends all sessions of the account', async () => {
   const { id } = await addPerson(portal, 'ada', {});
   const browser = await portal.signIn();
   const { text } = await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' });
@@ -35,7 +35,7 @@ it('the accounts page shows an invitation link only once', async () => {
   expect((await portal.parts.accounts.all()).filter(({ state }) => state === 'invited')).toEqual([]);
 });
 
-it('the accounts page shows no password hashes', async () => {
+it('the accounts page does not show password hashes', async () => {
   const ada = await addPerson(portal, 'hashed', {});
   expect((await (await portal.signIn()).get(PATH)).text).not.toContain(ada.passwordHash!.slice(-20));
 });

@@ -1,4 +1,4 @@
-/** Administrators manage all accounts on this page. */
+/** The page on which administrators manage all accounts. */
 import {
   type AccountContext,
   type AccountRecord,
@@ -15,13 +15,13 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { disclosure, field, hidden, table } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { toInvitationPage, toInvitationState } from '../members/page.ts';
 import { toContext } from '../sign-in/parts.ts';
 
 const PATH = '/instance/accounts';
 
-export function createAccountsPage(parts: PagesParts): PortalPage {
+export function createAccountsPage(parts: PageParts): PortalPage {
   const change = (access: Action, run: (context: AccountContext, id: string) => Promise<unknown>): FormAction => ({
     access,
     needsFreshSignIn: true,
@@ -52,17 +52,17 @@ export function createAccountsPage(parts: PagesParts): PortalPage {
   };
 }
 
-const inviteAction = (parts: PagesParts): FormAction => ({
+const inviteAction = (parts: PageParts): FormAction => ({
   access: 'accounts.invite',
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const invitation = { name: values.text('name'), roles: [], isAdministrator: true };
-    const { text } = await invite(toContext(parts, visit), invitation);
-    return toInvitationPage(parts.frame.origin, text, PATH);
+    const { text: code } = await invite(toContext(parts, visit), invitation);
+    return toInvitationPage(parts.frame.origin, code, PATH);
   },
 });
 
-const removeAction = (parts: PagesParts): FormAction => ({
+const removeAction = (parts: PageParts): FormAction => ({
   access: 'accounts.remove',
   needsFreshSignIn: true,
   run: async (visit, values) => {
@@ -113,7 +113,7 @@ function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
   const button = (action: string, text: string) =>
     visit.form(
       action,
-      html`${accountField}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
+      html`${accountField}<button class="plain">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
       { className: 'inline' },
     );
   if (account.state === 'invited') return button('revoke', 'Revoke invitation');

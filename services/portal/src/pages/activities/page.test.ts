@@ -47,7 +47,7 @@ async function openProject() {
 async function link(project: ProjectRecord, { name = 'Swords', environment = 'development' } = {}) {
   const contractAddress = createAddress();
   const environmentId = `${project.id}-${environment}`;
-  const store = portal.parts.collections.changedBy(AUTHOR);
+  const store = portal.parts.collections.storeFor(AUTHOR);
   const contract = { chain: 'demo-chain', contractAddress };
   await linkCollection({ store }, { ...contract, projectId: project.id, environmentId, name });
   const setActivities = (...lines: ActivityLine[]) => {
@@ -58,7 +58,7 @@ async function link(project: ProjectRecord, { name = 'Swords', environment = 'de
 
 const readIds = (text: string) => [...text.matchAll(/<code>(0b1f7a52[\w-]+)<\/code>/g)].map(([, id]) => id);
 
-it('the empty activities page explains how to link a contract, check the chain or clear the filter', async () => {
+it('the empty activities page explains how to link a contract, check the chain and clear the filter', async () => {
   const { browser, project, path } = await openProject();
   expect((await browser.get(path)).text).toContain(`href="${path.replace('activities', 'collections')}"`);
   const { contractAddress, setActivities } = await link(project);
@@ -68,7 +68,7 @@ it('the empty activities page explains how to link a contract, check the chain o
   expect((await browser.get(`${path}?kind=sale`)).text).toContain('No matching activities');
 });
 
-it('the activities page shows type, token, parties, price and transaction, with copy buttons', async () => {
+it('the activities page shows the type, token, parties, price and transaction, with copy buttons', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
   const payment = { contractAddress: '', symbol: 'ETH', amount: '105' };
@@ -117,16 +117,16 @@ it('the activities page filters by collection, type, token and time, and ignores
 it('the activities page continues after a search that timed out between two activities', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  setActivities(...[0, 1, 2].map((at) => createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
+  setActivities(...[0, 1, 2].map((index) => createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - index })));
   const all = readIds((await browser.get(path)).text);
   expect(readIds((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
 });
 
-it('the activities pages show each activity once, even if many have the same timestamp', async () => {
+it('the activities pages show each activity once, even if many activities have the same timestamp', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  const lines = Array.from({ length: 350 }, (_, at) =>
-    createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
+  const lines = Array.from({ length: 350 }, (_, index) =>
+    createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(index / 120) }),
   );
   setActivities(...lines, createActivity(contractAddress, { type: 'burn' }));
   const seen: (string | undefined)[] = [];
@@ -141,8 +141,8 @@ it('the activities pages show each activity once, even if many have the same tim
 it('the activities export contains each matching activity once', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  const create = (_: unknown, at: number) => createActivity(contractAddress, at % 2 === 0 ? {} : { type: 'burn' });
-  setActivities(...Array.from({ length: 5_000 }, create));
+  const make = (_: unknown, index: number) => createActivity(contractAddress, index % 2 === 0 ? {} : { type: 'burn' });
+  setActivities(...Array.from({ length: 5_000 }, make));
   const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
   const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);
@@ -150,26 +150,26 @@ it('the activities export contains each matching activity once', async () => {
   expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
 });
 
-it('the activities page shows no activities for contracts that are unlinked or linked elsewhere', async () => {
+it('the activities page shows only activities of contracts that are linked to the environment', async () => {
   const [ownProject, otherProject] = [await openProject(), await openProject()];
-  const [foreign, elsewhere, unlinked, linked] = [
-    await link(otherProject.project, { name: 'Foreign' }),
-    await link(ownProject.project, { name: 'Elsewhere', environment: 'production' }),
-    await link(ownProject.project, { name: 'Unlinked' }),
+  const [inOtherProject, inProduction, unlinked, linked] = [
+    await link(otherProject.project, { name: 'Axes' }),
+    await link(ownProject.project, { name: 'Bows', environment: 'production' }),
+    await link(ownProject.project, { name: 'Clubs' }),
     await link(ownProject.project, { name: 'Linked' }),
   ];
-  const store = portal.parts.collections.changedBy(AUTHOR);
+  const store = portal.parts.collections.storeFor(AUTHOR);
   const contract = { chain: 'demo-chain', contractAddress: unlinked.contractAddress };
   await unlinkCollection({ store }, { ...contract, projectId: ownProject.project.id });
   const line = createActivity(linked.contractAddress);
-  for (const each of [foreign, elsewhere, unlinked]) each.setActivities(createActivity(each.contractAddress));
+  for (const each of [inOtherProject, inProduction, unlinked]) each.setActivities(createActivity(each.contractAddress));
   linked.setActivities(line);
-  for (const id of [foreign.id, elsewhere.id, unlinked.id, '', '*']) {
+  for (const id of [inOtherProject.id, inProduction.id, unlinked.id, '', '*']) {
     for (const format of ['', '&as=csv']) {
       const { text } = await ownProject.browser.get(`${ownProject.path}?collection=${encodeURIComponent(id)}${format}`);
       expect(text).toContain(line.id);
-      expect(text).not.toMatch(/Foreign|Elsewhere|Unlinked/);
-      for (const each of [foreign, elsewhere, unlinked]) expect(text).not.toContain(each.contractAddress);
+      expect(text).not.toMatch(/Axes|Bows|Clubs/);
+      for (const each of [inOtherProject, inProduction, unlinked]) expect(text).not.toContain(each.contractAddress);
     }
   }
 });

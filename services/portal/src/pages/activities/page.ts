@@ -1,8 +1,8 @@
-/** On-chain activities of the contracts that are linked to an environment. */
+/** The on-chain activities of the contracts that are linked to an environment. */
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { allOr, choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
+import { choice, copyable, emptyState, field, number, table, time, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -18,9 +18,9 @@ import {
   readManyActivities,
   type TokenLine,
 } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>;
 
 export function createActivitiesPage({ collections, reads, frame, writeAudit }: Parts): PortalPage {
   return {
@@ -32,7 +32,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
       const title = `Activities in ${environment.name}`;
       const filter = readFilter(visit, await collections.all());
       const { linked } = filter;
-      if (linked.length === 0) return { kind: 'page', title, content: toUnlinked(visit) };
+      if (linked.length === 0) return { kind: 'page', title, content: toNoContracts(visit) };
       const search = toSearch(filter, visit, frame.wallClockMs());
       if (typeof search === 'string')
         return { kind: 'page', title, content: html`${toFilter(visit, filter)}<p role="alert">${search}</p>` };
@@ -52,7 +52,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
   };
 }
 
-const toUnlinked = (visit: Visit): Markup =>
+const toNoContracts = (visit: Visit): Markup =>
   emptyState(
     'No linked contracts yet',
     html`<p>Mints, transfers and sales of linked contracts appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its past and future activities.</p>`,
@@ -65,12 +65,12 @@ function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, u
   }));
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">
 ${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
-${choice({ name: 'kind', label: 'Type', value: type, choices: allOr(ACTIVITY_TYPES) })}
+${choice({ name: 'kind', label: 'Type', value: type, choices: withAllOption(ACTIVITY_TYPES) })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, charactersMax: 78 })}
 ${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
 <button class="outline">Filter</button> <a href="${path}">Show all</a>
-<p class="hint">Enter times such as 2026-11-01 10:00. They refer to when an activity was first indexed. Activities are sorted by their latest change.</p></form>`;
+<p class="hint">Enter times such as 2026-11-01 10:00. The range applies to the time at which an activity was first indexed. Activities are sorted by their latest change.</p></form>`;
 }
 
 function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: ContractNames): Markup {
@@ -134,7 +134,7 @@ type Filter = ReturnType<typeof readFilter>;
 
 const UNTIL_MAX_MS = Date.UTC(2256, 0);
 const TOKEN_ID = /^\d{1,78}$/;
-/** The id is empty if a search timed out between two activities. */
+/** The id is empty if the search timed out between two activities. */
 const POSITION = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 function readFilter(visit: Visit, records: readonly CollectionRecord[]) {
@@ -195,7 +195,7 @@ function toRow(activity: ActivityLine, names: ContractNames): readonly HtmlValue
   ];
 }
 
-/** The CSV export contains all assets of an activity. */
+/** Maximum number of assets shown per activity. The CSV export contains all assets. */
 const ASSETS_SHOWN_MAX = 5;
 
 function toItem({ chain, contractAddress, assets }: ActivityLine, names: ContractNames): Markup {
@@ -221,7 +221,7 @@ function toPrice(chain: string, { contractAddress, symbol, amount }: ActivityPay
   return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the payment token’s address')}`;
 }
 
-/** Converts an amount from smallest to whole units. Returns it unchanged if it is not a number or has no decimals. */
+/** Converts an amount from smallest to whole units. Returns invalid amounts and amounts without decimals unchanged. */
 export function toAmount(digits: string, decimals: number | null): string {
   if (decimals === null || decimals === 0 || !/^\d+$/.test(digits)) return digits;
   const padded = digits.padStart(decimals + 1, '0');

@@ -12,7 +12,7 @@ async function open() {
   const usage = createMemoryKeyUsage();
   const pipeline: { delay: WriterDelay; deadLetters: OpenDeadLetters; isDown: boolean } = {
     delay: { waiting: 0, oldestMs: null },
-    deadLetters: { total: 0, byEnvironment: new Map(), isWhole: true },
+    deadLetters: { total: 0, byEnvironment: new Map(), isComplete: true },
     isDown: false,
   };
   const fail = () => Promise.reject(new Error('connection lost'));
@@ -28,7 +28,7 @@ async function open() {
   const browser = await portal.signIn({ project, role: 'analyst' });
   const [environment] = project.environments;
   const owner = { projectId: project.id, environmentId: environment!.id, environment: environment!.kind };
-  const store = portal.parts.keys.changedBy({ changedBy: 'ada', requestId: 'r' });
+  const store = portal.parts.keys.storeFor({ changedBy: 'ada', requestId: 'r' });
   const addKey = async (kind: KeyKind, days: number) => {
     const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} key` });
     await store.change((all) => {
@@ -55,12 +55,12 @@ async function open() {
 
 const readAlertCount = (text: string) => /<dt>Alerts<\/dt><dd><a [^>]*>([^<]*)</.exec(text)?.[1];
 
-it('values within their limits raise no alerts', async () => {
+it('the alerts page shows no alerts for values below their thresholds', async () => {
   const { browser, path, addKey, count, use } = await open();
   await addKey('secret', 89);
   const { keyId } = await addKey('publishable', 400);
   await use(keyId, { uses: 1_000, refusals: 19 });
-  // Twenty messages are too few for an alert.
+  // Too few messages for an alert.
   await count(10, 10);
   expect((await browser.get(path)).text).toContain('No alerts');
   await count(370, 10);
@@ -68,7 +68,7 @@ it('values within their limits raise no alerts', async () => {
   expect(readAlertCount((await browser.get('/')).text)).toBe('none');
 });
 
-it('the alerts page reports rejections, delay, dead letters, unused secret keys and refused keys', async () => {
+it('the alerts page shows rejections, delay, dead letters, unused secret keys and refused keys', async () => {
   const { browser, path, pipeline, addKey, count, use, owner } = await open();
   await addKey('secret', 91);
   const { keyId } = await addKey('publishable', 1);
@@ -85,7 +85,7 @@ it('the alerts page reports rejections, delay, dead letters, unused secret keys 
   expect(readAlertCount((await browser.get('/')).text)).toBe('5');
 });
 
-it('an unused secret key raises an alert until the key is revoked', async () => {
+it('an unused secret key causes an alert until it is revoked', async () => {
   const { browser, path, addKey, use, store, owner } = await open();
   const { keyId } = await addKey('secret', 400);
   await use(keyId, { lastUsedAt: Date.now() - 95 * DAY_MS });
@@ -98,7 +98,7 @@ it('the alerts page names the checks that are unavailable', async () => {
   const { browser, path, pipeline } = await open();
   pipeline.isDown = true;
   const { status, text } = await browser.get(path);
-  expect([status, text.includes('All values are within')]).toEqual([200, false]);
+  expect([status, text.includes('All values are below')]).toEqual([200, false]);
   expect(text).toContain('Currently unavailable: Visible delay, Dead letters.');
   expect(readAlertCount((await browser.get('/')).text)).toBe('not available');
 });

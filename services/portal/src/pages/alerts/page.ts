@@ -1,25 +1,25 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import {
-  ALERT_BOUNDS,
+  ALERT_THRESHOLDS,
   type Alert,
   type AlertKind,
-  type FiguresParts,
   type FoundAlerts,
   findAlerts,
-  readFigures,
+  type MetricsParts,
+  readMetrics,
 } from '../../alerts/find-alerts.ts';
-import { emptyState, number, share, span, table } from '../../frame/components.ts';
+import { duration, emptyState, number, percentage, table } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 
-export function createAlertsPage(parts: FiguresParts): PortalPage {
+export function createAlertsPage(parts: MetricsParts): PortalPage {
   return {
     path: '/projects/:project/alerts',
     access: 'project.read',
     show: async (visit) => {
       const project = projectOf(visit);
-      const found = findAlerts(project, await readFigures(parts, [project]));
+      const found = findAlerts(project, await readMetrics(parts, [project]));
       return { kind: 'page', title: `Alerts for ${project.name}`, content: toContent(visit, found) };
     },
   };
@@ -33,19 +33,19 @@ function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
   const rows = alerts.map((alert): readonly HtmlValue[] => [
     NAMES[alert.kind],
     alert.environment ?? 'all',
-    toFigures(alert),
+    toCurrentValue(alert),
     toRemedy(visit, alert),
   ]);
-  const emptyText = html`<p>Alerts appear here when a value exceeds its limit.${unknown.length === 0 ? ' All values are within their limits.' : ''}</p>`;
+  const emptyText = html`<p>Alerts appear here when a value exceeds its threshold.${unknown.length === 0 ? ' All values are below their thresholds.' : ''}</p>`;
   return html`${missing}
 ${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
 <h2>Checks</h2>
 <ul>
-<li>Rejections: more than ${share(ALERT_BOUNDS.rejectedShare, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_BOUNDS.messagesMin)} messages.</li>
-<li>Visible delay: the oldest unstored message on the log is more than ${span(ALERT_BOUNDS.delayMs)} old. All projects share one event writer.</li>
+<li>Rejections: more than ${percentage(ALERT_THRESHOLDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_THRESHOLDS.messagesMin)} messages.</li>
+<li>Visible delay: the oldest unstored message on the log is more than ${duration(ALERT_THRESHOLDS.delayMs)} old. All projects share one event writer.</li>
 <li>Dead letters: at least one dead letter is open.</li>
-<li>Unused key: a secret key has not been used for ${span(ALERT_BOUNDS.unusedMs)}.</li>
-<li>Refused key: gateways refused at least ${number(ALERT_BOUNDS.refusals)} of the key's requests in the last hour, and at least ${share(ALERT_BOUNDS.refusedShare, 1)} of all its requests.</li>
+<li>Unused key: a secret key has not been used for ${duration(ALERT_THRESHOLDS.unusedMs)}.</li>
+<li>Refused key: gateways refused at least ${number(ALERT_THRESHOLDS.refusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_THRESHOLDS.refusedFraction, 1)} of its requests.</li>
 </ul>
 <p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }
@@ -58,11 +58,11 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
   'refused key': 'Refused key',
 };
 
-function toFigures({ kind, value, total, name }: Alert): HtmlValue {
-  if (kind === 'rejections') return `${share(value, total)} of ${number(total, 'messages')}`;
-  if (kind === 'delay') return `${span(value)}; ${number(total)} waiting`;
+function toCurrentValue({ kind, value, total, name }: Alert): HtmlValue {
+  if (kind === 'rejections') return `${percentage(value, total)} of ${number(total, 'messages')}`;
+  if (kind === 'delay') return `${duration(value)}; ${number(total)} waiting`;
   if (kind === 'dead letters') return number(value, value === 1 ? 'dead letter' : 'dead letters');
-  if (kind === 'unused key') return `${name}: unused for ${span(value)}`;
+  if (kind === 'unused key') return `${name}: unused for ${duration(value)}`;
   return `${name}: ${number(value)} of ${number(total, 'requests')} refused`;
 }
 

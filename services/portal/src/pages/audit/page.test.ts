@@ -34,9 +34,9 @@ async function openProject() {
   return { project, path, browser: await portal.signIn({ project, role: 'owner' }) };
 }
 
-it('the audit records every export', async () => {
+it('the audit log records every export', async () => {
   const { browser, project } = await openProject();
-  const store = portal.parts.collections.changedBy({ changedBy: 'a test', requestId: 'r' });
+  const store = portal.parts.collections.storeFor({ changedBy: 'a test', requestId: 'r' });
   const owner = { projectId: project.id, environmentId: `${project.id}-production` };
   await linkCollection({ store }, { ...owner, chain: 'main', contractAddress: `0x${'a1'.repeat(20)}`, name: 'Things' });
   written.length = 0;
@@ -59,10 +59,10 @@ it('the audit page shows each action with the account name of its author', async
     expect(text).toContain(expected);
 });
 
-it.each([1, 30, 300])('the audit pages show each entry once, with %d entries per timestamp', async (perTime) => {
+it.each([1, 30, 300])('the audit pages show each entry once (entries per timestamp: %d)', async (perTimestamp) => {
   const { browser, path, project } = await openProject();
   audit[project.id] = Array.from({ length: 350 }, (_, index) =>
-    createEntry({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
+    createEntry({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTimestamp) }),
   );
   const seen: string[] = [];
   for (let next: string | undefined = path; next !== undefined; ) {

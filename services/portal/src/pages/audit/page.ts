@@ -1,14 +1,14 @@
-/** The audit log of a project, for its owners, and of the instance, for administrators. */
+/** The audit log of a project, shown to owners, and the audit log of the instance, shown to administrators. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { disclosure, emptyState, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { projectPath } from '../../frame/layout.ts';
-import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import { type AuditLine, type AuditPosition, readAllAudit } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'reads' | 'accounts' | 'frame' | 'writeAudit'>;
 type ToName = (actor: string) => string;
 
 const PAGE_LINES = 100;
@@ -32,7 +32,7 @@ export function createInstanceAuditPage(parts: Parts): PortalPage {
   };
 }
 
-async function showAudit(parts: Parts, visit: Visit, projectId: string, title: string): Promise<Answer> {
+async function showAudit(parts: Parts, visit: Visit, projectId: string, title: string): Promise<PageResponse> {
   const { reads, accounts, frame, writeAudit } = parts;
   const { signal } = visit;
   const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
@@ -49,7 +49,7 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
   return { kind: 'page', title, content: toContent(visit, lines, toName) };
 }
 
-/** Exceeds the length of any entry id, which consists of a kind, an object id and a request id. */
+/** Longer than any entry id, which consists of a kind, an object id and a request id. */
 const ENTRY_CHARACTERS_MAX = 700;
 
 function readPosition({ query }: Visit): AuditPosition | undefined {

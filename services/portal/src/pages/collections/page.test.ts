@@ -67,16 +67,16 @@ async function openSigning() {
   const environmentId = `${project.id}-production`;
   const key = { address, projectId: project.id, environmentId, name: 'Minter', sealed: 's', createdAt: 1 };
   const sign = (state: 'live' | 'disabled') =>
-    portal.parts.signableKeys.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => ({ ...key, state }));
+    portal.parts.signableKeys.storeFor({ changedBy: 'a test', requestId: 'r' }).change(() => ({ ...key, state }));
   const setState = (state: Partial<MintSigner>) => {
     const contractAddress = values.contract.toLowerCase();
-    const base = { heldMs: null, waiting: 0, waitsMs: 0, why: '' };
+    const base = { roleProvenMs: null, waiting: 0, waitingSinceMs: 0, reason: '' };
     mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...base, ...state }];
   };
   return { sign, setState, text: async () => (await browser.get(path)).text };
 }
 
-it('the collections page reports a missing signer, and an unknown role before the first mint', async () => {
+it('the collections page reports a missing signer, and that the role is unknown before the first mint', async () => {
   const { sign, setState, text } = await openSigning();
   expect(await text()).toContain('No signer. Create one');
   await sign('live');
@@ -87,14 +87,14 @@ it('the collections page reports a missing signer, and an unknown role before th
   expect(await text()).toContain('No signer. Create one');
 });
 
-const WAITING = { waiting: 3, waitsMs: WAITING_MS, why: '0xbb has no MINTER_ROLE', heldMs: GRANTED_MS };
+const WAITING = { waiting: 3, waitingSinceMs: WAITING_MS, reason: '0xbb has no MINTER_ROLE', roleProvenMs: GRANTED_MS };
 it.each<[string, Partial<MintSigner>, string[]]>([
-  ['a confirmed role', { heldMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
-  ['an unknown role for another chain', { heldMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
-  ['an unknown role for another contract', { heldMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
-  ['an unknown role for another signer', { heldMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
+  ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
+  ['an unknown role for another chain', { roleProvenMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
+  ['an unknown role for another contract', { roleProvenMs: GRANTED_MS, contractAddress: '0x9' }, [UNKNOWN]],
+  ['an unknown role for another signer', { roleProvenMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
   [
-    'the number, time and reason of waiting mints, and the last confirmed role',
+    'the number of waiting mints, their start time and reason, and the last proven role',
     WAITING,
     ['3\u00a0mints', '<time datetime="2026-11-02', ': 0xbb has no MINTER_ROLE', 'as of <time datetime="2026-11-01'],
   ],
@@ -106,12 +106,12 @@ it.each<[string, Partial<MintSigner>, string[]]>([
   for (const each of expected) expect(shown).toContain(each);
 });
 
-it('the collections page lists collections even if roles cannot be read', async () => {
+it('the collections page lists collections even if the roles of signers cannot be read', async () => {
   const { sign, text } = await openSigning();
   await sign('live');
   const { mintSigners: read } = portal.parts.reads;
   Object.assign(portal.parts.reads, { mintSigners: () => Promise.reject(new Error('connection lost')) });
   const page = await text();
   Object.assign(portal.parts.reads, { mintSigners: read });
-  expect([page.includes('not available'), page.includes('Swords')]).toEqual([true, true]);
+  expect([page.includes('currently unavailable'), page.includes('Swords')]).toEqual([true, true]);
 });

@@ -1,4 +1,4 @@
-/** The contracts linked to an environment, and whether their signer can mint. */
+/** The contracts linked to an environment, and whether the signer can mint tokens of each contract. */
 import {
   type Action,
   type CollectionName,
@@ -19,18 +19,18 @@ import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { MintSigner } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
+type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
 
 export function createCollectionsPage(parts: Parts): PortalPage {
   const { servedChains } = parts.settings;
-  type Store = ReturnType<Parts['collections']['changedBy']>;
+  type Store = ReturnType<Parts['collections']['storeFor']>;
   type Run = (store: Store, visit: Visit, values: FormValues) => Promise<unknown>;
   const change = (access: Action, notice: string, run: Run): FormAction => ({
     access,
     run: async (visit, values) => {
-      await run(parts.collections.changedBy(visit.author), visit, values);
+      await run(parts.collections.storeFor(visit.author), visit, values);
       return { kind: 'redirect', notice };
     },
   });
@@ -69,7 +69,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
   };
 }
 
-/** Typed by the user to confirm, because any project can link an unlinked contract. */
+/** The user types this word to confirm, because any project can link an unlinked contract. */
 const CONFIRM = 'unlink';
 
 function readOwner(visit: Visit) {
@@ -81,7 +81,7 @@ function readOwner(visit: Visit) {
 
 const getContract = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
 
-/** The project comes from the path, so a form cannot change another project's collection. */
+/** Reads the project from the path, so a form cannot change a collection of another project. */
 function readCollection(visit: Visit, values: FormValues): CollectionName {
   return { ...getContract(values), projectId: scopeOf(visit).project.id };
 }
@@ -107,14 +107,14 @@ function toContent(visit: Visit, records: Records, minterState: MinterState, val
             toActions(visit, record, values),
           ]),
         );
-  return html`${list}${visit.mayDo('collections.link') ? toLink(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
+  return html`${list}${visit.can('collections.link') ? toLinkForm(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
 }
 
 function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord): HtmlValue[] {
   return [name, html`<code>${chain}</code>`, copyable(contractAddress, `the address of ${name}`), time(changedAt)];
 }
 
-function toLink(visit: Visit, values?: FormValues): HtmlValue {
+function toLinkForm(visit: Visit, values?: FormValues): HtmlValue {
   const isSubmitted = values?.text('form') === 'link';
   const submitted = (name: string) => (isSubmitted ? values.text(name) : '');
   const form = visit.form(
@@ -141,8 +141,8 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
     'unlink',
     html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
-  return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
-${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
+  return html`${visit.can('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
+${visit.can('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
 }
 
 function toOtherCollections(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
@@ -155,10 +155,10 @@ function toOtherCollections(visit: Visit, project: ProjectRecord, records: Recor
         : [html`<span class="tag bad">unlinked</span>`, 'Link again'];
     const form = visit.form(
       'relink',
-      html`${toContractFields(record)}<button class="outline">${text}<span class="unseen"> ${name}</span></button>`,
+      html`${toContractFields(record)}<button class="outline">${text}<span class="visually-hidden"> ${name}</span></button>`,
       { className: 'inline' },
     );
-    return [...toCells(record), tag, visit.mayDo('collections.link') ? form : ''];
+    return [...toCells(record), tag, visit.can('collections.link') ? form : ''];
   });
   const columns = ['Name', 'Chain', 'Contract', 'Changed', 'State', 'Actions'];
   return html`<h2>Other collections in this project</h2>${table('Other collections in this project', columns, rows)}`;
@@ -175,7 +175,7 @@ async function readMinterState(parts: Parts, environmentId: string, signal: Abor
   return { signer: findSigner(keys, environmentId)?.address ?? null, signers };
 }
 
-/** Shows whether the collection's signer has the minter role, as of the last mint that confirmed it. */
+/** Shows whether the collection's signer has the minter role, as of the last mint that proved the role. */
 function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): HtmlValue {
   const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">Signable keys</a>`;
   if (signer === null) return html`No signer. Create one in ${keys}.`;
@@ -186,18 +186,18 @@ function toSigner({ signer, signers }: MinterState, visit: Visit, collection: Co
       isSame(each.contractAddress, collection.contractAddress) &&
       isSame(each.signerAddress, signer),
   );
-  return html`${address}<br>${signers === null ? 'The role is currently not available.' : toSignerState(found, keys)}`;
+  return html`${address}<br>${signers === null ? 'The role is currently unavailable.' : toSignerState(found, keys)}`;
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
 function toSignerState(found: MintSigner | undefined, keys: HtmlValue): HtmlValue {
-  const heldMs = found?.heldMs ?? null;
+  const roleProvenMs = found?.roleProvenMs ?? null;
   if (found !== undefined && found.waiting > 0) {
     const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
-    const held = heldMs === null ? '' : html`<br>Had the minter role as of ${time(heldMs)}.`;
-    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitsMs)}: ${found.why}${held}`;
+    const held = roleProvenMs === null ? '' : html`<br>Had the minter role as of ${time(roleProvenMs)}.`;
+    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
   }
-  if (heldMs !== null) return html`Has the minter role as of ${time(heldMs)}.`;
+  if (roleProvenMs !== null) return html`Has the minter role as of ${time(roleProvenMs)}.`;
   return html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
 }

@@ -1,7 +1,7 @@
-/** The oldest open erasure per project, and what to do about a late erasure. */
+/** Shows the oldest open erasure of a project, and explains what to do if it is late. */
 import type { ProjectRecord } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { number, span } from '../../frame/components.ts';
+import { duration, number } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Visit } from '../../frame/page.ts';
 import type { OpenErasures } from '../../reads/index.ts';
@@ -13,7 +13,7 @@ export interface OldestErasures {
   readonly nowMs: number;
 }
 
-/** The age of the oldest open erasure in these environments, as a link. */
+/** Returns a link with the age of the oldest open erasure in these environments. */
 export function toOldestErasure(
   { open, nowMs }: OldestErasures,
   project: ProjectRecord,
@@ -27,15 +27,15 @@ export function toOldestErasure(
   const location = environments.length === 1 ? '' : ` in ${environment.name}`;
   const total = found.count === 1 ? '' : `, ${number(found.count)} open`;
   const late = ageMs > LATE_MS ? html` <span class="tag bad">late</span>` : '';
-  return html`<a href="${environmentPath(project.id, environment.name)}/erasures">${span(ageMs)}${location}</a>${total}${late}`;
+  return html`<a href="${environmentPath(project.id, environment.name)}/erasures">${duration(ageMs)}${location}</a>${total}${late}`;
 }
 
-/** A warning about the oldest late erasure. Empty if no erasure is late. */
+/** Returns a warning about the oldest open erasure if it is late; otherwise empty. */
 export function toErasureRemedy({ open, nowMs }: OldestErasures, visit: Visit): Markup {
   const [oldest] = open ?? [];
   if (oldest === undefined || nowMs - oldest.oldestMs <= LATE_MS) return html``;
-  const remedy = visit.mayDo('accounts.read')
+  const remedy = visit.can('accounts.read')
     ? html`Run <code>npm run status</code> to see why the eraser makes no progress, and <code>npm run erasures -- show ${oldest.oldestId}</code> to see the state of this erasure.`
     : html`Report the erasure id to the operator of this instance.`;
-  return html`<p class="message failed">An erasure has been open for ${span(nowMs - oldest.oldestMs)}. Erasures usually take less than a minute. ${remedy}</p>`;
+  return html`<p class="message failed">An erasure has been open for ${duration(nowMs - oldest.oldestMs)}. Erasures usually take less than a minute. ${remedy}</p>`;
 }

@@ -43,7 +43,7 @@ async function openProject() {
   return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-it('the erasures page shows the state and durations of each erasure', async () => {
+it('the erasures page shows the state and the durations of each erasure', async () => {
   const { browser, environment, path } = await openProject();
   erasures[environment.id] = [completed, createErasure({})];
   const { text } = await browser.get(path);
@@ -52,7 +52,7 @@ it('the erasures page shows the state and durations of each erasure', async () =
   expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
 });
 
-it('the erasures page marks an erasure that found no data', async () => {
+it('the erasures page reports if an erasure found no data', async () => {
   const { browser, environment, path } = await openProject();
   erasures[environment.id] = [completed];
   expect((await browser.get(path)).text).not.toContain('nothing was stored');

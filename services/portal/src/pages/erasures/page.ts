@@ -1,12 +1,12 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { copyable, emptyState, number, span, table, time } from '../../frame/components.ts';
+import { copyable, duration, emptyState, number, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';
 import type { ErasureLine } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'reads'>;
+type Parts = Pick<PageParts, 'reads'>;
 
 const PATH = '/projects/:project/environments/:environment/erasures';
 const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -46,7 +46,7 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
       html`<p>Your servers request erasures with a secret key, as described in the gateway documentation. Project owners can also request erasures on the People page. Each erasure appears here with its progress and receipt.</p>`,
     );
   const columns = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Disk purged', 'Log expired', 'Receipt'];
-  return html`<p>Durations are measured from the request. Once a person is fenced, late messages from before the request are no longer stored.</p>
+  return html`<p>Durations are measured from the request. After a person is fenced, late messages from before the request are not stored.</p>
 ${table(
   'Erasures',
   columns,
@@ -57,7 +57,7 @@ ${erasures.length === 500 ? html`<p class="hint">Showing the newest 500. To list
 
 function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   const receipt = pathInEnvironment(visit, `erasures/${encodeURIComponent(each.erasureId)}/receipt`);
-  const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
+  const since = (ms: number | null) => (ms === null ? '–' : duration(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
     html`${copyable(each.erasureId, 'the erasure id')}<br>${time(each.requestedMs)}`,
@@ -71,9 +71,9 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   ];
 }
 
-/** If nothing was stored, the id in the request may not have been percent-encoded. */
+/** Reports an erasure that found no data: the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
   const count = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   if (deleted === null) return count;
-  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
+  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : number(deleted, deleted === 1 ? 'record' : 'records')}`;
 }

@@ -9,7 +9,7 @@ let portal: TestPortal | undefined;
 afterEach(() => portal?.close());
 
 const usage = createMemoryKeyUsage();
-const NONE: OpenDeadLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
+const NONE: OpenDeadLetters = { total: 0, byEnvironment: new Map(), isComplete: true };
 
 const erasures: Record<string, ErasureLine[]> = {};
 const openErasure = (erasureId: string, ageMs: number) =>
@@ -31,7 +31,7 @@ const count = (environmentId: string, accepted: number, rejected: number) => {
   return usage.add({ minuteAt, keys: [], environments: [{ environmentId, accepted, rejected }] });
 };
 
-it('the home page shows an hourly message count instead of a rate at low volume', async () => {
+it('the home page shows the hourly message count instead of the rate if there are few messages', async () => {
   const { portal, project, environmentId } = await open();
   await count(environmentId, 3, 1);
   const { text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
@@ -40,7 +40,7 @@ it('the home page shows an hourly message count instead of a rate at low volume'
   expect(text).not.toContain('events/s');
 });
 
-it('the home page shows the age of the oldest message that is not stored', async () => {
+it('the home page shows the age of the oldest message that has not been stored', async () => {
   let oldestMs: number | null = null;
   const { portal, project } = await open({ delay: async () => ({ waiting: 12, oldestMs }) });
   const analyst = await portal.signIn({ project, role: 'analyst' });
@@ -51,10 +51,10 @@ it('the home page shows the age of the oldest message that is not stored', async
   expect(text).toContain('12');
 });
 
-it('the home page shows dead letters per project, and the total only to administrators', async () => {
+it('the home page shows the dead letters of each project, and shows the total only to administrators', async () => {
   const byEnvironment = new Map<string, number>();
   const { portal, project, environmentId } = await open({
-    deadLetters: async () => ({ total: 41, byEnvironment, isWhole: false }),
+    deadLetters: async () => ({ total: 41, byEnvironment, isComplete: false }),
   });
   byEnvironment.set(environmentId, 7).set(`${environmentId}-2`, 13);
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
@@ -63,7 +63,7 @@ it('the home page shows dead letters per project, and the total only to administ
   expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
 });
 
-it('the home page shows the oldest open erasure of each project and links to it', async () => {
+it('the home page shows the oldest open erasure of each project, with a link to the erasures page', async () => {
   const { portal, project } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
@@ -75,7 +75,7 @@ it('the home page shows the oldest open erasure of each project and links to it'
   expect(text).not.toContain('late</span>');
 });
 
-it('the home page marks a late erasure and shows administrators its id and a command', async () => {
+it('the home page flags a late erasure, and shows administrators its id and a command', async () => {
   const { portal, project } = await open();
   erasures[`${project.id}-production`] = [openErasure('late-erasure', 3 * 3_600_000)];
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
@@ -84,7 +84,7 @@ it('the home page marks a late erasure and shows administrators its id and a com
   expect(all).toContain('npm run erasures -- show late-erasure');
 });
 
-it('the home page shows no erasures from other projects', async () => {
+it('the home page does not show erasures from projects that the account cannot access', async () => {
   const { portal, project } = await open();
   const other = await portal.addProject('Sea');
   erasures[`${other.id}-production`] = [openErasure('other-erasure', 3 * 3_600_000)];
@@ -92,7 +92,7 @@ it('the home page shows no erasures from other projects', async () => {
   expect(text).not.toMatch(/late<|other-erasure|in production/);
 });
 
-it('the home page lists projects even if erasures, brokers and counters cannot be read', async () => {
+it('the home page lists projects even if erasures, Kafka and counters cannot be read', async () => {
   const fail = () => Promise.reject(new Error('connection lost'));
   const { portal, project } = await open({ delay: fail, deadLetters: fail });
   Object.assign(portal.parts.reads, { openErasures: fail });

@@ -1,4 +1,4 @@
-/** The home page: the projects of the account, with their key figures. */
+/** The home page lists the projects that the account can access, with their most important metrics. */
 import {
   createProject,
   type EnvironmentMinute,
@@ -7,15 +7,15 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { type Figures, type FoundAlerts, findAlerts, orNull, readFigures } from '../../alerts/find-alerts.ts';
-import { disclosure, emptyState, field, number, share, span } from '../../frame/components.ts';
+import { type FoundAlerts, findAlerts, orNull, type ProjectMetrics, readMetrics } from '../../alerts/find-alerts.ts';
+import { disclosure, duration, emptyState, field, number, percentage } from '../../frame/components.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import type { OpenDeadLetters } from '../../pipeline-status.ts';
 import { type OldestErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'projects' | 'usage' | 'pipeline' | 'keys' | 'reads' | 'frame'>;
+type Parts = Pick<PageParts, 'projects' | 'usage' | 'pipeline' | 'keys' | 'reads' | 'frame'>;
 
 export function createHomePage(parts: Parts): PortalPage {
   const { projects } = parts;
@@ -23,9 +23,9 @@ export function createHomePage(parts: Parts): PortalPage {
     path: '/',
     access: 'signed in',
     show: async (visit, failure) => {
-      const visible = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
+      const visible = (await projects.all()).filter(({ id }) => visit.can('project.read', id));
       const live = visible.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
-      const [figures, erasures] = await Promise.all([readFigures(parts, live), readErasures(parts, visit, live)]);
+      const [metrics, erasures] = await Promise.all([readMetrics(parts, live), readErasures(parts, visit, live)]);
       const archived = visible.filter(({ state }) => state === 'archived');
       return {
         kind: 'page',
@@ -33,9 +33,9 @@ export function createHomePage(parts: Parts): PortalPage {
         content: html`${
           live.length === 0
             ? toNoProjects(visit)
-            : html`<ul class="cards">${live.map((project) => toCard(project, figures, erasures))}</ul>
+            : html`<ul class="cards">${live.map((project) => toCard(project, metrics, erasures))}</ul>
 ${toErasureRemedy(erasures, visit)}
-${toNotes(visit, figures)}`
+${toNotes(visit, metrics)}`
         }
 ${toCreateForm(visit, failure?.values.text('name') ?? '', failure !== undefined)}
 ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`<ul>${archived.map(toArchived)}</ul>`)}`,
@@ -46,7 +46,7 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
         access: 'project.create',
         run: async (visit, values) => {
           const project = { name: values.text('name'), environments: USUAL_ENVIRONMENTS };
-          const { id } = await createProject({ store: projects.changedBy(visit.author) }, project);
+          const { id } = await createProject({ store: projects.storeFor(visit.author) }, project);
           return { kind: 'redirect', to: `${environmentPath(id, 'development')}/keys` };
         },
       },
@@ -56,52 +56,52 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
 
 async function readErasures(
   { reads, frame }: Parts,
-  { mayDo, signal }: Visit,
+  { can, signal }: Visit,
   projects: readonly ProjectRecord[],
 ): Promise<OldestErasures> {
-  const readable = projects.filter(({ id }) => mayDo('erasures.read', id));
+  const readable = projects.filter(({ id }) => can('erasures.read', id));
   const ids = readable.flatMap(({ environments }) => environments.map(({ id }) => id));
   return { open: await orNull(reads.openErasures(ids, { signal })), nowMs: frame.wallClockMs() };
 }
 
 const NOT_AVAILABLE = 'not available';
 
-function toCard(project: ProjectRecord, figures: Figures, erasures: OldestErasures): HtmlValue {
+function toCard(project: ProjectRecord, metrics: ProjectMetrics, erasures: OldestErasures): HtmlValue {
   const { id, name, environments } = project;
   return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
 <dl>${environments.map(
     (each) =>
-      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(figures.minutes, each.id)}</dd>`,
-  )}<dt>Visible delay</dt><dd>${toDelay(figures)}</dd>
-<dt>Open dead letters</dt><dd>${toDeadLetters(figures.deadLetters, environments)}</dd>
+      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(metrics.minutes, each.id)}</dd>`,
+  )}<dt>Visible delay</dt><dd>${toDelay(metrics)}</dd>
+<dt>Open dead letters</dt><dd>${toDeadLetters(metrics.deadLetters, environments)}</dd>
 <dt>Oldest open erasure</dt><dd>${toOldestErasure(erasures, project)}</dd>
-<dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, figures))}</a></dd></dl>
+<dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, metrics))}</a></dd></dl>
 <p class="quiet"><code>${id}</code></p></li>`;
 }
 
-/** The rate is averaged over the last minutes, excluding the current minute, to smooth out bursts. */
+/** The rate is averaged over five minutes, excluding the current minute, to smooth out bursts. */
 const RATE_MINUTES = 6;
-/** Below one event per second, a card shows the hourly count instead of the rate. */
+/** Below this number of events per second, a card shows the hourly count instead of the rate. */
 const RATE_MIN = 1;
 
-/** Uses the gateways' counters, because ClickHouse stores only a sample of the rejections. */
-function toRate(counters: Figures['minutes'], environmentId: string): string {
+/** Uses counters from the gateways, because ClickHouse stores only a sample of the rejections. */
+function toRate(counters: ProjectMetrics['minutes'], environmentId: string): string {
   if (counters === null) return NOT_AVAILABLE;
   const minutes = counters.get(environmentId) ?? [];
   const { perSecond, rejectedShare } = toEnvironmentRate(minutes.slice(-RATE_MINUTES));
   if (perSecond >= RATE_MIN)
-    return `${number(Number(perSecond.toFixed(1)), 'events/s')}, ${share(rejectedShare, 1)} rejected`;
+    return `${number(Number(perSecond.toFixed(1)), 'events/s')}, ${percentage(rejectedShare, 1)} rejected`;
   const [accepted, rejected] = [sum(minutes, 'accepted'), sum(minutes, 'rejected')];
   if (accepted + rejected === 0) return 'no events in the last hour';
-  return `${number(accepted)} in the last hour, ${share(rejected, accepted + rejected)} rejected`;
+  return `${number(accepted)} in the last hour, ${percentage(rejected, accepted + rejected)} rejected`;
 }
 
 const sum = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'rejected') =>
   minutes.reduce((total, minute) => total + minute[name], 0);
 
-function toDelay({ delay, nowMs }: Figures): string {
+function toDelay({ delay, nowMs }: ProjectMetrics): string {
   if (delay === null) return NOT_AVAILABLE;
-  return delay.oldestMs === null ? 'none' : span(nowMs - delay.oldestMs);
+  return delay.oldestMs === null ? 'none' : duration(nowMs - delay.oldestMs);
 }
 
 function toAlerts({ alerts, unknown }: FoundAlerts): string {
@@ -115,16 +115,16 @@ function toDeadLetters(deadLetters: OpenDeadLetters | null, environments: Projec
   return atLeast(deadLetters, count);
 }
 
-const atLeast = ({ isWhole }: OpenDeadLetters, count: number) =>
-  isWhole ? number(count) : `at least ${number(count)}`;
+const atLeast = ({ isComplete }: OpenDeadLetters, count: number) =>
+  isComplete ? number(count) : `at least ${number(count)}`;
 
-/** Explains the cards. Administrators also see the number of dead letters on the instance. */
-function toNotes(visit: Visit, { deadLetters, delay }: Figures): HtmlValue {
+/** Explains the cards. Shows administrators the number of dead letters on the instance. */
+function toNotes(visit: Visit, { deadLetters, delay }: ProjectMetrics): HtmlValue {
   const waiting = delay !== null && delay.waiting > 0 ? ` Currently waiting: ${number(delay.waiting)}.` : '';
   const instance =
-    deadLetters === null || !visit.mayDo('accounts.read')
+    deadLetters === null || !visit.can('accounts.read')
       ? ''
-      : html`<p>Open dead letters on this instance: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including dead letters that belong to no project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
+      : html`<p>Open dead letters on this instance: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including dead letters without a project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
   return html`${instance}<p class="quiet">Visible delay is the age of the oldest message that has not been stored yet. All projects share one event writer, so the delay is the same for every project.${waiting}</p>`;
 }
 
@@ -134,13 +134,13 @@ const toArchived = ({ id, name }: ProjectRecord) =>
 const toNoProjects = (visit: Visit): HtmlValue =>
   emptyState(
     'No projects yet',
-    visit.mayDo('project.create')
+    visit.can('project.create')
       ? html`<p>A project represents one game. It has environments, such as production and development, and each environment has its own keys. Create a project below, then create a key to send your first event.</p>`
       : html`<p>Projects appear here once you have a role in them. Contact a project owner for an invitation, or contact an administrator to create a project.</p>`,
   );
 
 function toCreateForm(visit: Visit, name: string, isOpen: boolean): HtmlValue {
-  if (!visit.mayDo('project.create')) return '';
+  if (!visit.can('project.create')) return '';
   const hint = 'The name of your game. You can rename the project later, but its id never changes.';
   const form = visit.form(
     'create',

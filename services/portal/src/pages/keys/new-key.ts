@@ -2,10 +2,10 @@ import type { KeyKind } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import type { PortalSettings } from '../../config.ts';
 import { copyable, copyableBlock, hidden } from '../../frame/components.ts';
-import type { Answer, Visit } from '../../frame/page.ts';
+import type { PageResponse, Visit } from '../../frame/page.ts';
 
-/** The page that follows the creation of a key. No other page shows a secret key. */
-export function toNewKeyPage(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): Answer {
+/** The page shown after a key is created. No other page shows a secret key. */
+export function toNewKeyPage(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): PageResponse {
   const isSecret = kind === 'secret';
   const variable = isSecret ? 'PLAYLINE_SECRET_KEY' : 'PLAYLINE_PUBLISHABLE_KEY';
   const instructions = isSecret
@@ -26,7 +26,7 @@ ${isSecret ? '' : nextStep}
   };
 }
 
-/** A command that sends one event. The shell generates the message id and the timestamp. */
+/** Returns a command that sends one event. The shell generates the message id and the timestamp. */
 export function toEventCommand(key: string, { gatewayUrl, headerPrefix }: PortalSettings): string {
   return `curl -sS '${gatewayUrl}/v1/audience/messages' \\
   -H 'content-type: application/json' \\

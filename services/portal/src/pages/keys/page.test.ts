@@ -14,7 +14,7 @@ async function openProject(role: 'owner' | 'developer' = 'developer') {
   return { project, path, browser: await portal.signIn({ project, role }) };
 }
 
-it('the keys page shows a secret key once, with a command and an .env line', async () => {
+it('the keys page shows a new secret key once, with a command and a line for the .env file', async () => {
   const { browser, path } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'secret', name: 'game server' });
   const key = SECRET.exec(created.text)?.[0] ?? '';
@@ -28,7 +28,7 @@ it('the keys page shows a secret key once, with a command and an .env line', asy
   expect(text).toContain('game server');
 });
 
-it('the key test accepts a key only in its own environment', async () => {
+it('the key test reports a key as valid only in the environment of the key', async () => {
   const { browser, path } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'secret' });
   const form = browser.formOf(created.text, 'test')!;
@@ -36,14 +36,14 @@ it('the key test accepts a key only in its own environment', async () => {
   expect(tested.text).toContain('Key is valid');
   expect(tested.text).not.toMatch(SECRET);
   await browser.submit(path, 'revoke', { kind: 'secret', confirm: 'development' });
-  const again = browser.formOf((await browser.submit(path, 'create', { kind: 'secret' })).text, 'test')!;
-  again.fields.set('key', form.fields.get('key')!);
-  expect((await browser.post(again.action, again.fields)).text).toContain('Key is not valid');
+  const newForm = browser.formOf((await browser.submit(path, 'create', { kind: 'secret' })).text, 'test')!;
+  newForm.fields.set('key', form.fields.get('key')!);
+  expect((await browser.post(newForm.action, newForm.fields)).text).toContain('Key is not valid');
   const otherProject = await openProject();
   const shown = await otherProject.browser.submit(otherProject.path, 'create', { kind: 'publishable' });
-  const foreign = otherProject.browser.formOf(shown.text, 'test')!;
-  foreign.fields.set('key', form.fields.get('key')!);
-  expect((await otherProject.browser.post(foreign.action, foreign.fields)).text).toContain('Key is not valid');
+  const otherForm = otherProject.browser.formOf(shown.text, 'test')!;
+  otherForm.fields.set('key', form.fields.get('key')!);
+  expect((await otherProject.browser.post(otherForm.action, otherForm.fields)).text).toContain('Key is not valid');
 });
 
 it('the keys page always shows a publishable key in full', async () => {
@@ -54,7 +54,7 @@ it('the keys page always shows a publishable key in full', async () => {
   expect((await browser.get(path)).text).toContain(`data-copy="${key}"`);
 });
 
-it('the keys page creates no key in an archived project or with a long name', async () => {
+it('the keys page does not create a key in an archived project or with a name that is too long', async () => {
   const { browser, path, project } = await openProject('owner');
   const longName = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
   await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
@@ -77,7 +77,7 @@ it('a key can be refreshed and revoked only if the environment name is confirmed
   expect(states).toEqual([true, true]);
 });
 
-it('a key record contains the author and the trace id of the request', async () => {
+it('the record of a key contains the author and the trace id of the request', async () => {
   const { browser, path, project } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'publishable' });
   const record = (await portal.parts.keys.all()).find(({ projectId }) => projectId === project.id);

@@ -14,20 +14,20 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { copyable, disclosure, field, hidden, lines, number, table, time } from '../../frame/components.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { copyable, disclosure, field, hidden, multilineField, number, table, time } from '../../frame/components.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { toNewKeyPage } from './new-key.ts';
 
-type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
-  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients use it to send messages. It is not a secret.' },
+  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients send messages with this key. It is public.' },
   {
     kind: 'secret',
     title: 'Secret key',
-    hint: 'Your servers use it to request erasures and mints. It is shown only once, when you create it.',
+    hint: 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.',
   },
 ];
 
@@ -46,7 +46,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       const records = keysOfProject(await parts.keys.all(), project.id).filter(
         ({ environmentId }) => environmentId === environment.id,
       );
-      const uses = await readUses(parts, records);
+      const uses = await readUsage(parts, records);
       const content = toContent({ visit, records, uses, values: failure?.values });
       return { kind: 'page', title: `Keys in ${environment.name}`, content };
     },
@@ -55,16 +55,16 @@ export function createKeysPage(parts: Parts): PortalPage {
       refresh: { access: 'keys.refresh', needsFreshSignIn: true, run: (...form) => issueKey(parts, ...form) },
       revoke: revokeAction(parts),
       origins: originsAction(parts),
-      // The page that shows a new key contains this form.
+      // This form is on the page that shows a new key.
       test: { access: 'keys.create', run: (...form) => testKey(parts, ...form) },
     },
   };
 }
 
-async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+  const { keys, settings, writeAudit } = parts;
   const { project, environment } = scopeOf(visit);
-  const isRefresh = values.text('form') === 'refresh';
-  const kind = readKind(values);
+  const [isRefresh, kind] = [values.text('form') === 'refresh', readKind(values)];
   if (isRefresh) assertConfirmed(visit, values);
   if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
   const name = values.text('name');
@@ -77,14 +77,14 @@ async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, val
     kind,
     ...(name === '' ? {} : { name }),
   };
-  const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };
+  const context = { store: keys.storeFor(visit.author), prefix: settings.keyPrefix };
   const { key, record } = isRefresh ? await refreshKey(context, newKey) : await createKey(context, newKey);
   if (kind === 'secret') await writeAudit(visit, { action: 'key.show', object: record.keyId });
   return toNewKeyPage(visit, kind, key, settings);
 }
 
-/** A key from another environment gets the same response as a string that is not a key. */
-async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+/** The response does not reveal whether the key exists in another environment. */
+async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { environment } = scopeOf(visit);
   const hash = hashKey(values.text('key'));
   const record = (await keys.all()).find(({ live }) => live?.hash === hash);
@@ -102,7 +102,7 @@ const revokeAction = ({ keys }: Parts): FormAction => ({
   run: async (visit, values) => {
     assertConfirmed(visit, values);
     const key = { environmentId: scopeOf(visit).environment.id, kind: readKind(values) };
-    await revokeKey({ store: keys.changedBy(visit.author) }, key);
+    await revokeKey({ store: keys.storeFor(visit.author) }, key);
     return { kind: 'redirect', notice: 'revoked' };
   },
 });
@@ -115,12 +115,12 @@ const originsAction = ({ keys }: Parts): FormAction => ({
       .split(/[\s,]+/)
       .filter((text) => text !== '');
     const environmentId = scopeOf(visit).environment.id;
-    await setKeyOrigins({ store: keys.changedBy(visit.author) }, { environmentId, origins });
+    await setKeyOrigins({ store: keys.storeFor(visit.author) }, { environmentId, origins });
     return { kind: 'redirect', notice: 'origins' };
   },
 });
 
-/** Clients lose access immediately, so the user must type the environment's name. */
+/** Requires the user to type the environment's name, because clients lose access immediately. */
 function assertConfirmed(visit: Visit, values: FormValues): void {
   const { name } = scopeOf(visit).environment;
   if (values.text('confirm') === name) return;
@@ -135,7 +135,7 @@ function readKind(values: FormValues): KeyKind {
 
 type Uses = ReadonlyMap<string, KeyUse> | null;
 
-async function readUses({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
+async function readUsage({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
   const live = records.filter(({ revokedAt }) => revokedAt === null);
   return usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
 }
@@ -170,7 +170,7 @@ function toSection(section: Section): HtmlValue {
   const { kind, title, hint } = keyKind;
   const live = records.find((key) => key.kind === kind && key.revokedAt === null);
   const toLiveKey = (key: KeyRecord) =>
-    html`${toDetails(key)}${kind === 'publishable' ? toOrigins(section, key) : ''}${toUsage(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toKeyForms(section) : ''}`;
+    html`${toDetails(key)}${kind === 'publishable' ? toOrigins(section, key) : ''}${toUsage(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.can('keys.refresh') ? toKeyForms(section) : ''}`;
   return html`<section aria-labelledby="${kind}"><h2 id="${kind}">${title}</h2><p class="quiet">${hint}</p>
 ${live === undefined ? toCreateForm(section) : toLiveKey(live)}</section>`;
 }
@@ -187,14 +187,14 @@ function toOrigins({ visit, values }: Section, { origins }: KeyRecord): HtmlValu
   const form = visit.form(
     'origins',
     html`<p>Within a second, gateways respond with 401 to pages from other origins. Servers and native clients do not send an origin, so they can still use the key.</p>
-${lines({ name: 'origins', label: 'Allowed origins', value: isSubmitted ? values.text('origins') : origins.join('\n'), hint: 'One origin per line, such as https://game.example or http://localhost:5173. Leave empty to allow all origins.' })}
+${multilineField({ name: 'origins', label: 'Allowed origins', value: isSubmitted ? values.text('origins') : origins.join('\n'), hint: 'One origin per line, such as https://game.example or http://localhost:5173. Leave empty to allow all origins.' })}
 <button>Save allowed origins</button>`,
   );
   return html`<dl><dt>Allowed origins</dt><dd>${shown}</dd></dl>
-${visit.mayDo('keys.origins') ? disclosure('Change allowed origins', form, isSubmitted) : ''}`;
+${visit.can('keys.origins') ? disclosure('Change allowed origins', form, isSubmitted) : ''}`;
 }
 
-/** Uses the gateways' counters, which lag by up to ten seconds. */
+/** Uses counters from the gateways, which lag by up to ten seconds. */
 function toUsage(use: KeyUse | null): HtmlValue {
   if (use === null) return html`<p class="quiet">Usage data for this key is currently unavailable.</p>`;
   const { lastUsedAt, usesOfHour, refusalsOfHour, lastRefusal } = use;
@@ -203,11 +203,11 @@ function toUsage(use: KeyUse | null): HtmlValue {
       ? ''
       : html`<dt>Last refused request</dt><dd>${time(lastRefusal.at)}: ${lastRefusal.reason}, trace id ${copyable(lastRefusal.traceId, 'the trace id')}</dd>`;
   return html`<dl><dt>Last used</dt><dd>${lastUsedAt === null ? 'never' : time(lastUsedAt)}</dd>
-<dt>Last hour</dt><dd>${number(usesOfHour, 'requests')}, ${number(refusalsOfHour)} refused</dd>${refusal}</dl>`;
+<dt>Last hour</dt><dd>${number(usesOfHour, usesOfHour === 1 ? 'request' : 'requests')}, ${number(refusalsOfHour)} refused</dd>${refusal}</dl>`;
 }
 
 function toCreateForm({ visit, keyKind: { kind }, values }: Section): HtmlValue {
-  if (!visit.mayDo('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
+  if (!visit.can('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
   return visit.form(
     'create',
     html`${hidden('kind', kind)}

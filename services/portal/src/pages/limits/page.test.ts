@@ -34,7 +34,7 @@ it('only an administrator can set a cap, and a limit cannot exceed the cap', asy
   expect(await readRates(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
 });
 
-it('the limits page shows usage for the last hour and its busiest minute', async () => {
+it('the limits page shows the usage in the last hour and in its busiest minute', async () => {
   const usage = createMemoryKeyUsage();
   const usagePortal = await openPortal({ usage });
   const project = await usagePortal.addProject('Used');

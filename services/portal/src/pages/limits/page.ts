@@ -1,4 +1,4 @@
-/** An environment's rate limits: the administrator's cap and the project's own limit. */
+/** An environment's rate limits: the cap set by an administrator and the limit set by the project. */
 import {
   type EnvironmentMinute,
   type MessageRate,
@@ -9,12 +9,12 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { disclosure, field, number, share } from '../../frame/components.ts';
+import { disclosure, field, number, percentage } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'projects' | 'usage'>;
+type Parts = Pick<PageParts, 'projects' | 'usage'>;
 type RateKind = 'limit' | 'cap';
 
 const USE_MINUTES = 60;
@@ -41,7 +41,7 @@ const rateAction = ({ projects }: Parts, kind: RateKind): FormAction => ({
     const { project, environment } = scopeOf(visit);
     const rates: WantedRates = { [kind]: readRate(values) };
     const names = { project: project.id, environment: environment.id };
-    await setRates({ store: projects.changedBy(visit.author) }, names, rates);
+    await setRates({ store: projects.storeFor(visit.author) }, names, rates);
     return { kind: 'redirect', notice: 'changed' };
   },
 });
@@ -64,28 +64,28 @@ function readNumber(text: string, name: string, max: number): number {
   );
 }
 
-/** Uses the gateways' counters. Rejected messages also count against the limit. */
+/** Uses counters from the gateways. Rejected messages also count against the limit. */
 function toUsageText(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: ProjectEnvironment): string {
   if (minutes === null) return 'not available';
   const perSecond = minutes.map(({ accepted, rejected }) => (accepted + rejected) / 60);
   const total = perSecond.reduce((sum, each) => sum + each, 0);
   if (total === 0) return 'no messages in the last hour';
   const format = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
-  const busiest = perSecond.reduce((max, each) => Math.max(max, each), Number.NEGATIVE_INFINITY);
-  // Without a cap and a limit, the gateways' own setting applies, which the portal cannot read.
+  const peak = perSecond.reduce((max, each) => Math.max(max, each), Number.NEGATIVE_INFINITY);
+  // Without a cap or a limit, the gateways' default applies, which the portal cannot read.
   const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
-  const percentage = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of the limit` : '';
-  return `${format(total / minutes.length)} on average in the last hour, ${format(busiest)} in the busiest minute${percentage}`;
+  const note = Number.isFinite(allowed) ? `, ${percentage(peak, allowed)} of the limit` : '';
+  return `${format(total / minutes.length)} on average in the last hour, ${format(peak)} in the busiest minute${note}`;
 }
 
 function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue {
   const { environment } = scopeOf(visit);
-  return html`<p>The maximum rate for all clients that share a key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
+  return html`<p>The maximum combined rate of all clients that use the same key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
 <dl><dt>Cap</dt><dd>${toRateText(environment.cap, 'none; the gateways’ default applies')}</dd>
 <dt>Project limit</dt><dd>${toRateText(environment.limit, 'none')}</dd>
 <dt>Current usage</dt><dd>${usage}</dd></dl>
-${visit.mayDo('limit.set') ? toForm(visit, 'limit', values) : ''}
-${visit.mayDo('cap.set') ? toForm(visit, 'cap', values) : ''}`;
+${visit.can('limit.set') ? toForm(visit, 'limit', values) : ''}
+${visit.can('cap.set') ? toForm(visit, 'cap', values) : ''}`;
 }
 
 function toRateText(rate: MessageRate | null, none: string): string {

@@ -9,29 +9,29 @@ import {
   type NewPerson,
 } from '@playline/access-keys';
 import type { Visit } from '../../frame/page.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
 export interface Invitee extends NewPerson {
   readonly id: string;
 }
 
-/** A one-time link. It can be opened repeatedly, but accepted only once. */
+/** A one-time link. It can be opened any number of times, but accepted only once. */
 export interface Link {
   readonly path: string;
   readonly title: string;
-  /** The invited account, 'new' if accepting the link creates an account, or null if the link is invalid. */
+  /** Returns the invited account, 'new' if accepting the link creates an account, or null if the link is invalid. */
   find(code: string): Promise<AccountRecord | 'new' | null>;
   accept(context: AccountContext, code: string, person: Invitee): Promise<AccountRecord>;
 }
 
 export const INVITATION_PATH = '/invitation';
 
-export function createLinks({ accounts, oneTime }: Pick<PagesParts, 'accounts' | 'oneTime'>): readonly Link[] {
-  const stores = { oneTimeTexts: oneTime };
+export function createLinks(parts: Pick<PageParts, 'accounts' | 'oneTimeTokens'>): readonly Link[] {
+  const stores = { oneTimeTexts: parts.oneTimeTokens };
   const createInvitationLink = (path: string, title: string): Link => ({
     path,
     title,
-    find: async (code) => findInvited(await accounts.all(), code, Date.now()),
+    find: async (code) => findInvited(await parts.accounts.all(), code, Date.now()),
     accept: (context, text, person) => acceptInvitation(context, { text, person }),
   });
   return [
@@ -48,11 +48,11 @@ export function createLinks({ accounts, oneTime }: Pick<PagesParts, 'accounts' |
 
 export const toAccountId = (found: AccountRecord | 'new'): string => (found === 'new' ? randomUUID() : found.id);
 
-/** The link authorises the change, so no sign-in is required. The invitee is recorded as its author. */
+/** The link authorises the change, so no sign-in is required. The invitee is recorded as the author of the change. */
 export function toInviteeContext(
-  { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
+  { accounts, sessions }: Pick<PageParts, 'accounts' | 'sessions'>,
   visit: Visit,
   accountId: string,
 ): AccountContext {
-  return { store: accounts.changedBy({ ...visit.author, changedBy: accountId }), sessions, actorId: null };
+  return { store: accounts.storeFor({ ...visit.author, changedBy: accountId }), sessions, actorId: null };
 }

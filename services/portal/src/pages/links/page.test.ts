@@ -8,15 +8,15 @@ const portal = usePortal();
 
 const filled = { login: 'ada', name: 'Ada', password: PASSWORD, repeated: PASSWORD };
 const operator = ({ parts }: TestPortal): AccountContext => {
-  const store = parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+  const store = parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' });
   return { store, sessions: parts.sessions, actorId: null };
 };
 const createInvitation = async (login: string) =>
   `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
 
-it('the first-administrator link stays valid after an invalid form and creates only one administrator', async () => {
+it('the link for the first administrator creates one administrator and stays valid after an invalid form', async () => {
   const emptyPortal = await openPortal();
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTime });
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTimeTokens });
   const path = `/first-sign-in?code=${code}`;
   const submit = (overrides: object) => emptyPortal.browser().submit(path, 'accept', { ...filled, ...overrides });
   const invalidFields = [
@@ -39,7 +39,7 @@ it('the first-administrator link stays valid after an invalid form and creates o
   await emptyPortal.close();
 });
 
-it('an invitation creates one account with only the invited role', async () => {
+it('an invitation creates one account, which has only the role in the invitation', async () => {
   const path = await createInvitation('bob');
   for (const _ of [1, 2]) expect((await portal.browser().get(path)).text).toContain('value="bob"');
   const browser = portal.browser();
@@ -83,7 +83,7 @@ it('accepting an invitation while signed in adds the role to the existing accoun
   for (const each of [browser, portal.browser()]) expect((await each.get(path)).status).toBe(404);
 });
 
-it('accepting an invitation does not renew the sign-in', async () => {
+it('accepting an invitation does not count as a fresh sign-in', async () => {
   const browser = await portal.signIn();
   const find: typeof portal.parts.sessions.find = async (text) => {
     const session = await portal.parts.sessions.find(text);
@@ -99,7 +99,7 @@ it('accepting an invitation does not renew the sign-in', async () => {
   await stalePortal.close();
 });
 
-it('a reset link keeps the login, sets a new password and ends all sessions', async () => {
+it('accepting a reset link sets a new password and ends all sessions, but does not change the login', async () => {
   const ada = await addPerson(portal, 'lost', {});
   const { text: session } = await portal.parts.sessions.create({ accountId: ada.id, userAgent: '', address: '' });
   const { text } = await resetAccess(operator(portal), ada.id);

@@ -1,4 +1,4 @@
-/** The pages that one-time links open, and the passkey options that they request. */
+/** The pages that one-time links open, and the passkey options that these pages request. */
 import {
   type AccountRecord,
   findJoinable,
@@ -12,8 +12,8 @@ import { invalidField } from '@playline/errors';
 import { field, hidden } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { signedInOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
-import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
+import type { PageParts } from '../index.ts';
+import { formOrigins, redirectToProvider } from '../sign-in/open-id.ts';
 import {
   beginSession,
   newPasswordFields,
@@ -27,11 +27,11 @@ import {
 } from '../sign-in/parts.ts';
 import { createLinks, INVITATION_PATH, type Invitee, type Link, toAccountId, toInviteeContext } from './link.ts';
 
-export function createLinkPages(parts: PagesParts): PortalPage[] {
+export function createLinkPages(parts: PageParts): PortalPage[] {
   return createLinks(parts).flatMap((link) => [createLinkPage(parts, link), createPasskeyCreationPage(parts, link)]);
 }
 
-function createLinkPage(parts: PagesParts, link: Link): PortalPage {
+function createLinkPage(parts: PageParts, link: Link): PortalPage {
   return {
     path: link.path,
     access: 'public',
@@ -41,8 +41,8 @@ function createLinkPage(parts: PagesParts, link: Link): PortalPage {
       const isJoinable = await canJoin(parts, visit, link, code);
       if (found === null && !isJoinable) throw invalidLink();
       const form = { parts, visit, link, code, values: failure?.values };
-      const content = html`${toJoin(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
-      return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
+      const content = html`${toJoinForm(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
+      return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formOrigins(parts) };
     },
     actions: {
       accept: acceptAction(parts, link),
@@ -51,7 +51,7 @@ function createLinkPage(parts: PagesParts, link: Link): PortalPage {
   };
 }
 
-const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
+const acceptAction = (parts: PageParts, link: Link): FormAction => ({
   access: 'public',
   run: async (visit, values) => {
     const code = values.text('code');
@@ -68,8 +68,8 @@ const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
   },
 });
 
-/** Adds the invitation's role to the signed-in user's account, without renewing the sign-in. */
-const joinAction = (parts: PagesParts): FormAction => ({
+/** Adds the role in the invitation to the account of the signed-in user. Does not count as a fresh sign-in. */
+const joinAction = (parts: PageParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
     const { account, session } = signedInOf(visit);
@@ -79,7 +79,7 @@ const joinAction = (parts: PagesParts): FormAction => ({
   },
 });
 
-async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link, code: string): Promise<boolean> {
+async function canJoin({ accounts }: PageParts, { account }: Visit, link: Link, code: string): Promise<boolean> {
   if (account === null || link.path !== INVITATION_PATH) return false;
   return findJoinable(await accounts.all(), { text: code, accountId: account.id }, Date.now()) !== null;
 }
@@ -87,7 +87,7 @@ async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link,
 const OPEN_ID_METHOD = 'openid';
 
 async function readInvitee(
-  { signIn, passwords }: PagesParts,
+  { signIn, passwords }: PageParts,
   found: AccountRecord | 'new',
   values: FormValues,
 ): Promise<Invitee> {
@@ -110,7 +110,7 @@ function readNames(found: AccountRecord | 'new', values: FormValues): { login: s
   return { login: findLogin(found) || toLogin(values.text('login')), name: toPersonName(values.text('name')) };
 }
 
-function createPasskeyCreationPage({ signIn }: PagesParts, link: Link): PortalPage {
+function createPasskeyCreationPage({ signIn }: PageParts, link: Link): PortalPage {
   return {
     path: `${link.path}/passkey`,
     access: 'public',
@@ -125,18 +125,18 @@ function createPasskeyCreationPage({ signIn }: PagesParts, link: Link): PortalPa
 }
 
 interface LinkForm {
-  readonly parts: PagesParts;
+  readonly parts: PageParts;
   readonly visit: Visit;
   readonly link: Link;
   readonly code: string;
   readonly values: FormValues | undefined;
 }
 
-function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
+function toJoinForm({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
   if (link.path !== INVITATION_PATH) return '';
   const next = `${link.path}?${new URLSearchParams({ code })}`;
   if (visit.account === null)
-    return html`<p>Already have an account? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a> to accept the invitation with it.</p>`;
+    return html`<p>Already have an account? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a> to accept the invitation with your account.</p>`;
   if (!isJoinable) return '';
   const form = visit.form('join', html`${hidden('code', code)}<button>Accept as ${visit.account.name}</button>`);
   return html`<p>You are signed in. Accepting the invitation adds the role to your account.</p>${form}
@@ -158,7 +158,7 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
           charactersMax: 254,
         });
   const name = values?.text('name') ?? (found === 'new' ? '' : found.name);
-  // Pressing Enter in a field activates the first submit button, which must be the button for the password.
+  // Pressing Enter in a field activates the first submit button, so the password button must come first.
   const provider =
     parts.openId === null
       ? ''

@@ -43,7 +43,7 @@ async function openStream(portal: TestPortal, path: string, headers: Record<stri
 }
 
 const untilPolling = (world: LiveWorld) =>
-  until('the hub polls', () => world.hub.subscribers > 0 && world.requested.requests > 8);
+  until('the hub polls', () => world.hub.subscribers > 0 && world.observed.requests > 8);
 
 it('the live page shows how to send a first message with the publishable key', async () => {
   const { portal, project, environmentId, path } = await open();
@@ -51,7 +51,7 @@ it('the live page shows how to send a first message with the publishable key', a
   expect((await developer.get(path)).text).toContain('no publishable key yet');
   const scope = { projectId: project.id, environmentId, environment: 'production' } as const;
   const { key } = await createKey(
-    { store: portal.parts.keys.changedBy(AUTHOR), prefix: 'svcapik' },
+    { store: portal.parts.keys.storeFor(AUTHOR), prefix: 'svcapik' },
     { ...scope, kind: 'publishable' },
   );
   const { text } = await developer.get(path);
@@ -61,7 +61,7 @@ it('the live page shows how to send a first message with the publishable key', a
   expect(text).toContain('/assets/live.js');
 });
 
-it('the live page keeps its filter in the URL, passes it to the stream and rejects an invalid filter', async () => {
+it('the live page reads the filter from the URL, passes it to the stream and rejects an invalid filter', async () => {
   const { portal, project, path } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   const { text } = await analyst.get(`${path}?type=track&name=level&surface=&outcome=stored`);
@@ -71,7 +71,7 @@ it('the live page keeps its filter in the URL, passes it to the stream and rejec
   expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
 });
 
-it('the person filter matches every id type in the stream and the search, and no URL contains the id', async () => {
+it('the person filter matches every id type in the stream and in searches, and no URL contains the id', async () => {
   const { world, portal, project, environmentId, path } = await open();
   const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
   messages[environmentId] = [
@@ -116,7 +116,7 @@ it('an analyst cannot filter by identity key on the live page, in an export or i
   expect(received.text).not.toContain('"from-ada"');
 });
 
-it('the audit records a person search without the id', async () => {
+it('the audit log records a person search without the id', async () => {
   const entries: AuditEntry[] = [];
   const { portal, project, path } = await open({ append: async (entry) => void entries.push(entry) });
   const developer = await portal.signIn({ project, role: 'developer' });
@@ -125,7 +125,7 @@ it('the audit records a person search without the id', async () => {
   expect(JSON.stringify(entries)).not.toContain('example.org');
 });
 
-it('the live stream sends messages from its environment, raw to a developer and masked to an analyst', async () => {
+it('the live stream sends messages from one environment, and masks ids only for analysts', async () => {
   const { world, portal, project, environmentId, path } = await open();
   const developer = await portal.signIn({ project, role: 'developer' });
   const analyst = await portal.signIn({ project, role: 'analyst' });
@@ -133,9 +133,9 @@ it('the live stream sends messages from its environment, raw to a developer and 
   const masked = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
   expect(raw.response.headers.get('content-type')).toContain('text/event-stream');
   await untilPolling(world);
-  await world.send({ environmentId, userId: 'ada@example.org', eventName: 'mine' });
+  await world.send({ environmentId, userId: 'ada@example.org', eventName: 'sent' });
   await world.send({ environmentId: `${environmentId}-2`, eventName: 'from another environment' });
-  await until('both messages arrive', () => [raw, masked].every(({ received }) => received.text.includes('"mine"')));
+  await until('both messages arrive', () => [raw, masked].every(({ received }) => received.text.includes('"sent"')));
   expect(raw.received.text).toContain('ada@example.org');
   expect(masked.received.text).toContain('ad…');
   expect(masked.received.text).not.toContain('example.org');
@@ -158,8 +158,8 @@ it('an account can open eight live streams, and a HEAD request opens no stream',
 
 it('a project can open sixteen live streams without affecting other projects or administrators', async () => {
   const { world, portal, project, path } = await open();
-  const openStatus = async ({ cookie }: TestBrowser, at = path) =>
-    (await openStream(portal, `${at}/events`, { cookie })).response.status;
+  const openStatus = async ({ cookie }: TestBrowser, streamPath = path) =>
+    (await openStream(portal, `${streamPath}/events`, { cookie })).response.status;
   const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
   const statuses = [];
   for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openStatus(person));
@@ -196,7 +196,7 @@ it.each<[string, (scope: EndScope) => Promise<unknown>]>([
   [
     'the environment is removed',
     ({ portal, project }) =>
-      portal.parts.projects.changedBy(AUTHOR).change((all) => {
+      portal.parts.projects.storeFor(AUTHOR).change((all) => {
         const found = all.find(({ id }) => id === project)!;
         return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
       }),
@@ -222,4 +222,4 @@ interface EndScope {
 }
 
 const change = (portal: TestPortal, id: string, to: (now: AccountRecord) => Content<AccountRecord>) =>
-  portal.parts.accounts.changedBy(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));
+  portal.parts.accounts.storeFor(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));

@@ -1,10 +1,10 @@
 /** Shows messages and their outcomes as they arrive, and searches stored messages. */
 import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { allOr, choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/components.ts';
+import { choice, copyableBlock, emptyState, field, hidden, number, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
 import {
@@ -14,13 +14,13 @@ import {
   type PortalReads,
   readManyMessages,
 } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { toEventCommand } from '../keys/new-key.ts';
 import { toIdentityKeys } from '../people/subject.ts';
-import { isMasked } from './events.ts';
+import { shouldMaskIds } from './events.ts';
 import { toExportSearch, toSearchSection } from './search.ts';
 
-type Parts = Pick<PagesParts, 'keys' | 'settings' | 'reads' | 'people' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'keys' | 'settings' | 'reads' | 'people' | 'frame' | 'writeAudit'>;
 
 export function createLivePage(parts: Parts): PortalPage {
   return {
@@ -34,11 +34,11 @@ export function createLivePage(parts: Parts): PortalPage {
         path,
         query: visit.query,
         signal: visit.signal,
-        idAccess: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
+        idAccess: shouldMaskIds(visit) ? ('masked ids' as const) : ('raw ids' as const),
         nowMs: parts.frame.wallClockMs(),
       };
-      // Rejects filters that the role may not use before any query runs.
-      const filter = parseFilter(visit.query, !isMasked(visit));
+      // Before any query runs, rejects filters that the role may not use.
+      const filter = parseFilter(visit.query, !shouldMaskIds(visit));
       const search = visit.query.get('as') === 'csv' ? toExportSearch(scope) : null;
       if (search !== null) {
         const [since = '', until = ''] = [search.sinceMs, search.untilMs].map(toIso);
@@ -62,7 +62,7 @@ ${await toSearchSection(parts.reads, scope)}`,
   };
 }
 
-/** Converts an id into a filter. The URL contains only keyed hashes of the id. */
+/** Converts an id into a filter. The URL contains keyed hashes of the id, never the id. */
 const personAction = ({ people, writeAudit }: Parts): FormAction => ({
   access: 'people.raw-ids',
   run: async (visit, values) => {
@@ -76,7 +76,7 @@ const personAction = ({ people, writeAudit }: Parts): FormAction => ({
 });
 
 function toPersonFilter(visit: Visit, filter: LiveFilter, values?: FormValues): HtmlValue {
-  if (!visit.mayDo('people.raw-ids')) return '';
+  if (!visit.can('people.raw-ids')) return '';
   const otherFields = Object.entries(filter).filter(([name, value]) => value !== '' && name !== 'who');
   const note =
     filter.who === '' ? '' : html`<p class="hint">Showing messages from one person, here and in the search below.</p>`;
@@ -89,7 +89,7 @@ function toPersonFilter(visit: Visit, filter: LiveFilter, values?: FormValues): 
 }
 
 function toExplanation(visit: Visit): HtmlValue {
-  const masked = isMasked(visit)
+  const masked = shouldMaskIds(visit)
     ? ' With your role, ids are shortened to two characters and properties are hidden.'
     : '';
   return html`<p>Each message appears within two seconds, with its outcome: <b>accepted</b> (on the log), <b>stored</b> (in ClickHouse), <b>rejected</b> (with field and code), <b>fenced</b> (the person was erased) or <b>dead-lettered</b> (an operator must act). Messages in this list are not saved.${masked}</p>`;
@@ -97,10 +97,10 @@ function toExplanation(visit: Visit): HtmlValue {
 
 const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
 
-/** Uses GET, so that users can share a filtered view as a link. */
+/** Uses GET, so that users can share a filtered page as a link. */
 function toFilter(path: string, filter: LiveFilter): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
-    choice({ name, label: LABELS[name], value: filter[name], choices: allOr(FILTER_CHOICES[name]) }),
+    choice({ name, label: LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
   );
   const person = filter.who === '' ? '' : hidden('who', filter.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${person}${choices}
@@ -119,7 +119,7 @@ function toLive(path: string, filter: LiveFilter): HtmlValue {
 <noscript><p class="message failed">Live messages require JavaScript. The search below works without it.</p></noscript>
 <p><button type="button" class="pause" hidden>Pause</button> <span role="status" class="counts">Connecting…</span></p>
 <p class="trouble" role="alert" hidden></p>
-<div class="scroll" tabindex="0" role="region" aria-label="Live messages" hidden><table><caption class="unseen">Live messages, newest first</caption>
+<div class="scroll" tabindex="0" role="region" aria-label="Live messages" hidden><table><caption class="visually-hidden">Live messages, newest first</caption>
 <thead><tr>${COLUMNS.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody></tbody></table></div></section>`;
 }
@@ -130,7 +130,7 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
     (key) => key.environmentId === environment.id && key.kind === 'publishable' && key.revokedAt === null,
   );
   if (live === undefined)
-    return html`<p>This environment has no publishable key yet. <a href="${pathInEnvironment(visit, 'keys')}">Create one</a>, then send a message with it.</p>`;
+    return html`<p>This environment has no publishable key yet. <a href="${pathInEnvironment(visit, 'keys')}">Create a key</a>, then use it to send a message.</p>`;
   return html`<p>To send a message, run this command:</p>
 ${copyableBlock(toEventCommand(live.text ?? '', settings), 'the command that sends a message')}
 <p>A 401 response means that the key is not valid. A 400 response names the invalid field, and the message appears here as rejected. To find messages sent before you opened this page, use the search below.</p>`;
@@ -154,7 +154,7 @@ const toCells = (line: MessageLine): readonly string[] => [
   line.traceId,
 ];
 
-/** Searches have a resolution of one second, so the next export repeats messages from the last second. */
+/** Times in searches have a resolution of one second, so the next export repeats the messages of the last second. */
 function toLastLine({ happenedMs }: MessagePosition): string {
   const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
   return `This export is limited to ${number(CSV_LINES_MAX, 'messages')}. For older messages, search until ${until}.`;
@@ -164,7 +164,7 @@ export function toMessagesFile(
   reads: Pick<PortalReads, 'messages'>,
   search: MessageSearch,
   signal: AbortSignal,
-): Extract<Answer, { kind: 'streamed file' }> {
+): Extract<PageResponse, { kind: 'streamed file' }> {
   const lists = readManyMessages((each) => reads.messages(each, { signal }), search, CSV_LINES_MAX);
   const pieces = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
   return { kind: 'streamed file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, pieces };

@@ -67,7 +67,7 @@ it('the message search by person applies the remaining filters on the page and i
   expect(findShown((await browser.get(`${query}&as=csv`)).text)).toEqual(['tested']);
 });
 
-it('the message search masks ids for an analyst on the page and in the export', async () => {
+it('the message search shouldMask ids for an analyst on the page and in the export', async () => {
   const { environmentId, path, browser } = await openProject('analyst');
   messages[environmentId] = [toLine('plain', { userId: 'ada@example.org' })];
   for (const query of ['event=jump', 'event=jump&as=csv']) {
@@ -104,7 +104,7 @@ it.each([
   expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
 });
 
-it('the message search keeps its field values and does not change the live filter', async () => {
+it('the message search retains its field values and does not change the live filter', async () => {
   const { path, browser } = await openProject();
   const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
   expect(text).toContain('<option value="alias" selected>');

@@ -1,6 +1,6 @@
-/** The Live page's search for stored messages, which works without JavaScript. */
+/** The search for stored messages on the Live page. Works without JavaScript. */
 import { type HtmlValue, html } from '@playline/api-docs';
-import { allOr, choice, copyable, field, hidden, number, table, time } from '../../frame/components.ts';
+import { choice, copyable, field, hidden, number, table, time, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { FILTER_CHOICES } from '../../live/index.ts';
@@ -47,7 +47,7 @@ function validateChoices(search: Search): string | null {
   return null;
 }
 
-/** The search to export, or null if the search is invalid or does not return a list. */
+/** Returns the search to export; null if the search is invalid or does not return a list. */
 export function toExportSearch(scope: SearchScope): MessageSearch | null {
   const search = readSearch(scope.query);
   if (search.id !== '' || !isList(search)) return null;
@@ -73,7 +73,7 @@ function readSearch(query: URLSearchParams) {
 
 function toForm(path: string, search: Search): HtmlValue {
   const select = (name: keyof typeof NAMES, label: string) =>
-    choice({ name: NAMES[name], label, value: search[name], choices: allOr(FILTER_CHOICES[name]) });
+    choice({ name: NAMES[name], label, value: search[name], choices: withAllOption(FILTER_CHOICES[name]) });
   const person = search.who === '' ? '' : hidden('who', search.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Search stored messages">${person}
 ${field({ name: 'find', label: 'Message id', value: search.id, charactersMax: 36 })}
@@ -82,7 +82,7 @@ ${select('type', 'Type')}${select('surface', 'Surface')}${select('test', 'Test t
 ${field({ name: 'since', label: 'From (UTC)', value: search.since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMax: 19 })}
 <button>Search</button>
-<p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. By default, the last day is searched.</p></form>`;
+<p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. If you enter no times, the last day is searched.</p></form>`;
 }
 
 async function findById(reads: Reads, { environmentId, signal }: SearchScope, search: Search): Promise<HtmlValue> {
@@ -118,7 +118,7 @@ const toCells = ({ type, name, surface, isTest, messageId, traceId }: MessageLin
 ];
 
 const DAY_MS = 86_400_000;
-/** The id is empty if a search timed out between two messages. */
+/** The id is empty if the search timed out between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 async function findAll(reads: Reads, scope: SearchScope, search: Search): Promise<HtmlValue> {
@@ -129,7 +129,7 @@ async function findAll(reads: Reads, scope: SearchScope, search: Search): Promis
   return toPage(scope, await reads.messages({ ...messageSearch, after }, { signal: scope.signal }));
 }
 
-/** Searches the last day by default. @returns an error message if the search is invalid */
+/** The time range defaults to the last day. @returns an error message if the search is invalid */
 function toMessageSearch(scope: SearchScope, search: Search): MessageSearch | string {
   const { environmentId, idAccess, nowMs } = scope;
   const { name, type, surface, test, who } = search;

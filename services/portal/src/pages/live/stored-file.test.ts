@@ -37,7 +37,7 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
 
 const splitLines = (text: string) => text.split('\r\n').slice(0, -1);
 
-it('the live page links to an export of all matching messages that must not be cached', async () => {
+it('the live page links to an export of all matching messages, and the export is not cached', async () => {
   const { browser, path, environmentId } = await openProject();
   messages[environmentId] = [createMessage(), createMessage({ name: '', type: 'page', isTest: true })];
   const link = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(path)).text)?.[1]?.replaceAll('&amp;', '&') ?? '';
@@ -49,7 +49,7 @@ it('the live page links to an export of all matching messages that must not be c
   expect(text).toContain('"2026-11-01T10:00:00.250Z","2026-11-01T10:00:00.255Z","track","jump","web","no","ts","1"');
 });
 
-it('the last line of a truncated export contains the time to continue from', async () => {
+it('the last line of a truncated export contains the end of the time range for the next export', async () => {
   const list = Array.from({ length: 2_000 }, () => createMessage());
   let remaining = 120_000;
   const readPage = async ({ messagesMax = 0 }: { readonly messagesMax?: number }) => {
@@ -68,7 +68,7 @@ it('the last line of a truncated export contains the time to continue from', asy
   expect(last).toContain('search until 2026-11-01T10:00:01');
 });
 
-it('the audit records the time range of an export without the search terms', async () => {
+it('the audit log records the time range of an export without the search terms', async () => {
   const { browser, path, project, environmentId } = await openProject();
   messages[environmentId] = [createMessage()];
   entries.length = 0;

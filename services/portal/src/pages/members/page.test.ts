@@ -24,7 +24,7 @@ it('an invitation link is shown once and grants the chosen role', async () => {
   expect((await findMembers(project)).map(({ roles }) => roles[0]?.role).toSorted()).toEqual(['developer', 'owner']);
 });
 
-it('a role change ends the sessions of the member', async () => {
+it('changing the role of a member ends all sessions of the member', async () => {
   const project = await portal.addProject('Changes');
   const owner = await portal.signIn({ project, role: 'owner' });
   const dan = await addPerson(portal, 'changed', { roles: [{ projectId: project.id, role: 'developer' }] });
@@ -40,13 +40,13 @@ it('a role change ends the sessions of the member', async () => {
 it('an owner cannot assign a role to an account that is not a member', async () => {
   const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });
-  const stranger = await addPerson(portal, 'stranger', {});
-  const { status } = await owner.submit(toPath(project), 'role', { account: stranger.id, role: 'analyst' });
+  const nonmember = await addPerson(portal, 'nonmember', {});
+  const { status } = await owner.submit(toPath(project), 'role', { account: nonmember.id, role: 'analyst' });
   expect(status).toBe(404);
   expect(await findMembers(project)).toHaveLength(1);
 });
 
-it('a revoked invitation disappears, and an unknown role is rejected', async () => {
+it('a revoked invitation is removed from the members page, and an unknown role is rejected', async () => {
   const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });
   await owner.submit(toPath(project), 'invite', { name: 'Eve', role: 'owner' });

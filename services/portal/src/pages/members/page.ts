@@ -3,9 +3,9 @@ import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn,
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/components.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { beginSession, toContext } from '../sign-in/parts.ts';
 
 const ROLE_TEXTS: Readonly<Record<Role, string>> = {
@@ -15,7 +15,7 @@ const ROLE_TEXTS: Readonly<Record<Role, string>> = {
 };
 const CHOICES = ROLES.map((value) => ({ value, text: ROLE_TEXTS[value] }));
 
-export function createMembersPage(parts: PagesParts): PortalPage {
+export function createMembersPage(parts: PageParts): PortalPage {
   return {
     path: '/projects/:project/members',
     access: 'members.read',
@@ -50,9 +50,9 @@ function readRole(values: FormValues): Role {
   return role;
 }
 
-/** The page that follows the creation of an invitation. No other page shows the link. */
-export function toInvitationPage(origin: URL, text: string, returnPath: string): Answer {
-  const link = new URL(`/invitation?code=${encodeURIComponent(text)}`, origin).href;
+/** The page shown after an invitation is created. No other page shows the link. */
+export function toInvitationPage(origin: URL, code: string, returnPath: string): PageResponse {
+  const link = new URL(`/invitation?code=${encodeURIComponent(code)}`, origin).href;
   return {
     kind: 'page',
     title: 'Invitation',
@@ -62,27 +62,27 @@ export function toInvitationPage(origin: URL, text: string, returnPath: string):
   };
 }
 
-const inviteAction = (parts: PagesParts): FormAction => ({
+const inviteAction = (parts: PageParts): FormAction => ({
   access: 'members.invite',
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const roles = [{ projectId: projectOf(visit).id, role: readRole(values) }];
     const invitation = { name: values.text('name'), roles, isAdministrator: false };
-    const { text } = await invite(toContext(parts, visit), invitation);
-    return toInvitationPage(parts.frame.origin, text, visit.path);
+    const { text: code } = await invite(toContext(parts, visit), invitation);
+    return toInvitationPage(parts.frame.origin, code, visit.path);
   },
 });
 
-/** Only administrators can change accounts outside the project. For owners, such an account is not found. */
-async function readMemberId(parts: PagesParts, visit: Visit, values: FormValues): Promise<string> {
+/** Only administrators can change accounts that are not members. For owners, these accounts do not exist. */
+async function readMemberId(parts: PageParts, visit: Visit, values: FormValues): Promise<string> {
   const id = values.text('account');
   const account = (await parts.accounts.all()).find((each) => each.id === id);
   const isMember = account !== undefined && roleIn(account, projectOf(visit).id) !== null;
-  if (isMember || visit.mayDo('accounts.change')) return id;
+  if (isMember || visit.can('accounts.change')) return id;
   throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Account not found.' });
 }
 
-const changeAction = (parts: PagesParts, newRole: (values: FormValues) => Role | null, notice: string): FormAction => ({
+const changeAction = (parts: PageParts, newRole: (values: FormValues) => Role | null, notice: string): FormAction => ({
   access: 'members.change',
   needsFreshSignIn: true,
   run: async (visit, values) => {
@@ -96,13 +96,13 @@ const changeAction = (parts: PagesParts, newRole: (values: FormValues) => Role |
 });
 
 function toContent(visit: Visit, members: readonly AccountRecord[], values?: FormValues): HtmlValue {
-  const mayChange = visit.mayDo('members.change');
+  const canChange = visit.can('members.change');
   const columns = ['Name', 'Login', 'State', 'Role'];
   const rows = members
     .toSorted((a, b) => a.name.localeCompare(b.name))
     .map((account) => {
-      const cells = [account.name, account.login, toInvitationState(account), toRole(visit, account, mayChange)];
-      return mayChange ? [...cells, toRemove(visit, account)] : cells;
+      const cells = [account.name, account.login, toInvitationState(account), toRole(visit, account, canChange)];
+      return canChange ? [...cells, toRemove(visit, account)] : cells;
     });
   const form = visit.form(
     'invite',
@@ -113,9 +113,9 @@ ${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'develope
   const list =
     members.length === 0
       ? html`<p>No members yet. Members appear here once you invite them. Administrators have access without being members.</p>`
-      : table('Members', mayChange ? [...columns, ''] : columns, rows);
+      : table('Members', canChange ? [...columns, ''] : columns, rows);
   return html`${list}
-${visit.mayDo('members.invite') ? disclosure('Invite a member', form, values?.text('form') === 'invite') : ''}`;
+${visit.can('members.invite') ? disclosure('Invite a member', form, values?.text('form') === 'invite') : ''}`;
 }
 
 export function toInvitationState({ state, invitation }: AccountRecord): HtmlValue {
@@ -123,12 +123,12 @@ export function toInvitationState({ state, invitation }: AccountRecord): HtmlVal
   return state;
 }
 
-function toRole(visit: Visit, account: AccountRecord, mayChange: boolean): HtmlValue {
+function toRole(visit: Visit, account: AccountRecord, canChange: boolean): HtmlValue {
   const role = roleIn(account, projectOf(visit).id) ?? '';
-  if (!mayChange) return role;
+  if (!canChange) return role;
   return visit.form(
     'role',
-    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
+    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role for ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
     { className: 'inline' },
   );
 }
@@ -137,7 +137,7 @@ function toRemove(visit: Visit, account: AccountRecord): HtmlValue {
   const [action, text] = account.state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
   return visit.form(
     action,
-    html`${hidden('account', account.id)}<button class="plain">${text}<span class="unseen"> ${account.name}</span></button>`,
+    html`${hidden('account', account.id)}<button class="plain">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
     { className: 'inline' },
   );
 }

@@ -62,12 +62,12 @@ it('the mints page filters by status and ignores an unknown status', async () =>
 
 it('the mints export contains each mint with the chosen status once', async () => {
   const { browser, environment, path } = await openProject();
-  mints[environment.id] = Array.from({ length: 300 }, (_, at) =>
-    createMint({ referenceId: `hero-${at}`, status: at % 3 === 0 ? 'failed' : 'pending' }),
+  mints[environment.id] = Array.from({ length: 300 }, (_, index) =>
+    createMint({ referenceId: `hero-${index}`, status: index % 3 === 0 ? 'failed' : 'pending' }),
   );
   const { text, headers } = await browser.get(`${path}?status=failed&as=csv`);
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);
-  const ids = [...text.matchAll(/"hero-(\d+)"/g)].map(([, at]) => Number(at));
-  expect([ids.length, new Set(ids).size, ids.every((at) => at % 3 === 0)]).toEqual([100, 100, true]);
+  const ids = [...text.matchAll(/"hero-(\d+)"/g)].map(([, number]) => Number(number));
+  expect([ids.length, new Set(ids).size, ids.every((number) => number % 3 === 0)]).toEqual([100, 100, true]);
   expect((await browser.get(path)).text).toContain('as=csv');
 });

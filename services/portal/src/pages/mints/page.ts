@@ -1,17 +1,17 @@
-/** An environment's mint requests. */
+/** The mint requests of an environment. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
-import { allOr, choice, copyable, emptyState, number, table, time } from '../../frame/components.ts';
+import { choice, copyable, emptyState, number, table, time, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-/** Mints complete within minutes. `npm run mints -- list` lists older mints. */
+/** Enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
 const SHOWN_MS = 90 * 86_400_000;
 
-type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
 export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage {
   return {
@@ -36,14 +36,14 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
 }
 
 const toFilter = (status: string): Markup =>
-  html`<form class="form filter" method="get">${choice({ name: 'status', label: 'Status', value: status, choices: allOr(MINT_STATUSES) })}
+  html`<form class="form filter" method="get">${choice({ name: 'status', label: 'Status', value: status, choices: withAllOption(MINT_STATUSES) })}
 <button class="outline">Filter</button></form>`;
 
 const toEmpty = (status: string): Markup =>
   status === ''
     ? emptyState(
         'No mints in 90 days',
-        html`<p>Your game server requests mints with a secret key, as described in the chain API documentation. Each request appears here with its transaction, or with the reason it is waiting.</p>`,
+        html`<p>Your game server requests mints with a secret key, as described in the chain API documentation. Each request appears here with its transaction, or with the reason why it is waiting.</p>`,
       )
     : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 

@@ -1,4 +1,4 @@
-/** The OpenID Connect callback: completes a sign-in, links a provider, or accepts a one-time link. */
+/** The OpenID Connect callback completes a sign-in, links a provider to an account, or accepts a one-time link. */
 import {
   type AccountRecord,
   findByOpenId,
@@ -14,9 +14,9 @@ import {
 } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
-import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { createLinks, INVITATION_PATH, toAccountId, toInviteeContext } from '../links/link.ts';
 import { OPEN_ID_PATH, type SignInPurpose, toProviderUnavailable, toRetryPath } from '../sign-in/open-id.ts';
 import { beginSession, toClient, toContext } from '../sign-in/parts.ts';
@@ -34,22 +34,22 @@ interface SignInResult {
   readonly notice?: string;
 }
 
-export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): PortalPage {
+export function createOpenIdPage(parts: PageParts, openId: OpenIdSignIn): PortalPage {
   const { writeAudit, frame } = parts;
   return {
     path: OPEN_ID_PATH,
     access: 'public',
     show: async (visit) => {
-      // A request consumes the state, so only the browser's GET is accepted.
+      // Rejected, because a HEAD request would use up the state before the browser sends its GET request.
       if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
-      // Rate-limited like a form, because every request may call the provider and write an audit entry.
-      frame.admitStranger(visit.address);
+      // Rate-limited like forms, because each request can call the provider and write an audit entry.
+      frame.admitAnonymous(visit.address);
       let returnPath = '/sign-in';
       try {
         const browserText = frame.providerCookie.read(visit.exchange.request.headers.cookie);
         const url = new URL(`${visit.path}?${visit.query}`, frame.origin);
-        const { errand, secret: code, proof } = await openId.finish({ url, browserText });
-        const purpose = JSON.parse(errand) as SignInPurpose;
+        const { context, secret: code, proof } = await openId.finish({ url, browserText });
+        const purpose = JSON.parse(context) as SignInPurpose;
         returnPath = toRetryPath(purpose, code);
         const { account, ...redirect } = await complete(parts, visit, { purpose, code, proof });
         const detail = { way: 'openid', issuer: proof.openId.issuer };
@@ -66,7 +66,7 @@ export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): Porta
   };
 }
 
-async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: Callback): Promise<SignInResult> {
+async function complete(parts: PageParts, visit: Visit, { purpose, ...rest }: Callback): Promise<SignInResult> {
   if (purpose.kind === 'link') return link(parts, visit, { ...rest, purpose });
   if (purpose.kind === 'accept') return accept(parts, visit, { ...rest, purpose });
   const { account, text } = await parts.signIn.byOpenId({ ...toClient(parts, visit), proof: rest.proof });
@@ -76,8 +76,8 @@ async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: C
 type LinkCallback = Callback<Extract<SignInPurpose, { kind: 'link' }>>;
 type AcceptCallback = Callback<Extract<SignInPurpose, { kind: 'accept' }>>;
 
-/** Links the account of the session that started the redirect. No other session can complete the redirect. */
-async function link(parts: PagesParts, visit: Visit, { purpose, proof }: LinkCallback): Promise<SignInResult> {
+/** Links the provider to the account whose session started the redirect. No other session can complete the redirect. */
+async function link(parts: PageParts, visit: Visit, { purpose, proof }: LinkCallback): Promise<SignInResult> {
   const { session } = visit;
   if (session === null || session.id !== purpose.sessionId)
     throw new PublicError('UNAUTHORISED_REQUEST', { message: 'Your session has ended. Sign in and try again.' });
@@ -85,7 +85,7 @@ async function link(parts: PagesParts, visit: Visit, { purpose, proof }: LinkCal
   return { account, cookie: await beginSession(parts, visit, { account }), to: '/settings', notice: 'linked' };
 }
 
-async function accept(parts: PagesParts, visit: Visit, callback: AcceptCallback): Promise<SignInResult> {
+async function accept(parts: PageParts, visit: Visit, callback: AcceptCallback): Promise<SignInResult> {
   const joined = await join(parts, visit, callback);
   const account = joined ?? (await acceptLink(parts, visit, callback));
   // Accepting a one-time link counts as a fresh sign-in. Joining with an existing account does not.
@@ -93,8 +93,8 @@ async function accept(parts: PagesParts, visit: Visit, callback: AcceptCallback)
   return { account, cookie: await beginSession(parts, visit, session), to: '/' };
 }
 
-/** Adds the invitation's role to the account that is linked to the provider's user, if any. */
-async function join(parts: PagesParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
+/** Adds the role in the invitation to the account that is linked to the provider's user, if there is one. */
+async function join(parts: PageParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
   const accounts = await parts.accounts.all();
   const account = findByOpenId(accounts, proof.openId);
   if (purpose.path !== INVITATION_PATH || account === null) return null;
@@ -103,7 +103,7 @@ async function join(parts: PagesParts, visit: Visit, { purpose, code, proof }: A
   return joinInvitation(toInviteeContext(parts, visit, account.id), request);
 }
 
-async function acceptLink(parts: PagesParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
+async function acceptLink(parts: PageParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
   const { path, login, name } = purpose;
   const oneTimeLink = createLinks(parts).find((each) => each.path === path);
   const found = (await oneTimeLink?.find(code)) ?? null;
@@ -112,8 +112,8 @@ async function acceptLink(parts: PagesParts, visit: Visit, { purpose, code, proo
   return oneTimeLink.accept(toInviteeContext(parts, visit, invitee.id), code, invitee);
 }
 
-/** Shows no text from the provider. */
-function toSignInFailed({ status, message }: PublicError, returnPath: string): Answer {
+/** Does not show text from the provider, which anyone could put into the URL. */
+function toSignInFailed({ status, message }: PublicError, returnPath: string): PageResponse {
   const content = html`<p role="alert">${message}</p>
 <p><a class="button" href="${returnPath}">Back</a></p>`;
   return { kind: 'page', status, title: 'Sign-in failed', content };

@@ -16,7 +16,7 @@ const links: Record<string, LinkDecision[]> = {};
 const entries: AuditEntry[] = [];
 const lines: string[] = [];
 const sent: { topic: string; value: Buffer | null }[] = [];
-/** Applies a requested split as the linker does. If null, the split stays undecided. */
+/** Applies a requested split as the linker does. If null, no split is applied. */
 let decide: ((value: Buffer) => Promise<void>) | null = null;
 let people: MemoryPeople;
 let portal: TestPortal;
@@ -30,7 +30,7 @@ beforeAll(async () => {
     return { partition: 0, offset: 0, loggedAtMs: null };
   };
   portal = await openPortal({
-    // A decision arrives while the request is being sent, or never.
+    // The split is applied while the request is being sent, or never.
     people: createMemoryPeople({ people, producer: { sendForOffset }, decisionMaxMs: 0 }),
     reads: createMemoryReads({ ids, links }),
     logger: createLogger({ service: 'portal', level: 'debug' }, { write: (line: string) => lines.push(line) }),
@@ -66,8 +66,8 @@ async function link(environmentId: string): Promise<void> {
     messageId: '11111111-1111-4111-8111-111111111111',
     traceId: 'a'.repeat(32),
   };
-  const stranger = { identityId: 'f'.repeat(32), kind: 'anonymous' };
-  const refused = { ...row, a: stranger, outcome: 'refused', reason: 'shared_device', traceId: 'b'.repeat(32) };
+  const otherIdentity = { identityId: 'f'.repeat(32), kind: 'anonymous' };
+  const refused = { ...row, a: otherIdentity, outcome: 'refused', reason: 'shared_device', traceId: 'b'.repeat(32) };
   links[environmentId] = [refused, row];
 }
 
@@ -81,7 +81,7 @@ async function openProject(role: 'owner' | 'developer' | 'analyst') {
 const toSearch = (kind: IdentityKind | 'key', id: string) => ({ kind, id });
 type Opened = Awaited<ReturnType<typeof openProject>>;
 
-/** Finds the person and submits a form on the results page. */
+/** Finds the person and submits a form on the page that shows the person. */
 async function submitFound({ browser, path }: Opened, action: string, values: Record<string, string>) {
   const { text } = await browser.submit(path, 'search', toSearch('anonymous', PLAYER));
   const form = browser.formOf(text, action);
@@ -112,17 +112,17 @@ it('the person search finds a person by identity key and reports an unknown id',
     expect([invalid, (await browser.submit(path, 'search', toSearch('key', invalid))).status]).toEqual([invalid, 400]);
 });
 
-it('the people page lists ids that are held because they linked too many anonymous ids', async () => {
+it('the people page lists ids that are held because they have linked too many anonymous ids', async () => {
   const { browser, path, environment } = await openProject('developer');
   expect((await browser.get(path)).text).not.toContain('Held ids');
   const source = { generation: 0, partition: 0 };
   const after = await people.graph.lastApplied(source);
   const key = keyOf(environment.id, 'untyped', 'shared');
-  const facts = Array.from({ length: SUSPECT_LIMIT.anonymousIdsMax + 1 }, (_, at) => {
-    const aKey = keyOf(environment.id, 'anonymous', `device-${at}`);
+  const facts = Array.from({ length: SUSPECT_LIMIT.anonymousIdsMax + 1 }, (_, index) => {
+    const aKey = keyOf(environment.id, 'anonymous', `device-${index}`);
     const keys = { aKey, aKind: 'anonymous', bKey: key, bKind: 'untyped' } as const;
     const step = { link: 'identify', blocked: false, otherKeys: [], ...keys } as const;
-    const offset = after + 1 + at;
+    const offset = after + 1 + index;
     return { environmentId: environment.id, offset, receivedAt: 1_000, eventTime: 1_000, steps: [step] };
   });
   await people.graph.apply({ ...source, after, through: facts.at(-1)!.offset, facts });
@@ -130,7 +130,7 @@ it('the people page lists ids that are held because they linked too many anonymo
   for (const shown of ['Held ids', key.toString('hex'), 'npm run identity -- suspects']) expect(text).toContain(shown);
 });
 
-it('the audit records the id type of a person search, but not the id', async () => {
+it('the audit log records the id type of a person search, but not the id', async () => {
   const { browser, path, environment } = await openProject('developer');
   await browser.submit(path, 'search', toSearch('steam', ACCOUNT));
   const detail = { page: 'people', by: 'steam' };
@@ -138,7 +138,7 @@ it('the audit records the id type of a person search, but not the id', async () 
   expect(JSON.stringify(entries)).not.toContain(ACCOUNT);
 });
 
-it('the person search finds no person from another project', async () => {
+it('the person search does not find people in other projects', async () => {
   const [ownProject, otherProject] = [await openProject('owner'), await openProject('owner')];
   const key = keyOf(otherProject.environment.id, 'steam', ACCOUNT).toString('hex');
   const { text } = await ownProject.browser.submit(ownProject.path, 'search', toSearch('key', key));
@@ -146,7 +146,7 @@ it('the person search finds no person from another project', async () => {
   expect(text).not.toContain(ACCOUNT);
 });
 
-it('an erasure request contains the same records as a gateway request and is audited without the id', async () => {
+it('an erasure request publishes the record that a gateway would publish, and is audited without the id', async () => {
   const opened = await openProject('owner');
   const response = await submitFound(opened, 'erase', { confirm: PLAYER });
   const id = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(response.text)![0];
@@ -165,7 +165,7 @@ it('an erasure request contains the same records as a gateway request and is aud
   expect(JSON.stringify(entries)).not.toContain(PLAYER);
 });
 
-it('an erasure by user id covers every type and the untyped id', async () => {
+it('an erasure by user id covers the id under every identity type and without a type', async () => {
   const opened = await openProject('owner');
   const { text } = await opened.browser.submit(opened.path, 'search', toSearch('steam', ACCOUNT));
   const form = opened.browser.formOf(text, 'erase')!;
@@ -175,7 +175,7 @@ it('an erasure by user id covers every type and the untyped id', async () => {
   expect(subjectKeys).toEqual(USER_KINDS.map((kind) => keyOf(opened.environment.id, kind, ACCOUNT)));
 });
 
-it('an erasure with a wrong confirmation is refused, and the page shows the person again', async () => {
+it('an erasure without a correct confirmation is refused, and the page shows the person again', async () => {
   const opened = await openProject('owner');
   const response = await submitFound(opened, 'erase', { confirm: 'another' });
   expect([response.status, sent.length, entries.length]).toEqual([400, 0, 0]);
@@ -183,7 +183,7 @@ it('an erasure with a wrong confirmation is refused, and the page shows the pers
   expect(response.text).toContain('Erase this person');
 });
 
-it('a split of the chosen identities is requested and shown as undecided', async () => {
+it('a split is requested for the chosen identities and shown as requested until it is applied', async () => {
   const opened = await openProject('owner');
   const member = keyOf(opened.environment.id, 'steam', ACCOUNT).toString('hex');
   const response = await submitFound(opened, 'unlink', { member });
@@ -192,7 +192,7 @@ it('a split of the chosen identities is requested and shown as undecided', async
   expect(entries).toMatchObject([{ action: 'identity.unlink', detail: { split: 1, stayed: 1 } }]);
 });
 
-it('an applied split is shown as completed, and the person has one identity left', async () => {
+it('an applied split is shown as completed, and the person then has one identity', async () => {
   const opened = await openProject('owner');
   const { id: environmentId } = opened.environment;
   decide = async (value) => {
@@ -210,7 +210,7 @@ it('an applied split is shown as completed, and the person has one identity left
   expect(text).toContain('<dt>Identities</dt><dd>1');
 });
 
-it('a split without identities or with an identity of another person is refused', async () => {
+it('a split is refused if no identity is selected or if an identity belongs to another person', async () => {
   const opened = await openProject('owner');
   for (const member of ['', 'e'.repeat(32)]) expect((await submitFound(opened, 'unlink', { member })).status).toBe(400);
   expect(sent).toEqual([]);

@@ -4,13 +4,13 @@ import { invalidField } from '@playline/errors';
 import { describeLink, keysOf, SPLIT_BLOCKERS, SUSPECT_LIMIT, type Suspect, splitPerson } from '@playline/people';
 import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { LinkDecision } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { readSubject, SUBJECT_CHOICES, type Subject, toErasureKeys } from './subject.ts';
 
-type Parts = Pick<PagesParts, 'people' | 'reads' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit'>;
 
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
@@ -43,7 +43,7 @@ export function createPeoplePage(parts: Parts): PortalPage {
   };
 }
 
-async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { environment } = scopeOf(visit);
   const subject = readSubject(values, environment.id, parts.people.keyOf);
   const found = await findPerson(parts, subject, visit.signal);
@@ -86,7 +86,7 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
     if (keys.length === 0 || keys.length !== chosen.size)
       throw invalidField(
         'member',
-        'Select identities of this person. The identities may have changed in the meantime: check them and try again.',
+        'Select at least one identity of this person. If the identities have changed, check them and try again.',
       );
     const split = splitPerson(keys, person);
     if (typeof split === 'string') throw invalidField('member', SPLIT_BLOCKERS[split]);
@@ -114,7 +114,7 @@ ${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: 
   );
 }
 
-/** The search form is shown even if Redis is unavailable. */
+/** Returns a note if Redis is unavailable, so that the search form is still shown. */
 async function readHeldIds({ people }: Parts, environmentId: string): Promise<HtmlValue> {
   const suspects = await people.suspects(environmentId).catch(() => null);
   return suspects === null ? html`<p class="quiet">Held ids are currently unavailable.</p>` : toHeldIds(suspects);
@@ -122,7 +122,7 @@ async function readHeldIds({ people }: Parts, environmentId: string): Promise<Ht
 
 const HELD_SHOWN_MAX = 50;
 
-/** Ids that have linked more anonymous ids than one person is likely to have. */
+/** Lists ids that have linked more anonymous ids than one person is likely to have. */
 function toHeldIds(suspects: readonly Suspect[]): HtmlValue {
   const held = suspects.filter(({ state }) => state === 'held');
   if (held.length === 0) return '';
@@ -158,7 +158,7 @@ ${links.length === 0 ? '' : disclosure(`All link decisions (${links.length})`, l
 ${consents.length === 0 ? html`<p class="quiet">No consents are recorded for this person.</p>` : toConsents(found, membersByKey)}
 <h2>Erasure</h2>
 <p>Erasure requests and their progress are on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
-${toErase(visit, found)}${toUnlink(visit, found)}`;
+${toEraseForm(visit, found)}${toSplitForm(visit, found)}`;
 }
 
 function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): HtmlValue[] {
@@ -174,7 +174,7 @@ function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): Htm
 
 type MembersByKey = ReadonlyMap<string, FoundMember>;
 
-/** Shows the id if it is known, otherwise the beginning of the key. */
+/** Shows the id if it is known, and otherwise the first digits of the key. */
 function toIdentityText(keyHex: string, kind: string, membersByKey: MembersByKey): HtmlValue {
   return html`${kind} <code>${membersByKey.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
 }
@@ -202,11 +202,11 @@ function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): Html
   return table('Consents, newest first', ['Identity', 'Status', 'Current', 'Source', 'Time', 'Trace id'], rows);
 }
 
-function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+function toEraseForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
-  if (!visit.mayDo('erasure.request')) return '';
+  if (!visit.can('erasure.request')) return '';
   if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
-  const types = named.kind === 'anonymous' ? '' : ' The user id is erased with every type and without a type.';
+  const types = named.kind === 'anonymous' ? '' : ' The user id is erased under every type and without a type.';
   const identities = members.length === 1 ? 'identity' : 'identities';
   const form = visit.form(
     'erase',
@@ -218,15 +218,15 @@ ${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
   return disclosure('Erase this person', form);
 }
 
-function toUnlink(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
-  if (!visit.mayDo('people.unlink') || members.length < 2) return '';
+function toSplitForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+  if (!visit.can('people.unlink') || members.length < 2) return '';
   const boxes = members.map(
     ({ keyHex, kind, id }) =>
       html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind ?? ''} <code>${id ?? keyHex}</code></label><br>`,
   );
   const form = visit.form(
     'unlink',
-    html`<p>The selected identities become a separate person. Messages received before the split do not join the two persons again, but later messages can. Events stay with their identities.</p>
+    html`<p>The selected identities become a separate person. Messages received before the split cannot join the two persons again, but later messages can. Events stay with their identities.</p>
 ${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
 <button class="danger">Split person</button>`,
   );
@@ -250,9 +250,9 @@ async function findPerson({ people, reads }: Parts, subject: Subject, signal: Ab
     const keyHex = key.toString('hex');
     const isLinkOf = ({ a, b, outcome }: LinkDecision) =>
       outcome === 'linked' && (a.identityId === keyHex || b.identityId === keyHex);
-    // The oldest of these decisions that linked the identity.
+    // Decisions are sorted newest first, so this is the oldest decision that linked the identity.
     const linkedBy = links.findLast(isLinkOf) ?? null;
-    // `id` is null if no event contains it. `kind` is null if the identity is unlinked and was found by its key.
+    // `id` is null if no event contains the id. `kind` is null for an unlinked identity that was found by key.
     return { keyHex, kind, linkedMs: linkedAt, id: ids.get(keyHex) ?? null, linkedBy };
   });
   const { isLinked } = person;

@@ -6,7 +6,7 @@ import type { FormValues } from '../../frame/page.ts';
 export interface Subject {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** Null if the person was identified by key. */
+  /** Null if the person was found by identity key. */
   readonly named: { readonly kind: IdentityKind; readonly id: string } | null;
 }
 
@@ -48,9 +48,9 @@ export function toIdentityKeys(id: string, environmentId: string, keyOf: Identit
   return IDENTITY_KINDS.map((kind) => keyOf(environmentId, kind, id).toString('hex'));
 }
 
-/** The keys to erase. As in the gateway, a user id is erased with every type and without a type. */
+/** Returns the keys to erase. As in the gateway, a user id is erased under every identity type and without a type. */
 export function toErasureKeys({ environmentId, named }: Subject, keyOf: IdentityKeyer): Buffer[] {
-  if (named === null) throw invalidField('id', 'Enter the id itself, not its key, to request an erasure.');
+  if (named === null) throw invalidField('id', 'To request an erasure, enter the id, not its identity key.');
   if (isPlaceholder(named.id))
     throw invalidField('id', 'This id is a placeholder that many clients send. No data is stored for it.');
   const kinds: readonly IdentityKind[] = named.kind === 'anonymous' ? ['anonymous'] : USER_KINDS;

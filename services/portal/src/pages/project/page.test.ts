@@ -18,7 +18,7 @@ it('an administrator can add an environment and rename the project', async () =>
   expect((await browser.get(`${path}/environments/staging/keys`)).status).toBe(200);
 });
 
-it('a project can be archived only after its keys are revoked, and then has no forms', async () => {
+it('a project can be archived only after its keys are revoked, and its page then has no forms', async () => {
   const { id } = await portal.addProject('Done');
   const browser = await portal.signIn();
   const path = `/projects/${id}`;
@@ -33,7 +33,7 @@ it('a project can be archived only after its keys are revoked, and then has no f
   expect(browser.formOf((await browser.get(path)).text, 'rename')).toBeNull();
 });
 
-it('the home page lists projects in which the account has a role, and all projects for administrators', async () => {
+it('the home page lists the projects in which the account has a role, or all projects for administrators', async () => {
   const [project, otherProject] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
   const member = (await (await portal.signIn({ project, role: 'analyst' })).get('/')).text;
   expect([member.includes(project.id), member.includes(otherProject.id)]).toEqual([true, false]);
@@ -49,7 +49,7 @@ it('creating a project redirects to the keys page of its development environment
   expect((await browser.get(location)).text).toContain('Create publishable key');
 });
 
-it('the home page shows the event rate and the rejected percentage of each environment', async () => {
+it('the home page shows the event rate and the percentage of rejected events for each environment', async () => {
   const usage = createMemoryKeyUsage();
   const usagePortal = await openPortal({ usage });
   const { id } = await usagePortal.addProject('Busy');

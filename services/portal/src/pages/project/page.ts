@@ -14,9 +14,9 @@ import { environmentPath } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import { type OldestErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'projects' | 'keys' | 'reads' | 'frame'>;
+type Parts = Pick<PageParts, 'projects' | 'keys' | 'reads' | 'frame'>;
 
 export function createProjectPage(parts: Parts): PortalPage {
   const { projects, reads, frame } = parts;
@@ -39,7 +39,7 @@ export function createProjectPage(parts: Parts): PortalPage {
       rename: {
         access: 'project.rename',
         run: async (visit, values) => {
-          await renameProject({ store: projects.changedBy(visit.author) }, projectOf(visit).id, values.text('name'));
+          await renameProject({ store: projects.storeFor(visit.author) }, projectOf(visit).id, values.text('name'));
           return { kind: 'redirect', notice: 'renamed' };
         },
       },
@@ -47,7 +47,7 @@ export function createProjectPage(parts: Parts): PortalPage {
         access: 'environment.create',
         run: async (visit, values) => {
           const environment = { name: values.text('environment'), kind: readKind(values) };
-          const store = projects.changedBy(visit.author);
+          const store = projects.storeFor(visit.author);
           await addEnvironment({ store }, { project: projectOf(visit).id, ...environment });
           return { kind: 'redirect', notice: 'added' };
         },
@@ -75,7 +75,7 @@ const archiveAction = ({ projects, keys }: Parts): FormAction => ({
       throw new PublicError('CONFLICT_ERROR', {
         message: `The project still has live keys (${live.length}). Revoke them first.`,
       });
-    await archiveProject({ store: projects.changedBy(visit.author) }, id);
+    await archiveProject({ store: projects.storeFor(visit.author) }, id);
     return { kind: 'redirect', notice: 'archived' };
   },
 });
@@ -124,7 +124,7 @@ ${choice({ name: 'kind', label: 'Type', value: values?.text('kind') || 'developm
     html`<p>Archiving cannot be undone. The project becomes read-only, and its id is never reused. Its data remains available. Revoke all of its keys first.</p>
 ${field({ name: 'confirm', label: `Type ${project.name} to confirm`, isRequired: true })}<button class="danger">Archive project</button>`,
   );
-  return html`${visit.mayDo('environment.create') ? disclosure('Add an environment', add, submittedForm === 'add-environment') : ''}
-${visit.mayDo('project.rename') ? disclosure('Rename the project', rename, submittedForm === 'rename') : ''}
-${visit.mayDo('project.archive') ? disclosure('Archive the project', archive, submittedForm === 'archive') : ''}`;
+  return html`${visit.can('environment.create') ? disclosure('Add an environment', add, submittedForm === 'add-environment') : ''}
+${visit.can('project.rename') ? disclosure('Rename the project', rename, submittedForm === 'rename') : ''}
+${visit.can('project.archive') ? disclosure('Archive the project', archive, submittedForm === 'archive') : ''}`;
 }

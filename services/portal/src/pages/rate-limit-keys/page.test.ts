@@ -7,7 +7,7 @@ const PATH = '/instance/rate-limit-keys';
 const KEY = /rl_svcapik-[0-9A-Za-z]{36}/;
 const PLAN = { partner: 'Acme', calls: '5000', window: '300', expires: '2099-01-31' };
 
-it('an administrator can create, refresh and revoke a rate limit key, which is shown once', async () => {
+it('an administrator can create, refresh and revoke a rate limit key, and each new key is shown once', async () => {
   const browser = await portal.signIn();
   const created = await browser.submit(PATH, 'create', PLAN);
   const [first] = KEY.exec(created.text) ?? [];
@@ -27,7 +27,7 @@ it.each([
   [{ window: '86401' }, 'the window length in seconds'],
   [{ expires: 'tomorrow' }, 'Enter an expiry date'],
   [{ expires: '2027-02-31' }, 'Enter an expiry date'],
-])('the rate limit key form rejects %j and names the expected value', async (invalid, expected) => {
+])('the rate limit key form rejects %j and explains which value is expected', async (invalid, expected) => {
   const { status, text } = await (await portal.signIn()).submit(PATH, 'create', { ...PLAN, ...invalid });
   expect([status, text.includes(expected)]).toEqual([400, true]);
 });

@@ -1,8 +1,8 @@
-/** Partner keys for the chain API, each with its own plan. The keys do not belong to a project. */
+/** Keys that raise the chain API limit for partners. Each key has a plan and does not belong to a project. */
 import {
   type CreatedRateLimitKey,
   createRateLimitKey,
-  isGoodAt,
+  isActiveAt,
   PARTNER_CHARACTERS_MAX,
   PLAN_MAX,
   PLAN_WINDOW_S,
@@ -24,14 +24,14 @@ import {
   table,
   time,
 } from '../../frame/components.ts';
-import type { Answer, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import type { PagesParts } from '../index.ts';
+import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
 
 export function createRateLimitKeysPage(parts: Parts): PortalPage {
   const { rateLimitKeys, settings } = parts;
-  const toContext = ({ author }: Visit) => ({ store: rateLimitKeys.changedBy(author), prefix: settings.keyPrefix });
+  const toContext = ({ author }: Visit) => ({ store: rateLimitKeys.storeFor(author), prefix: settings.keyPrefix });
   return {
     path: '/instance/rate-limit-keys',
     access: 'rate-limit-keys.read',
@@ -69,8 +69,8 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
   };
 }
 
-/** The page that follows the creation of a key. No other page shows the key. */
-async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<Answer> {
+/** The page shown after a key is created. No other page shows the key. */
+async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<PageResponse> {
   await parts.writeAudit(visit, { action: 'key.show', object: record.keyId });
   const url = `${parts.settings.chainApiUrl}/v1/chains/demo-chain/activity-history?page_size=2`;
   return {
@@ -91,7 +91,7 @@ function readPlan(values: FormValues): Plan {
   };
 }
 
-/** Start of the day in UTC; null for ''. Rejects dates such as 2027-02-31, which `Date.parse` would accept. */
+/** Returns the start of the day in UTC; null for ''. Rejects dates such as 2027-02-31, which `Date.parse` accepts. */
 function readDate(text: string): number | null {
   if (text === '') return null;
   const startAt = Date.parse(`${text}T00:00:00Z`);
@@ -131,18 +131,18 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
 
 function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
-  const isLive = isGoodAt(record, Date.now());
+  const isLive = isActiveAt(record, Date.now());
   const button = (action: string, className: string, text: string) =>
     visit.form(
       action,
-      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="unseen"> the key for ${partner}</span></button>`,
+      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="visually-hidden"> the key for ${partner}</span></button>`,
       { className: 'inline' },
     );
   const expiry = expiresAt === null ? '' : html`<br><span class="quiet">expires ${time(expiresAt)}</span>`;
   return [
     partner,
     html`<code>${first4}…${last4}</code>`,
-    html`${number(calls, 'calls')} per ${number(windowS, 's')}${expiry}`,
+    html`${number(calls, calls === 1 ? 'call' : 'calls')} per ${number(windowS, 's')}${expiry}`,
     isLive
       ? html`<span class="tag good">live</span>`
       : html`<span class="tag bad">${revokedAt === null ? 'expired' : 'revoked'}</span>`,

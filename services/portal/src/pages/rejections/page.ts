@@ -1,17 +1,17 @@
-/** Rejected messages by code, field and client, over time, and for one request. */
+/** Shows rejected messages by code, field and client, over time, and by trace id. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { choice, emptyState, field, number, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
-import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { Rejection, RejectionCount, RejectionStep } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
 const HOUR_MS = 3_600_000;
 
-/** Time ranges in hours, each with the interval that one chart bar covers. */
+/** Time ranges in hours, and the interval that each bar of the chart covers. */
 const RANGES = [
   { value: '1', text: 'the last hour', stepS: 120 },
   { value: '24', text: 'the last day', stepS: 3600 },
@@ -30,9 +30,9 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
       const { query, signal } = visit;
       const { value: hours, text, stepS } = RANGES.find(({ value }) => value === query.get('hours')) ?? DEFAULT_RANGE;
       const untilMs = frame.wallClockMs();
-      const times = { sinceMs: untilMs - Number(hours) * HOUR_MS, untilMs };
+      const range = { sinceMs: untilMs - Number(hours) * HOUR_MS, untilMs };
       const filter = { code: query.get('code') ?? '', field: query.get('field') ?? '' };
-      const search = { environmentId: environment.id, ...times, ...filter };
+      const search = { environmentId: environment.id, ...range, ...filter };
       if (query.get('as') === 'csv') {
         await writeAudit(visit, { action: 'rejections.save', object: environment.id, detail: { hours } });
         return toFile(environment.id, await reads.rejections(search, { signal }));
@@ -47,10 +47,10 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
 ${
   counts.length === 0
     ? toEmpty(text)
-    : html`${toChart(steps, { ...times, stepS })}${toCounts(visit, counts, hours)}
+    : html`${toChart(steps, { ...range, stepS })}${toCountTable(visit, counts, hours)}
 <p>${toLink(visit, { hours, ...filter, as: 'csv' }, 'Export as CSV')}</p>`
 }
-${toTrace(visit, traceId, traceRejections)}`;
+${toTraceSection(visit, traceId, traceRejections)}`;
       return { kind: 'page', title: `Rejections in ${environment.name}`, content };
     },
   };
@@ -58,7 +58,7 @@ ${toTrace(visit, traceId, traceRejections)}`;
 
 const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surface', 'errors', 'last', 'trace'];
 
-function toFile(environmentId: string, counts: readonly RejectionCount[]): Answer {
+function toFile(environmentId: string, counts: readonly RejectionCount[]): PageResponse {
   const lines = counts.map(({ lastMs, lastTraceId, ...each }) => {
     const { code, field, library, libraryVersion, surface, errors } = each;
     return [code, field, library, libraryVersion, surface, errors, toIso(lastMs), lastTraceId];
@@ -87,7 +87,7 @@ function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text:
   return html`<a href="${`${path}?${new URLSearchParams(filter)}`}">${text}</a>`;
 }
 
-function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
+function toCountTable(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
   const rows = counts.map((each): readonly HtmlValue[] => [
     toLink(visit, { hours, code: each.code }, each.code),
     toLink(visit, { hours, code: each.code, field: each.field }, each.field || '–'),
@@ -101,7 +101,7 @@ function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string
   return html`<h2>By code, field and client</h2>${table('Rejections by code, field and client', columns, rows)}`;
 }
 
-function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
+function toTraceSection({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
   const rows = (found ?? []).map((each): readonly HtmlValue[] => [
     each.code,
     each.field,
@@ -121,7 +121,7 @@ ${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<
 ${trace === '' ? '' : rows.length === 0 ? emptyText : table('Rejections for this trace id', columns, rows)}`;
 }
 
-/** SVG units. The style sheet sets the displayed size. */
+/** In SVG units. The style sheet defines the displayed size. */
 const WIDTH = 600;
 const HEIGHT = 120;
 const GAP = 0.2;
@@ -133,7 +133,7 @@ interface ChartRange {
   readonly stepS: number;
 }
 
-/** Draws one bar per step. The bar's tooltip shows the time and the number of errors. */
+/** Draws one bar per interval, with a tooltip that shows the time and the number of errors. */
 function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: ChartRange): Markup {
   const stepMs = stepS * 1000;
   const first = Math.floor(sinceMs / stepMs) * stepMs;

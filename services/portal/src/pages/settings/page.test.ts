@@ -12,7 +12,7 @@ const signIn = async (login: string) => {
   return browser;
 };
 
-it('users can change their own name', async () => {
+it('users can change only their own name', async () => {
   await addPerson(portal, 'ada', {});
   const browser = await signIn('ada');
   await browser.submit('/settings', 'rename', { name: 'Ada <L>', account: 'id-of-bob' });
@@ -20,7 +20,7 @@ it('users can change their own name', async () => {
   expect((await browser.submit('/settings', 'rename', { name: '' })).status).toBe(400);
 });
 
-it('a password change ends all sessions and creates a new session for the current browser', async () => {
+it('changing the password ends all sessions and creates a new session for the current browser', async () => {
   const { id } = await addPerson(portal, 'changes', {});
   const [browser, otherBrowser] = [await signIn('changes'), await signIn('changes')];
   const before = browser.cookie;
@@ -39,12 +39,12 @@ it('users can list and end only their own sessions', async () => {
   const { id } = await addPerson(portal, 'listed', {});
   const { id: other } = await addPerson(portal, 'bystander', {});
   const [browser, ended] = [await signIn('listed'), await signIn('listed')];
-  const foreign = await signIn('bystander');
-  const [foreignSession] = await portal.parts.sessions.list(other);
+  const otherUser = await signIn('bystander');
+  const [otherSession] = await portal.parts.sessions.list(other);
   const { fields } = browser.formOf((await browser.get('/settings')).text, 'end')!;
-  fields.set('session', foreignSession!.id);
+  fields.set('session', otherSession!.id);
   await browser.post('/settings', fields);
-  expect((await foreign.get('/settings')).status).toBe(200);
+  expect((await otherUser.get('/settings')).status).toBe(200);
   expect(await portal.parts.sessions.list(id)).toHaveLength(2);
   await browser.submit('/settings', 'end');
   expect((await ended.get('/settings')).status).toBe(303);

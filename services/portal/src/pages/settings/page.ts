@@ -1,4 +1,4 @@
-/** The user's own account: name, password, passkeys, identity provider and sessions. */
+/** The settings of the signed-in user: name, password, passkeys, identity provider and sessions. */
 import {
   type AccountRecord,
   addPasskey,
@@ -15,8 +15,8 @@ import { invalidField } from '@playline/errors';
 import { disclosure, field, hidden, table, time } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { signedInOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
-import { formsTo, openIdForm, redirectToProvider } from '../sign-in/open-id.ts';
+import type { PageParts } from '../index.ts';
+import { formOrigins, openIdForm, redirectToProvider } from '../sign-in/open-id.ts';
 import {
   beginSession,
   newPasswordFields,
@@ -30,7 +30,7 @@ import {
 
 const PATH = '/settings';
 
-export function createSettingsPage(parts: PagesParts): PortalPage {
+export function createSettingsPage(parts: PageParts): PortalPage {
   return {
     path: PATH,
     access: 'signed in',
@@ -47,7 +47,7 @@ export function createSettingsPage(parts: PagesParts): PortalPage {
       const { account, session } = signedInOf(visit);
       const sessions = (await parts.sessions.list(account.id)).filter((each) => isSessionOf(each, account));
       const content = html`${toProfile(visit, account, failure?.values)}${toPasskeys(visit, account)}${toOpenId(parts, visit, account)}${toSessions(visit, sessions, session)}`;
-      return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
+      return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS, ...formOrigins(parts) };
     },
     actions: {
       rename: {
@@ -75,7 +75,7 @@ export function createSettingsPage(parts: PagesParts): PortalPage {
   };
 }
 
-export function createPasskeyCreationPage({ signIn }: PagesParts): PortalPage {
+export function createPasskeyCreationPage({ signIn }: PageParts): PortalPage {
   return {
     path: `${PATH}/passkey`,
     access: 'signed in',
@@ -83,8 +83,8 @@ export function createPasskeyCreationPage({ signIn }: PagesParts): PortalPage {
   };
 }
 
-/** A credential change ends all of the account's sessions, then creates a new session for this browser. */
-function credentialActions(parts: PagesParts): Readonly<Record<string, FormAction>> {
+/** Changing a credential ends all sessions of the account. The browser that submits the change gets a new session. */
+function credentialActions(parts: PageParts): Readonly<Record<string, FormAction>> {
   const change = (
     notice: string,
     run: (visit: Visit, account: AccountRecord, values: FormValues) => Promise<AccountRecord>,
@@ -118,8 +118,8 @@ function credentialActions(parts: PagesParts): Readonly<Record<string, FormActio
   };
 }
 
-/** Redirects to the provider. The callback page links the account. */
-function linkAction({ openId, frame }: PagesParts): Readonly<Record<string, FormAction>> {
+/** Redirects to the provider. The callback then links the account. */
+function linkAction({ openId, frame }: PageParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit) => {
     const { account, session } = signedInOf(visit);
@@ -129,12 +129,12 @@ function linkAction({ openId, frame }: PagesParts): Readonly<Record<string, Form
   return { 'link-openid': { access: 'signed in', needsFreshSignIn: true, run } };
 }
 
-const endAction = ({ sessions, writeAudit }: PagesParts): FormAction => ({
+const endAction = ({ sessions, writeAudit }: PageParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
     const { account } = signedInOf(visit);
     const id = values.text('session');
-    // Users can end only their own sessions.
+    // Ignores sessions of other users.
     if ((await sessions.list(account.id)).some((each) => each.id === id)) {
       await sessions.end(id);
       await writeAudit(visit, { action: 'session.end', object: account.id, detail: { which: 'one' } });
@@ -166,7 +166,7 @@ function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
     time(createdAt),
     visit.form(
       'remove-passkey',
-      html`${hidden('passkey', id)}<button class="plain">Remove<span class="unseen"> ${name}</span></button>`,
+      html`${hidden('passkey', id)}<button class="plain">Remove<span class="visually-hidden"> ${name}</span></button>`,
       { className: 'inline' },
     ),
   ];
@@ -180,8 +180,8 @@ ${passkeys.length === 0 ? html`<p>No passkeys yet. Add one to sign in with your 
 ${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`)}`;
 }
 
-/** Shown even if no provider is configured, so that users can remove an old link. */
-function toOpenId(parts: PagesParts, visit: Visit, { openId }: AccountRecord): HtmlValue {
+/** Shows an existing link even if no provider is configured, so that users can remove it. */
+function toOpenId(parts: PageParts, visit: Visit, { openId }: AccountRecord): HtmlValue {
   if (openId === null && parts.openId === null) return '';
   const content =
     openId === null

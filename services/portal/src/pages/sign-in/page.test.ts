@@ -5,7 +5,7 @@ import type { TestBrowser } from '../../test/test-browser.ts';
 
 const portal = usePortal();
 
-/** @param overrides form fields, and `path` for another page */
+/** @param overrides form fields; `path` replaces the path of the page */
 const signIn = (browser: TestBrowser, login: string, overrides: Record<string, string> = {}) => {
   const { path = '/sign-in', ...typed } = overrides;
   return browser.submit(path, 'password', { login, password: PASSWORD, ...typed });
@@ -49,7 +49,7 @@ it('a browser that has signed in before is not blocked by failed attempts from o
   const browser = otherPortal.browser();
   await signIn(browser, 'known');
   await browser.submit('/', 'sign-out');
-  for (let at = 0; at < 10; at++) await signIn(otherPortal.browser(), 'known', { password: 'another password' });
+  for (let n = 0; n < 10; n++) await signIn(otherPortal.browser(), 'known', { password: 'another password' });
   expect((await signIn(otherPortal.browser(), 'known')).status).toBe(429);
   expect((await signIn(browser, 'known')).status).toBe(303);
   await otherPortal.close();

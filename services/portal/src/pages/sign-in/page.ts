@@ -1,14 +1,14 @@
-/** Signing in, signing out, and signing in again before sensitive actions. */
+/** The pages for signing in and out. Sensitive actions require users to sign in again. */
 import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import { field, hidden } from '../../frame/components.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import type { PagesParts } from '../index.ts';
-import { formsTo, openIdForm, redirectToProvider } from './open-id.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageParts } from '../index.ts';
+import { formOrigins, openIdForm, redirectToProvider } from './open-id.ts';
 import { PASSKEY_SCRIPTS, passkeyButton, readPasskeyResponse, readPassword, respondJson, toClient } from './parts.ts';
 
-export function createSignInPage(parts: PagesParts): PortalPage {
+export function createSignInPage(parts: PageParts): PortalPage {
   const { signIn } = parts;
   return {
     path: '/sign-in',
@@ -19,7 +19,7 @@ export function createSignInPage(parts: PagesParts): PortalPage {
       if (visit.account !== null && failure === undefined && visit.query.get('again') === null)
         return { kind: 'redirect', to: next };
       const content = toContent(parts, visit, next, failure?.values);
-      return { kind: 'page', title: 'Sign in', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
+      return { kind: 'page', title: 'Sign in', content, scripts: PASSKEY_SCRIPTS, ...formOrigins(parts) };
     },
     actions: {
       password: methodAction(parts, 'password', (visit, values) => {
@@ -34,8 +34,8 @@ export function createSignInPage(parts: PagesParts): PortalPage {
   };
 }
 
-/** Redirects to the provider. To renew a sign-in, users must also authenticate with the provider again. */
-function openIdAction({ openId, frame }: PagesParts): Readonly<Record<string, FormAction>> {
+/** Redirects to the provider. Users who are already signed in must authenticate with the provider again. */
+function openIdAction({ openId, frame }: PageParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit, values) => {
     const purpose = { kind: 'sign in', next: toReturnPath(values.text('next')) } as const;
@@ -45,12 +45,12 @@ function openIdAction({ openId, frame }: PagesParts): Readonly<Record<string, Fo
 }
 
 const methodAction = (
-  { frame, writeAudit }: PagesParts,
+  { frame, writeAudit }: PageParts,
   method: 'password' | 'passkey',
   authenticate: (visit: Visit, values: FormValues) => Promise<SignedIn>,
 ): FormAction => ({
   access: 'public',
-  run: async (visit, values): Promise<Answer> => {
+  run: async (visit, values): Promise<PageResponse> => {
     try {
       const { text, account } = await authenticate(visit, values);
       const { id } = account;
@@ -58,7 +58,7 @@ const methodAction = (
       const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(id)];
       return { kind: 'redirect', to: toReturnPath(values.text('next')), cookie };
     } catch (error) {
-      // Omits the login, because users sometimes type their password into the login field.
+      // The login is not recorded, because users sometimes type their password into the login field.
       const isRefused = error instanceof PublicError && error.status < 500;
       if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { way: method, code: error.code } });
       throw error;
@@ -66,7 +66,7 @@ const methodAction = (
   },
 });
 
-function toContent(parts: PagesParts, visit: Visit, next: string, values?: FormValues): HtmlValue {
+function toContent(parts: PageParts, visit: Visit, next: string, values?: FormValues): HtmlValue {
   const nextField = hidden('next', next);
   const login = values?.text('login') ?? visit.account?.login ?? '';
   const passkey = visit.form(
@@ -82,13 +82,13 @@ ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: '
   const freshSignInNote =
     visit.query.get('again') === null
       ? ''
-      : html`<p>This action requires that you have signed in within the last ten minutes. Sign in again, then resubmit the form.</p>`;
+      : html`<p>This action requires a sign-in within the last ten minutes. Sign in again, then resubmit the form.</p>`;
   return html`${freshSignInNote}
 ${passkey}${password}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
 <p class="quiet">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;
 }
 
-export function createPasskeyRequestPage({ signIn }: PagesParts): PortalPage {
+export function createPasskeyRequestPage({ signIn }: PageParts): PortalPage {
   return {
     path: '/sign-in/passkey',
     access: 'public',
@@ -96,7 +96,7 @@ export function createPasskeyRequestPage({ signIn }: PagesParts): PortalPage {
   };
 }
 
-export function createSignOutPage({ sessions, frame, writeAudit }: PagesParts): PortalPage {
+export function createSignOutPage({ sessions, frame, writeAudit }: PageParts): PortalPage {
   return {
     path: '/sign-out',
     access: 'signed in',

@@ -1,4 +1,4 @@
-/** Helpers for pages that sign users in or change accounts. */
+/** Functions for pages that sign users in or change accounts. */
 import {
   type AccountContext,
   type AccountRecord,
@@ -8,32 +8,32 @@ import {
 import { html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { field } from '../../frame/components.ts';
-import type { Answer, FormValues, Visit } from '../../frame/page.ts';
+import type { FormValues, PageResponse, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-/** The context for account changes by the signed-in user. */
+/** Returns the context for account changes by the signed-in user. */
 export function toContext(
-  { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
+  { accounts, sessions }: Pick<PageParts, 'accounts' | 'sessions'>,
   visit: Visit,
 ): AccountContext {
-  // '' matches no account.
-  return { store: accounts.changedBy(visit.author), sessions, actorId: visit.account?.id ?? '' };
+  // No account has the id ''.
+  return { store: accounts.storeFor(visit.author), sessions, actorId: visit.account?.id ?? '' };
 }
 
-export function toClient({ frame }: Pick<PagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
+export function toClient({ frame }: Pick<PageParts, 'frame'>, { userAgent, address, exchange }: Visit) {
   const { cookie } = exchange.request.headers;
   const browserOf = (accountId: string) => frame.browserCookie.read(cookie, accountId);
   return { userAgent, address, previousText: frame.cookie.read(cookie), browserOf };
 }
 
 /**
- * Replaces the browser's session. `account` must be the latest revision, because sessions from earlier revisions have
- * ended. `signedInAt` defaults to the current time.
+ * Replaces the session of the browser. `account` must be the latest revision, because sessions of earlier revisions are
+ * not valid. `signedInAt` defaults to the current time.
  * @returns the value of the `set-cookie` header
  */
 export async function beginSession(
-  parts: Pick<PagesParts, 'sessions' | 'frame'>,
+  parts: Pick<PageParts, 'sessions' | 'frame'>,
   visit: Visit,
   { account, ...times }: { readonly account: AccountRecord } & Pick<NewSession, 'signedInAt'>,
 ): Promise<string> {
@@ -44,7 +44,7 @@ export async function beginSession(
   return parts.frame.cookie.toSetCookie((await parts.sessions.create(session)).text);
 }
 
-/** Submits the form with the passkey in `response`. Hidden without JavaScript. @param options path of the options */
+/** Submits the form with a passkey in `response`. Hidden without JavaScript. @param options path of WebAuthn options */
 export function passkeyButton(kind: 'get' | 'create', options: string, text: string): Markup {
   return html`<div><input type="hidden" name="response" value=""><button type="button" data-passkey="${kind}" data-options="${options}" hidden>${text}</button>
 <p role="alert" data-passkey-error></p></div>`;
@@ -52,7 +52,7 @@ export function passkeyButton(kind: 'get' | 'create', options: string, text: str
 
 export const PASSKEY_SCRIPTS = ['passkeys.js'];
 
-/** The browser's passkey response, or null if the form contains none. */
+/** Returns the passkey response from the browser; null if the form does not contain a response. */
 export function readPasskeyResponse(values: FormValues): unknown {
   const text = values.text('response');
   if (text === '') return null;
@@ -63,17 +63,17 @@ export function readPasskeyResponse(values: FormValues): unknown {
   }
 }
 
-/** Not trimmed, because spaces are part of a password. */
+/** Does not trim the value, because spaces are part of a password. */
 export function readPassword(values: FormValues, name = 'password'): string {
   return values.all(name)[0] ?? '';
 }
 
-export function respondJson({ exchange }: Visit, body: object): Answer {
+export function respondJson({ exchange }: Visit, body: object): PageResponse {
   exchange.answerText(200, { type: 'application/json', text: JSON.stringify(body) }, PAGE_HEADERS);
-  return { kind: 'answered' };
+  return { kind: 'handled' };
 }
 
-/** Name of the passkey that is created together with an account. */
+/** The name of a passkey that is created with the account. */
 export const PASSKEY_NAME = 'First passkey';
 
 /** @throws PublicError VALIDATION_ERROR if the two passwords differ */

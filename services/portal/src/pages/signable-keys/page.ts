@@ -1,4 +1,4 @@
-/** The addresses that sign for an environment, and the contract roles they require. */
+/** The addresses that sign for an environment, and the calls that grant them contract roles. */
 import {
   type CollectionRecord,
   collectionsOf,
@@ -15,9 +15,9 @@ import { copyable, copyableBlock, disclosure, emptyState, field, hidden, table, 
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'signableKeys' | 'collections' | 'settings'>;
+type Parts = Pick<PageParts, 'signableKeys' | 'collections' | 'settings'>;
 
 const NO_SIGNER = 'SIGNER_PUBLIC_KEY is not set, so you cannot create keys. Contact the operator of this instance.';
 
@@ -28,7 +28,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
     access: 'project.read',
     notices: {
       created: 'Key created. The private key is encrypted and never shown. Next, grant the roles to its address.',
-      disabled: 'Key disabled. It signs nothing until you enable it again. Its contract roles are unchanged.',
+      disabled: 'Key disabled. The key cannot sign until you enable it again. Its contract roles are unchanged.',
       enabled: 'Key enabled.',
     },
     show: async (visit, failure) => {
@@ -44,7 +44,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
           const owner = readOwner(visit);
           const { signerKey } = settings;
           if (signerKey === null) throw new PublicError('CONFLICT_ERROR', { message: NO_SIGNER });
-          const store = signableKeys.changedBy(visit.author);
+          const store = signableKeys.storeFor(visit.author);
           await createSignableKey({ store, signerKey }, { ...owner, name: values.text('name') });
           return { kind: 'redirect', notice: 'created' };
         },
@@ -54,7 +54,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
         run: async (visit, values) => {
           const { project, environment } = scopeOf(visit);
           const key = { projectId: project.id, environmentId: environment.id, key: values.text('address') };
-          await disableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+          await disableSignableKey({ store: signableKeys.storeFor(visit.author) }, key);
           return { kind: 'redirect', notice: 'disabled' };
         },
       },
@@ -63,7 +63,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
         needsFreshSignIn: true,
         run: async (visit, values) => {
           const key = { ...readOwner(visit), key: values.text('address') };
-          await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+          await enableSignableKey({ store: signableKeys.storeFor(visit.author) }, key);
           return { kind: 'redirect', notice: 'enabled' };
         },
       },
@@ -96,14 +96,14 @@ function toContent(view: KeysView, values?: FormValues): HtmlValue {
     keys.length === 0
       ? emptyState(
           'No signable keys yet',
-          html`<p>A signable key is an address that the service uses to sign for you. Its private key is generated here and encrypted for the signer. It is never shown and cannot be exported.</p>`,
+          html`<p>A signable key is an address that the service uses to sign for you. The private key is generated here and encrypted for the signer. It is never shown and cannot be exported.</p>`,
         )
       : table(
           'Signable keys',
           ['Name', 'Address', 'State', 'Created', 'Actions'],
           keys.map((key) => toRow(visit, key)),
         );
-  return html`${list}${visit.mayDo('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrants(view)}`;
+  return html`${list}${visit.can('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrantCalls(view)}`;
 }
 
 function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): HtmlValue {
@@ -125,18 +125,18 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
   const [action, text, className] = isLive ? ['disable', 'Disable', 'danger'] : ['enable', 'Enable', 'outline'];
   const form = visit.form(
     action,
-    html`${hidden('address', address)}<button class="${className}">${text}<span class="unseen"> ${name}</span></button>`,
+    html`${hidden('address', address)}<button class="${className}">${text}<span class="visually-hidden"> ${name}</span></button>`,
     { className: 'inline' },
   );
-  const isAllowed = visit.mayDo(isLive ? 'signable-keys.disable' : 'signable-keys.create');
+  const isAllowed = visit.can(isLive ? 'signable-keys.disable' : 'signable-keys.create');
   const tag = isLive ? html`<span class="tag good">live</span>` : html`<span class="tag bad">disabled</span>`;
   return [name, copyable(address, `the address of ${name}`), tag, time(createdAt), isAllowed ? form : ''];
 }
 
 const ROLE_TEXTS = { SIGNER_ROLE: 'can sign for the contract', MINTER_ROLE: 'can mint tokens' } as const;
 
-/** The calls that a contract's administrator sends to grant the roles. The portal cannot send transactions. */
-function toGrants({ visit, keys, linked }: KeysView): HtmlValue {
+/** Shows the calls that grant the roles. A contract's administrator must send them, because the portal cannot. */
+function toGrantCalls({ visit, keys, linked }: KeysView): HtmlValue {
   const live = keys.filter(({ state }) => state === 'live');
   if (live.length === 0) return '';
   const path = pathInEnvironment(visit, 'collections');
@@ -154,7 +154,7 @@ function toCalls({ name, chain, contractAddress }: CollectionRecord, key: ShownS
   const blocks = grantCallsOf({ contract: contractAddress, address: key.address }).map(
     ({ role, signature, to, data }) => html`<h3>${role}: ${key.name} ${ROLE_TEXTS[role]}</h3>
 <dl><dt>Chain</dt><dd><code>${chain}</code></dd><dt>To</dt><dd><code>${to}</code></dd><dt>Call</dt><dd><code>${signature}</code></dd></dl>
-${copyableBlock(data, `the calldata of ${role}`)}`,
+${copyableBlock(data, `the calldata for ${role}`)}`,
   );
   return disclosure(`${name} on ${chain}: allow ${key.name} to sign and mint`, blocks);
 }

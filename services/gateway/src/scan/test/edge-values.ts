@@ -1,7 +1,7 @@
 import { eventContextSchema, messageSchema } from '@playline/contracts';
 
 /** Edge-case values that at least one rule of the contract treats specially. */
-export const ODD_VALUES: readonly unknown[] = [
+export const EDGE_VALUES: readonly unknown[] = [
   ...[null, true, false, 0, -0, 2.625, 1e21, [], {}, { library: 'l', libraryVersion: '1' }],
   ...[{ library: '', libraryVersion: '1' }, '', ' ', '\u3000', '\ufeff', '\u1680', '\u2003', '\u00a0x', 'x '],
   ...['x\ufeff', '\u0085', '\u200b', 'か', '\u3000か', '"', '\\', 'a\nb', '\u0000', '\ud800', '\udc00x', '😀', '/'],
@@ -14,15 +14,15 @@ export const ODD_VALUES: readonly unknown[] = [
 ];
 
 /** All fields of a message and of its context. */
-export const ODD_LOCATIONS: readonly (readonly ['message' | 'context', string])[] = [
+export const EDGE_LOCATIONS: readonly (readonly ['message' | 'context', string])[] = [
   ...Object.keys(messageSchema.shape).map((name) => ['message', name] as const),
   ...Object.keys(eventContextSchema.shape).map((name) => ['context', name] as const),
 ];
 
 /** Returns a copy of a message with `value` in one field. */
-export function oddMessage(
+export function withEdgeValue(
   message: Record<string, unknown>,
-  [where, name]: (typeof ODD_LOCATIONS)[number],
+  [where, name]: (typeof EDGE_LOCATIONS)[number],
   value: unknown,
 ): Record<string, unknown> {
   if (where === 'message') return { ...message, [name]: value };

@@ -3,15 +3,15 @@ import type { MemoryLog } from '@playline/stream/memory';
 
 const PARTITIONS = 6;
 
-export type CountedLog = ReturnType<typeof createCountedLog>;
+export type CountingLog = ReturnType<typeof createCountingLog>;
 
-/** An in-memory log that counts requests. Requests fail while `isDown` is true. */
-export function createCountedLog(log: MemoryLog) {
-  const requested = { requests: 0, committed: 0, records: [] as StreamRecord[] };
+/** Counts the requests to an in-memory log. Requests fail while `isDown` is true. */
+export function createCountingLog(log: MemoryLog) {
+  const observed = { requests: 0, committed: 0, records: [] as StreamRecord[] };
   const committed = new Map<number, number>();
   const count = () => {
-    requested.requests++;
-    if (counted.isDown) throw new Error('no broker responds');
+    observed.requests++;
+    if (counting.isDown) throw new Error('no broker responds');
   };
   const recordsIn = (topic: string, partition: number) =>
     log.records(topic).filter((record) => record.partition === partition);
@@ -27,16 +27,16 @@ export function createCountedLog(log: MemoryLog) {
     read: async function* ({ topic, partition, start, end }) {
       count();
       for (const record of recordsIn(topic, partition).slice(start, end)) {
-        requested.records.push(record);
+        observed.records.push(record);
         yield record;
       }
     },
     committed: async () => {
       count();
-      requested.committed++;
+      observed.committed++;
       return committed;
     },
   };
-  const counted = { requested, committed, isDown: false, reader };
-  return counted;
+  const counting = { observed, committed, isDown: false, reader };
+  return counting;
 }

@@ -1,32 +1,32 @@
 import type { QueryRows } from '@playline/stores';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { CAPACITIES, type Claimant, createFairLimiter, createPortalShares, type Release } from './shares.ts';
+import { CAPACITIES, type Claimant, createFairLimiter, createPortalLimiters, type Release } from './limiters.ts';
 
 const capacity = { name: 'things', total: 6, reserved: 2, perProject: 3, waitMs: 0 };
-const claimant = (share: string): Claimant => ({ share, isAdministrator: false });
-const administrator: Claimant = { share: 'admin', isAdministrator: true };
+const claimant = (key: string): Claimant => ({ key, isAdministrator: false });
+const administrator: Claimant = { key: 'admin', isAdministrator: true };
 const BUSY = { code: 'TOO_MANY_REQUESTS_ERROR' };
 
-it('projects are limited individually and together, and administrators can use the reserved capacity', async () => {
-  const shares = createFairLimiter(capacity);
-  for (let count = 0; count < 3; count++) await shares.acquire(claimant('p'));
-  await expect(shares.acquire(claimant('p'))).rejects.toMatchObject({
+it('the limiter limits each project and all projects together, and reserves capacity for administrators', async () => {
+  const limiter = createFairLimiter(capacity);
+  for (let count = 0; count < 3; count++) await limiter.acquire(claimant('p'));
+  await expect(limiter.acquire(claimant('p'))).rejects.toMatchObject({
     ...BUSY,
     message: expect.stringContaining('Your project'),
   });
-  const release = await shares.acquire(claimant('q'));
-  await expect(shares.acquire(claimant('r'))).rejects.toMatchObject({
+  const release = await limiter.acquire(claimant('q'));
+  await expect(limiter.acquire(claimant('r'))).rejects.toMatchObject({
     ...BUSY,
     message: expect.stringContaining('This portal'),
   });
-  await shares.acquire(administrator);
-  await shares.acquire(administrator);
-  await expect(shares.acquire(administrator)).rejects.toMatchObject(BUSY);
+  await limiter.acquire(administrator);
+  await limiter.acquire(administrator);
+  await expect(limiter.acquire(administrator)).rejects.toMatchObject(BUSY);
   release();
   release();
-  await shares.acquire(claimant('r'));
-  await expect(shares.acquire(claimant('r'))).rejects.toMatchObject(BUSY);
+  await limiter.acquire(claimant('r'));
+  await expect(limiter.acquire(claimant('r'))).rejects.toMatchObject(BUSY);
 });
 
 it('the limiter never exceeds or loses capacity in any order of acquire and release', async () => {
@@ -34,12 +34,12 @@ it('the limiter never exceeds or loses capacity in any order of acquire and rele
   const steps = fc.array(fc.record({ index: fc.nat(3), releases: fc.boolean() }), { maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
-      const shares = createFairLimiter(capacity);
+      const limiter = createFairLimiter(capacity);
       const acquired: { index: number; release: Release }[] = [];
       for (const { index, releases } of list) {
         if (releases) acquired.splice(index % Math.max(1, acquired.length), 1)[0]?.release();
         else
-          await shares.acquire(claimants[index]!).then(
+          await limiter.acquire(claimants[index]!).then(
             (release) => void acquired.push({ index, release }),
             () => {},
           );
@@ -50,19 +50,19 @@ it('the limiter never exceeds or loses capacity in any order of acquire and rele
           expect(projects.filter((each) => each.index === project).length).toBeLessThanOrEqual(3);
       }
       for (const { release } of acquired) release();
-      for (let count = 0; count < 6; count++) await shares.acquire(administrator);
+      for (let count = 0; count < 6; count++) await limiter.acquire(administrator);
     }),
   );
 });
 
-it('released capacity goes to the waiting project with the lowest usage, never to aborted requests', async () => {
-  const shares = createFairLimiter({ ...capacity, total: 5, waitMs: 10_000 });
+it('released capacity goes to the waiting project with the lowest usage, and never to an aborted request', async () => {
+  const limiter = createFairLimiter({ ...capacity, total: 5, waitMs: 10_000 });
   const releases: Release[] = [];
-  for (const share of ['p', 'p', 'q']) releases.push(await shares.acquire(claimant(share)));
+  for (const key of ['p', 'p', 'q']) releases.push(await limiter.acquire(claimant(key)));
   const acquired: string[] = [];
   const abort = new AbortController();
-  const aborted = shares.acquire(claimant('s'), abort.signal);
-  const waiting = ['p', 'r'].map((share) => shares.acquire(claimant(share)).then(() => acquired.push(share)));
+  const aborted = limiter.acquire(claimant('s'), abort.signal);
+  const waiting = ['p', 'r'].map((key) => limiter.acquire(claimant(key)).then(() => acquired.push(key)));
   abort.abort(new Error('aborted'));
   await expect(aborted).rejects.toThrow('aborted');
   releases[2]!();
@@ -73,13 +73,13 @@ it('released capacity goes to the waiting project with the lowest usage, never t
   expect(acquired).toEqual(['r', 'p']);
 });
 
-it('a request is rejected if no capacity becomes available in time', async () => {
-  const shares = createFairLimiter({ ...capacity, total: 2, waitMs: 20 });
-  await expect(shares.acquire(claimant('p'))).rejects.toMatchObject(BUSY);
+it('the limiter rejects a request if no capacity becomes available in time', async () => {
+  const limiter = createFairLimiter({ ...capacity, total: 2, waitMs: 20 });
+  await expect(limiter.acquire(claimant('p'))).rejects.toMatchObject(BUSY);
 });
 
-it('a project runs at most six concurrent queries without delaying other projects', async () => {
-  const shares = createPortalShares({ ...CAPACITIES, queries: { ...CAPACITIES.queries, waitMs: 20 } });
+it('a project can run at most six concurrent queries, and does not delay other projects', async () => {
+  const limiters = createPortalLimiters({ ...CAPACITIES, queries: { ...CAPACITIES.queries, waitMs: 20 } });
   const running = new Map<string, number>();
   const finish: Release[] = [];
   const query: QueryRows = async function* (sql) {
@@ -87,13 +87,13 @@ it('a project runs at most six concurrent queries without delaying other project
     await new Promise<void>((resolve) => finish.push(resolve));
     yield [1];
   };
-  const limited = shares.limitQueries(query);
+  const limited = limiters.limitQueries(query);
   const read = async (sql: string) => {
     for await (const _ of limited(sql));
   };
   const visitOf = (id: string) => ({ project: { id }, account: null, address: '' }) as never;
-  const flood = Array.from({ length: 20 }, () => shares.run(visitOf('p'), () => read('p')).catch(({ code }) => code));
-  const other = shares.run(visitOf('q'), () => read('q'));
+  const flood = Array.from({ length: 20 }, () => limiters.run(visitOf('p'), () => read('p')).catch(({ code }) => code));
+  const other = limiters.run(visitOf('q'), () => read('q'));
   const rejected = (await Promise.race([Promise.all(flood.slice(6)), other])) as unknown[];
   expect(rejected).toEqual(Array.from({ length: 14 }, () => BUSY.code));
   expect([running.get('p'), running.get('q')]).toEqual([6, 1]);

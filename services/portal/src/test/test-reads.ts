@@ -2,10 +2,10 @@ import { createQueryRows } from '@playline/stores';
 import { openOwnDatabase } from '@playline/testkit';
 import { createPortalReads } from '../reads/index.ts';
 
-export type OwnReads = Awaited<ReturnType<typeof openOwnReads>>;
+export type TestReads = Awaited<ReturnType<typeof openTestReads>>;
 
-/** Portal reads on a separate database. `send` throws the ClickHouse error message. */
-export async function openOwnReads() {
+/** Opens portal reads on a separate database. `send` throws an error with the message from ClickHouse. */
+export async function openTestReads() {
   const { target, query: send, close } = await openOwnDatabase();
   const query = createQueryRows(target);
   return {

@@ -8,20 +8,20 @@ import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
 /** A Redis for one test that can lose the end of its append-only file in a crash. */
-export interface ForgetfulRedis {
+export interface CrashableRedis {
   readonly url: string;
   readonly client: Redis;
-  /** Makes all writes so far survive the next crash. */
-  remember(): void;
-  /** Kills Redis, discards all writes since `remember`, and restarts Redis. */
+  /** Copies all data written so far, which the next crash restores. */
+  saveState(): void;
+  /** Kills Redis, discards all writes since the last `saveState`, and restarts Redis. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
 
-export async function openForgetfulRedis(): Promise<ForgetfulRedis> {
+export async function openCrashableRedis(): Promise<CrashableRedis> {
   const [port] = await freePorts(1);
   const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
-  const [data, copy] = [join(folder, 'appendonlydir'), join(folder, 'remembered')];
+  const [data, copy] = [join(folder, 'appendonlydir'), join(folder, 'saved-state')];
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
   // With `always`, the file contains every acknowledged command when it is copied.
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--aof-load-truncated', 'yes'];
@@ -41,7 +41,7 @@ export async function openForgetfulRedis(): Promise<ForgetfulRedis> {
   return {
     url: `redis://127.0.0.1:${port}`,
     client,
-    remember: () => {
+    saveState: () => {
       rmSync(copy, { recursive: true, force: true });
       cpSync(data, copy, { recursive: true });
     },

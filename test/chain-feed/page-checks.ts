@@ -10,14 +10,14 @@ export interface ServedVersion {
   readonly text: string;
 }
 
-export class Served {
+export class PageChecks {
   readonly #versions = new Map<string, ServedVersion>();
-  readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
+  readonly #watermarks: Pick<WatermarkWatch, 'readGreatest'>;
   readonly #findings: Findings;
   pages = 0;
-  walksBack = 0;
+  backwardWalks = 0;
 
-  constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
+  constructor(watermarks: Pick<WatermarkWatch, 'readGreatest'>, findings: Findings) {
     this.#watermarks = watermarks;
     this.#findings = findings;
   }
@@ -34,14 +34,14 @@ export class Served {
       const before = this.#versions.get(key);
       if (before === undefined) this.#versions.set(key, { chain, ...row });
       else if (before.text !== row.text)
-        this.#findings.add('true content', `${key} was ${before.text} and is now ${row.text}`);
+        this.#findings.add('correct content', `${key} was ${before.text} and is now ${row.text}`);
     }
     for (const [index, { us }] of rows.entries())
       if (index > 0 && us <= rows[index - 1]!.us)
         this.#findings.add('in order', `${us} was returned after ${rows[index - 1]!.us}`);
     const last = rows.at(-1);
     if (last === undefined) return;
-    const greatest = await this.#watermarks.greatest(partition);
+    const greatest = await this.#watermarks.readGreatest(partition);
     if (last.us > greatest)
       this.#findings.add('below the watermark', `${chain} ${last.us} is ${last.us - greatest} µs above the watermark`);
   }
