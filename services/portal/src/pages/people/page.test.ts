@@ -220,7 +220,7 @@ it('player ids never appear in a URL, a header or the log', async () => {
   const opened = await openProject('owner');
   const search = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   const erase = await submitFound(opened, 'erase', { confirm: PLAYER });
-  people.loseEpoch();
+  people.deleteEpoch();
   const failed = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   await people.rebuild.mintEpoch();
   expect(failed.status).toBe(500);
