@@ -19,6 +19,6 @@ test('the file watcher reports a file that was created, replaced or modified', a
   await until('the replaced file is reported', () => reports === 2);
   writeFileSync(path, 'three');
   await until('the changed file is reported', () => reports === 3);
-  watch.close();
+  watcher.close();
   expect(reports).toBe(3);
 });

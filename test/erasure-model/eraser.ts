@@ -2,7 +2,6 @@ import { putConsent } from './gateway.ts';
 import { type Cutoffs, componentOf, idsOf, joinAll, type RequestedErasure, withoutIds } from './people.ts';
 import type { Step } from './program.ts';
 import {
-  changed,
   type Eraser,
   type Erasure,
   IDLE,
@@ -11,6 +10,7 @@ import {
   type Rules,
   type State,
   type Topic,
+  updateAt,
 } from './state.ts';
 
 /**
@@ -19,7 +19,7 @@ import {
  */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the linker': ['links'],
-  'wait for the linker again': ['links'],
+  'wait for the linker a second time': ['links'],
   'wait for the decisions': ['decisions'],
   'wait for the linker after the hold': ['links'],
   'wait for the writer': ['events', 'decisions', 'consents'],
@@ -30,11 +30,11 @@ export function erase(rules: Rules, state: State): Move[] {
   const moves = state.erasers.flatMap((_, number) => new EraserMoves(rules, state, number).moves());
   const isStarted = (state.erasers[0] as Eraser).at > 0;
   if (isStarted && rules.mayHappen(state, 'second eraser')) {
-    const happened = [...state.happened, 'second eraser' as const];
-    moves.push(['another eraser starts', { erasers: [...state.erasers, IDLE], happened }]);
+    const mishaps = [...state.mishaps, 'second eraser' as const];
+    moves.push(['another eraser starts', { erasers: [...state.erasers, IDLE], mishaps }]);
   }
   if (isStarted && state.erasers.length > 1)
-    moves.push(['the first eraser ends', { erasers: changed(state.erasers, 0, { ...IDLE, at: -1 }) }]);
+    moves.push(['the first eraser ends', { erasers: updateAt(state.erasers, 0, { ...IDLE, at: -1 }) }]);
   return moves;
 }
 
@@ -54,13 +54,13 @@ class EraserMoves {
   moves(): Move[] {
     const step = this.#rules.program[this.#eraser.at];
     if (step === undefined) return [];
-    const changes = this.#isOmitted(step) ? [this.#pass()] : this.#run(step);
+    const changes = this.#isOmitted(step) ? [this.#advance()] : this.#run(step);
     return changes.map((change) => [`eraser ${this.#number}: ${step}`, change]);
   }
 
   #isOmitted(step: Step): boolean {
     const { has } = this.#rules;
-    if (step === 'wait for the linker again' && !has('wait for the linker')) return true;
+    if (step === 'wait for the linker a second time' && !has('wait for the linker')) return true;
     if (step === 'wait for the decisions' && !has('read the ends of decisions after the linker has caught up'))
       return true;
     return !has(step);
@@ -72,39 +72,39 @@ class EraserMoves {
     const { found } = this.#eraser;
     switch (step) {
       case 'read the requests':
-        return this.#read();
+        return this.#readRequests();
       case 'wait until all links up to T are published':
-        return this.#isAllSent() ? [this.#pass()] : [];
+        return this.#areLinksPublished() ? [this.#advance()] : [];
       case 'resolve':
-        return [this.#pass({}, { found: this.#resolve() })];
+        return [this.#advance({}, { found: this.#resolve() })];
       case 'hold the whole closure':
         return [this.#hold()];
       case 'store the closure':
-        return [this.#pass(this.#note({ closure: found }))];
+        return [this.#advance(this.#updateBatch({ closure: found }))];
       case 'fence':
-        return [this.#pass({ fences: merge(this.#state.fences, found) })];
+        return [this.#advance({ fences: merge(this.#state.fences, found) })];
       case 'forget':
         return [this.#forget()];
       case 'restore later data':
-        return [this.#pass(this.#restore())];
+        return [this.#advance(this.#restore())];
       case 'delete decisions':
       case 'delete other rows':
         return this.#delete(step);
-      case 'verify and delete again':
+      case 'verify and repeat the deletes':
         return [
           this.#state.rows.some((offset) => this.#rules.covers(found, offset))
-            ? this.#to('delete decisions')
-            : this.#pass(),
+            ? this.#jumpTo('delete decisions')
+            : this.#advance(),
         ];
       case 'write the receipt':
-        return [this.#pass(this.#note({ hasReceipt: true }))];
+        return [this.#advance(this.#updateBatch({ hasReceipt: true }))];
       default:
-        return [this.#goTo(IDLE, this.#note({ held: null }))];
+        return [this.#goTo(IDLE, this.#updateBatch({ held: null }))];
     }
   }
 
   /** Starts a batch with all open erasures. If an erasure already has a receipt, only its hold must be released. */
-  #read(): Partial<State>[] {
+  #readRequests(): Partial<State>[] {
     const { erasures } = this.#state;
     const open = [...erasures.keys()].filter((each) => {
       const { requested, hasReceipt, held } = erasures[each] as Erasure;
@@ -112,17 +112,17 @@ class EraserMoves {
     });
     if (open.length === 0) return [];
     const done = open.filter((each) => erasures[each]?.hasReceipt);
-    if (done.length > 0) return [this.#to('release the hold', { batch: done })];
-    if (!this.#rules.has('hold the subject when its request is read')) return [this.#pass({}, { batch: open })];
+    if (done.length > 0) return [this.#jumpTo('release the hold', { batch: done })];
+    if (!this.#rules.has('hold the subject when its request is read')) return [this.#advance({}, { batch: open })];
     const held = erasures.map((erasure, each) => {
       const subject = [this.#requestOf(each).subject];
       return open.includes(each) ? { ...erasure, held: erasure.held ?? subject } : erasure;
     });
-    return [this.#pass({ erasures: held }, { batch: open })];
+    return [this.#advance({ erasures: held }, { batch: open })];
   }
 
   /** Whether all links up to T are published. A gateway publishes a link within a known time or never. */
-  #isAllSent(): boolean {
+  #areLinksPublished(): boolean {
     const { log } = this.#rules;
     return log.offsetsOf('link').every((offset) => offset < this.#state.sent || log.atOf(offset) > this.#cutoff());
   }
@@ -142,18 +142,18 @@ class EraserMoves {
   }
 
   // Extends the hold to the whole closure. If an earlier erasure's hold may have delayed a link up to the later
-  // cut-off, the eraser resolves again.
+  // cut-off, the eraser repeats the resolution.
   #hold(): Partial<State> {
     const { has } = this.#rules;
     const ids = idsOf(this.#eraser.found);
     if (!this.#isHeld() && has('extend the hold only while it exists')) return this.#goTo(IDLE);
-    const held = this.#note({ held: ids });
+    const held = this.#updateBatch({ held: ids });
     const mayGrow = this.#eraser.batch.length > 1 && this.#eraser.held.join() !== ids.join();
-    if (!mayGrow || !has('resolve again after erasures are merged')) return this.#pass(held);
-    return this.#to('wait for the linker', { held: ids }, held);
+    if (!mayGrow || !has('repeat the resolution after erasures are merged')) return this.#advance(held);
+    return this.#jumpTo('wait for the linker', { held: ids }, held);
   }
 
-  /** Removes the ids from the graph, including later links. Consents have a time, so later consents are kept. */
+  /** Removes the ids from the graph, including later links. Consents have a timestamp, so later consents are kept. */
   #forget(): Partial<State> {
     const { has, covers, log } = this.#rules;
     const { graph, choices } = this.#state;
@@ -162,7 +162,7 @@ class EraserMoves {
     const isForgotten = (offset: number) =>
       has('forget no later consent') ? covers(found, offset) : log.idsOf(offset).some((id) => id in found);
     const kept = choices.filter((offset) => !isForgotten(offset));
-    return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
+    return this.#advance({ graph: withoutIds(graph, idsOf(found)), choices: kept });
   }
 
   /** Restores data later than the cut-off: republishes links and writes consents to Redis. */
@@ -179,25 +179,25 @@ class EraserMoves {
     return { choices, topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics };
   }
 
-  /** Deletes decisions and other rows in two steps, because an eraser may end between them. */
+  /** Deletes decisions and other rows in two steps because an eraser may end between the steps. */
   #delete(step: 'delete decisions' | 'delete other rows'): Partial<State>[] {
     const { log, covers, mayHappen } = this.#rules;
-    const { rows, happened, revived } = this.#state;
+    const { rows, mishaps, revived } = this.#state;
     const { found } = this.#eraser;
     const isInTable = (offset: number) => log.isLink(offset) === (step === 'delete decisions');
     const kept = rows.filter((offset) => !isInTable(offset) || !covers(found, offset));
-    const moves = [this.#pass({ rows: kept, revived: revived.filter((offset) => kept.includes(offset)) })];
+    const moves = [this.#advance({ rows: kept, revived: revived.filter((offset) => kept.includes(offset)) })];
     if (!mayHappen(this.#state, 'delete fails')) return moves;
-    return [...moves, this.#pass({ happened: [...happened, 'delete fails'] })];
+    return [...moves, this.#advance({ mishaps: [...mishaps, 'delete fails'] })];
   }
 
   /** Reads the end offsets of the topics, then waits until all earlier records are committed. */
   #await(step: Step, topics: readonly Topic[]): Partial<State>[] {
     const { awaited } = this.#eraser;
-    if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#pass()];
+    if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#advance()];
     const isTooEarly = !this.#rules.has('read the ends of decisions after the linker has caught up');
-    const noted: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
-    return [this.#goTo({ awaited: Object.fromEntries(noted.map((each) => [each, this.#state.topics[each].length])) })];
+    const names: readonly Topic[] = isTooEarly && step === 'wait for the linker' ? [...topics, 'decisions'] : topics;
+    return [this.#goTo({ awaited: Object.fromEntries(names.map((each) => [each, this.#state.topics[each].length])) })];
   }
 
   /** False if another eraser has finished or Redis has lost the hold. */
@@ -217,21 +217,21 @@ class EraserMoves {
     return this.#eraser.batch.map((each) => this.#state.erasures[each] as Erasure);
   }
 
-  #note(change: Partial<Erasure>): Partial<State> {
+  #updateBatch(change: Partial<Erasure>): Partial<State> {
     const { batch } = this.#eraser;
     const { erasures } = this.#state;
     return { erasures: erasures.map((each, number) => (batch.includes(number) ? { ...each, ...change } : each)) };
   }
 
-  #pass(change: Partial<State> = {}, eraser: Partial<Eraser> = {}): Partial<State> {
+  #advance(change: Partial<State> = {}, eraser: Partial<Eraser> = {}): Partial<State> {
     return this.#goTo({ ...eraser, at: this.#eraser.at + 1, awaited: null }, change);
   }
 
-  #to(step: Step, eraser: Partial<Eraser> = {}, change: Partial<State> = {}): Partial<State> {
+  #jumpTo(step: Step, eraser: Partial<Eraser> = {}, change: Partial<State> = {}): Partial<State> {
     return this.#goTo({ ...eraser, at: this.#rules.program.indexOf(step) }, change);
   }
 
   #goTo(eraser: Partial<Eraser>, change: Partial<State> = {}): Partial<State> {
-    return { ...change, erasers: changed(this.#state.erasers, this.#number, eraser) };
+    return { ...change, erasers: updateAt(this.#state.erasers, this.#number, eraser) };
   }
 }

@@ -1,5 +1,5 @@
 import type { RequestedErasure } from './people.ts';
-import { changed, type Move, type Rules, type State, type Topics, withOffset } from './state.ts';
+import { type Move, type Rules, type State, type Topics, updateAt, withOffset } from './state.ts';
 
 const TOPIC_OF = { event: 'events', link: 'links', consent: 'consents' } as const;
 
@@ -9,7 +9,7 @@ export function accept(rules: Rules, state: State): Move[] {
 }
 
 function send(rules: Rules, state: State): Move[] {
-  const { sent: offset, topics, erasures, happened } = state;
+  const { sent: offset, topics, erasures, mishaps } = state;
   const next = rules.log.sent[offset];
   if (next === undefined) return [];
   const sent = offset + 1;
@@ -17,9 +17,9 @@ function send(rules: Rules, state: State): Move[] {
   if ('erasure' in next) {
     const { subject } = rules.log.requests[next.erasure] as RequestedErasure;
     const change = next.kind === 'hold' ? { held: [subject] } : { requested: true };
-    const accepted: Move = [`${step} ${next.erasure}`, { sent, erasures: changed(erasures, next.erasure, change) }];
+    const accepted: Move = [`${step} ${next.erasure}`, { sent, erasures: updateAt(erasures, next.erasure, change) }];
     if (next.kind === 'hold' || !rules.mayHappen(state, 'request is lost')) return [accepted];
-    return [accepted, ['the request is lost', { sent, happened: [...happened, 'request is lost'] }]];
+    return [accepted, ['the request is lost', { sent, mishaps: [...mishaps, 'request is lost'] }]];
   }
   const topic = TOPIC_OF[next.kind];
   const published: Topics = { ...topics, [topic]: [...topics[topic], offset] };
@@ -53,11 +53,11 @@ function loseHolds(rules: Rules, state: State): Move[] {
   const isPastRequest = (erasure: number) =>
     rules.log.sent.findIndex((sent) => sent.kind === 'request' && sent.erasure === erasure) < state.sent;
   return state.erasures.flatMap(({ requested, held }, erasure): Move[] => {
-    const released = { erasures: changed(state.erasures, erasure, { held: null }) };
+    const released = { erasures: updateAt(state.erasures, erasure, { held: null }) };
     if (held === null) return [];
     if (!requested && isPastRequest(erasure) && rules.has('expire a hold whose request is lost'))
       return [[`hold ${erasure} expires`, released]];
     if (!rules.mayHappen(state, 'hold is lost')) return [];
-    return [[`hold ${erasure} is lost`, { ...released, happened: [...state.happened, 'hold is lost'] }]];
+    return [[`hold ${erasure} is lost`, { ...released, mishaps: [...state.mishaps, 'hold is lost'] }]];
   });
 }

@@ -2,7 +2,7 @@
 export type Id = 's' | 'd' | 'b' | 'c';
 
 /**
- * A published record. `at` is the time of acceptance. Later offsets may have earlier times, because gateways can be
+ * A published record. `at` is the time of acceptance. Later offsets may have earlier times because gateways can be
  * slow.
  */
 export type Sent =
@@ -94,7 +94,7 @@ export class Log {
     return erasures.some((erasure) => this.#erased[erasure]?.has(offset));
   }
 
-  /** Offsets of all records up to T of the person formed by all links up to T. */
+  /** Offsets of the person's records up to T. All links up to T define the person. */
   #erasedBy({ subject, cutoff }: RequestedErasure): number[] {
     const known = this.offsetsOf('link').filter((offset) => this.atOf(offset) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);

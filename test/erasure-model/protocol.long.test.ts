@@ -9,12 +9,12 @@ const LINK_LOST = 'a later link is lost';
 const ROWS_LOST = 'rows of other people, or later rows, are lost';
 
 /** For each part, a world in which omitting the part causes a fault, and the fault. */
-const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
+const FAULT_IF_OMITTED: Readonly<Record<Part, readonly [WorldName, string]>> = {
   // No actor recreates the lost hold.
   'hold the subject when its request is read': ['the hold is lost', NEVER_ENDS],
   'wait until all links up to T are published': ['a link up to T follows the request', ROWS_REMAIN],
   'wait for the linker': ['nothing goes wrong', ROWS_REMAIN],
-  'wait for the linker again': ['two erasures of one person', ROWS_REMAIN],
+  'wait for the linker a second time': ['two erasures of one person', ROWS_REMAIN],
   'wait for the decisions': ['nothing goes wrong', ROWS_REMAIN],
   'read the ends of decisions after the linker has caught up': ['nothing goes wrong', ROWS_REMAIN],
   // A stranger who was linked later would be erased.
@@ -23,15 +23,15 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   // Another member's link is decided while two erasers remove ids from the graph.
   'hold the whole closure': ['another eraser takes over', LINK_LOST],
   'extend the hold only while it exists': ['another eraser takes over', LINK_LOST],
-  'resolve again after erasures are merged': ['two erasures of one person', ROWS_REMAIN],
+  'repeat the resolution after erasures are merged': ['two erasures of one person', ROWS_REMAIN],
   // The next eraser cannot find ids whose decisions have been deleted.
   'store the closure': ['another eraser takes over', ROWS_REMAIN],
-  fence: ['everything is read again', ROWS_REMAIN],
+  fence: ['the whole log is reread', ROWS_REMAIN],
   'fence nothing later than T': ['nothing goes wrong', ROWS_LOST],
-  'refuse links up to T that contain a fenced id': ['everything is read again', 'an erased link remains'],
-  'refuse decisions up to T about a fenced id': ['everything is read again', ROWS_REMAIN],
+  'refuse links up to T that contain a fenced id': ['the whole log is reread', 'an erased link remains'],
+  'refuse decisions up to T about a fenced id': ['the whole log is reread', ROWS_REMAIN],
   'refuse consents up to T of a fenced id': ['consents are recorded', 'an erased consent remains'],
-  'stop a writer that has not loaded the fences': ['everything is read again', ROWS_REMAIN],
+  'stop a writer that has not loaded the fences': ['the whole log is reread', ROWS_REMAIN],
   // A link whose decision is not published yet is not restored.
   'wait for the linker after the hold': ['two erasures of one person', LINK_LOST],
   'wait for the writer': ['nothing goes wrong', ROWS_REMAIN],
@@ -43,7 +43,7 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   'restore later consents': ['consents are recorded', 'a later consent is lost'],
   'delete decisions': ['nothing goes wrong', NEVER_ENDS],
   'delete other rows': ['nothing goes wrong', NEVER_ENDS],
-  'verify and delete again': ['a delete fails', ROWS_REMAIN],
+  'verify and repeat the deletes': ['a delete fails', ROWS_REMAIN],
   'release the hold': ['nothing goes wrong', NEVER_ENDS],
   'expire a hold whose request is lost': ['the request may be lost', NEVER_ENDS],
   'scrub while the fence exists': ['a zombie writer inserts late', ROWS_REMAIN],
@@ -66,33 +66,33 @@ describe('the erasure protocol', () => {
     },
   );
 
-  it.each(PARTS)('the protocol fails without "%s"', (without) => {
-    const [world, fault] = FAULT_WITHOUT[without];
-    const { faults } = search(new Protocol({ world: WORLDS[world], without }), (found) => found === fault);
+  it.each(PARTS)('the protocol fails without "%s"', (omitted) => {
+    const [world, fault] = FAULT_IF_OMITTED[omitted];
+    const { faults } = search(new Protocol({ world: WORLDS[world], omitted }), (found) => found === fault);
     expect([...faults.keys()]).toContain(fault);
   });
 
   it.each<[Step, Step, WorldName, string]>([
     [
       'wait until all links up to T are published',
-      'wait for the linker again',
+      'wait for the linker a second time',
       'a link up to T follows the request',
       ROWS_REMAIN,
     ],
-    ['wait for the linker again', 'wait for the decisions', 'two erasures of one person', ROWS_REMAIN],
+    ['wait for the linker a second time', 'wait for the decisions', 'two erasures of one person', ROWS_REMAIN],
     ['wait for the decisions', 'resolve', 'nothing goes wrong', ROWS_REMAIN],
     ['hold the whole closure', 'wait for the linker after the hold', 'two erasures of one person', LINK_LOST],
     ['hold the whole closure', 'forget', 'another eraser takes over', LINK_LOST],
     ['store the closure', 'delete decisions', 'another eraser takes over', ROWS_REMAIN],
     ['fence', 'wait for the writer', 'consents are recorded', ROWS_REMAIN],
-    ['fence', 'forget', 'everything is read again', 'an erased link remains'],
+    ['fence', 'forget', 'the whole log is reread', 'an erased link remains'],
     ['wait for the linker after the hold', 'wait for the writer', 'two erasures of one person', LINK_LOST],
     ['wait for the writer', 'restore later data', 'consents are recorded', 'a later consent is lost'],
-    ['wait for the writer', 'verify and delete again', 'nothing goes wrong', ROWS_REMAIN],
+    ['wait for the writer', 'verify and repeat the deletes', 'nothing goes wrong', ROWS_REMAIN],
     ['forget', 'restore later data', 'consents are recorded', 'a later consent is lost'],
     ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link remains'],
     ['restore later data', 'release the hold', 'the hold is lost', LINK_LOST],
-    ['verify and delete again', 'write the receipt', 'a delete fails', ROWS_REMAIN],
+    ['verify and repeat the deletes', 'write the receipt', 'a delete fails', ROWS_REMAIN],
   ])('the protocol fails when a step runs too late: "%s" after "%s"', (step, after, world, fault) => {
     const system = new Protocol({ world: WORLDS[world], program: programWith(step, after) });
     expect([...search(system, (found) => found === fault).faults.keys()]).toContain(fault);

@@ -12,12 +12,12 @@ import { scrub, takeOver, write } from './writer.ts';
  * erasers that run a program (`program.ts`). A world (`worlds.ts`) defines the log and what goes wrong. With T as the
  * cut-off, every world must satisfy two properties:
  * - After the receipt, no data up to T remains of the person, which consists of all ids linked with the subject up to
- * T, except rows that a paused writer inserts later. At the end, these rows are deleted as well.
+ * T, except rows that a paused writer inserts later. At the end, these rows are also deleted.
  * - All data later than T, and all data of strangers, exists at the end.
  *
  * Simplifications: all actors know new fences immediately. There is one environment and one partition per topic. The
- * linker refuses links only because of fences. A batch contains one person. Redis loses only holds. Only one kind of
- * mishap occurs per world.
+ * linker refuses links only because of fences. A batch contains one person. Redis loses only holds. Each world has only
+ * one kind of mishap.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;
@@ -32,8 +32,8 @@ export class Protocol implements System<State>, Rules {
     this.program = variant.program ?? PROGRAM;
   }
 
-  next(state: State): Named<State>[] {
-    const actors = [accept, write, link, erase, scrub, takeOver, readAgain];
+  next(state: State): NamedState<State>[] {
+    const actors = [accept, write, link, erase, scrub, takeOver, rereadLog];
     return actors.flatMap((moves) => moves(this, state)).map(([step, change]) => [step, { ...state, ...change }]);
   }
 
@@ -47,20 +47,20 @@ export class Protocol implements System<State>, Rules {
     return findRemaining(this.log, requested, state) ?? findMissing(this.log, requested, state);
   }
 
-  has = (part: Part | Step): boolean => this.#variant.without !== part;
+  has = (part: Part | Step): boolean => this.#variant.omitted !== part;
 
   covers = (erased: Cutoffs, offset: number): boolean =>
     this.has('fence nothing later than T')
       ? this.log.isCoveredBy(erased, offset)
       : this.log.idsOf(offset).some((id) => id in erased);
 
-  mayHappen = ({ happened }: State, mishap: Mishap): boolean =>
-    this.#variant.world.mishaps?.includes(mishap) === true && !happened.includes(mishap);
+  mayHappen = ({ mishaps }: State, mishap: Mishap): boolean =>
+    this.#variant.world.mishaps?.includes(mishap) === true && !mishaps.includes(mishap);
 }
 
 /** Rereads all events and links from the start of the log. */
-function readAgain(rules: Rules, state: State) {
-  const { inFlight, decided, topics, happened } = state;
+function rereadLog(rules: Rules, state: State) {
+  const { inFlight, decided, topics, mishaps } = state;
   if (!rules.mayHappen(state, 'replay') || inFlight.events !== null || inFlight.decisions !== null || decided !== null)
     return [];
   const sent = (kind: 'event' | 'link') => rules.log.offsetsOf(kind).filter((offset) => offset < state.sent);
@@ -72,6 +72,6 @@ function readAgain(rules: Rules, state: State) {
       if (topic in awaited) awaited[topic]! += read[topic].length - topics[topic].length;
     return { ...eraser, awaited: eraser.awaited && awaited };
   });
-  const change = { topics: { ...topics, ...read }, erasers, loaded: false, happened: [...happened, 'replay' as const] };
-  return [['everything is read again', change] as const];
+  const change = { topics: { ...topics, ...read }, erasers, loaded: false, mishaps: [...mishaps, 'replay' as const] };
+  return [['the whole log is reread', change] as const];
 }

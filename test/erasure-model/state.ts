@@ -16,7 +16,7 @@ export type Mishap =
   /** Another eraser starts from the stored state. The first eraser may continue at any time or never. */
   | 'second eraser';
 
-/** Defines the records in log order, the erasure requests, and what can go wrong. */
+/** The records in log order, the erasure requests, and what can go wrong. */
 export interface World {
   readonly sent: readonly Sent[];
   readonly requests: readonly RequestedErasure[];
@@ -25,8 +25,8 @@ export interface World {
 
 export interface Variant {
   readonly world: World;
-  readonly without?: Part;
-  /** The eraser's steps in another order. */
+  readonly omitted?: Part;
+  /** The eraser's steps, if their order is changed. */
   readonly program?: readonly Step[];
 }
 
@@ -35,7 +35,7 @@ export interface State {
   readonly sent: number;
   readonly topics: Topics;
   /**
-   * For each topic, whether the writer keeps the first record, because no fence covers it, and has inserted the row.
+   * For each topic, whether the writer keeps the first record (if no fence covers it) and has inserted the row.
    */
   readonly inFlight: Readonly<Record<Written, { readonly keep: boolean; readonly inserted: boolean } | null>>;
   /** Whether the current writer has loaded the fences. */
@@ -54,7 +54,7 @@ export interface State {
   readonly zombie: number | null;
   readonly revived: readonly number[];
   readonly scrubbed: boolean;
-  readonly happened: readonly Mishap[];
+  readonly mishaps: readonly Mishap[];
 }
 
 export type Written = 'events' | 'decisions' | 'consents';
@@ -98,7 +98,7 @@ export const startOf = ({ requests }: World): State => ({
   zombie: null,
   revived: [],
   scrubbed: false,
-  happened: [],
+  mishaps: [],
 });
 
 /** A step of an actor: its name and the resulting change. */
@@ -115,7 +115,7 @@ export interface Rules {
   readonly mayHappen: (state: State, mishap: Mishap) => boolean;
 }
 
-export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): T[] =>
+export const updateAt = <T>(list: readonly T[], at: number, change: Partial<T>): T[] =>
   list.map((each, offset) => (offset === at ? { ...each, ...change } : each));
 
 /** Sorted, so that equal states have the same JSON. */

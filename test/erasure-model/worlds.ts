@@ -1,7 +1,7 @@
 import { consent, event, hold, link, request } from './people.ts';
 import type { World } from './state.ts';
 
-/** One erasure of `s` with the cut-off 1. */
+/** An erasure of `s` with cut-off 1. */
 const ONE = [{ subject: 's', cutoff: 1 }] as const;
 /** The device `d` is linked with `s` up to the cut-off. The stranger `b` is linked later. */
 const USUAL = [
@@ -26,7 +26,7 @@ export const WORLDS = {
   'nothing goes wrong': { sent: USUAL, requests: ONE },
   'a zombie writer inserts late': { sent: EVENTS, requests: ONE, mishaps: ['zombie writer'] },
   'a delete fails': { sent: EVENTS, requests: ONE, mishaps: ['delete fails'] },
-  'everything is read again': { sent: READ_TWICE, requests: ONE, mishaps: ['replay'] },
+  'the whole log is reread': { sent: READ_TWICE, requests: ONE, mishaps: ['replay'] },
   'the hold is lost': { sent: LINKS, requests: ONE, mishaps: ['hold is lost'] },
   'the request may be lost': { sent: LINKS, requests: ONE, mishaps: ['request is lost'] },
   'another eraser takes over': { sent: LINKS, requests: ONE, mishaps: ['second eraser'] },

@@ -38,13 +38,13 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; offset: 
  * The paused writer does not repeat its fence check. The other writer starts at the committed offset without fences.
  */
 export function takeOver(rules: Rules, state: State): Move[] {
-  const { inFlight, zombie, rows, happened } = state;
+  const { inFlight, zombie, rows, mishaps } = state;
   if (zombie !== null)
     return [['zombie writer inserts', { rows: withOffset(rows, zombie), revived: [zombie], zombie: null }]];
   const progress = inFlight.events;
   if (!rules.mayHappen(state, 'zombie writer') || progress === null || !progress.keep || progress.inserted) return [];
   const paused = { zombie: state.topics.events[0] as number, inFlight: { ...inFlight, events: null }, loaded: false };
-  return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
+  return [['another writer takes over', { ...paused, mishaps: [...mishaps, 'zombie writer'] }]];
 }
 
 /** Models the daily scrub as a single run after all other steps. */

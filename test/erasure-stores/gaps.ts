@@ -14,7 +14,7 @@ const TYPED_LIKE_IDENTITY = /FixedString\(16\)|UUID/;
 
 const isLikeIdentity = ({ name, type }: RealColumn) => NAMED_LIKE_IDENTITY.test(name) || TYPED_LIKE_IDENTITY.test(type);
 
-/** Describes tables and columns that are not registered, and registered ones that do not exist. */
+/** Describes unregistered tables and columns, and registered tables and columns that do not exist. */
 export function findTableGaps(real: readonly RealColumn[], registered: readonly TableStore[]): string[] {
   const tables = [...new Set(real.map(({ table }) => table))];
   const unregistered = tables.filter((name) => !registered.some((store) => store.name === name));
@@ -35,17 +35,17 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
     return [`table ${name} is registered but does not exist: remove it from ${FILES}/tables.ts`];
   const named = [...Object.keys(store.columns), ...(clearing.by === 'sweep' ? sweptIn(clearing) : [])];
   const prefixes = Object.keys(store.prefixes ?? {});
-  const isAdded = ({ name }: RealColumn) => prefixes.some((prefix) => name.startsWith(prefix));
-  const mustBeNamed = (clearing.by === 'sweep' ? columns.filter(isLikeIdentity) : columns).filter(
-    (column) => !isAdded(column),
+  const isOperatorColumn = ({ name }: RealColumn) => prefixes.some((prefix) => name.startsWith(prefix));
+  const columnsToRegister = (clearing.by === 'sweep' ? columns.filter(isLikeIdentity) : columns).filter(
+    (column) => !isOperatorColumn(column),
   );
-  const missing = mustBeNamed.filter((column) => !named.includes(column.name));
+  const missing = columnsToRegister.filter((column) => !named.includes(column.name));
   const nonexistent = named.filter((each) => !columns.some((column) => column.name === each));
   return [
     ...missing.map(
       (column) =>
         `column ${name}.${column.name} is not registered: add it to ${FILES}/tables.ts, ` +
-        'as own or carried if it identifies a person, otherwise to the columns with its meaning',
+        'to ownKeys or carriedKeys if it identifies a person, otherwise to the columns with its meaning',
     ),
     ...nonexistent.map(
       (each) => `column ${name}.${each} is registered but does not exist: remove it from ${FILES}/tables.ts`,
@@ -56,32 +56,32 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
 
 type SweepClearing = Extract<TableStore['clearing'], { by: 'sweep' }>;
 
-const sweptIn = ({ own, carried, times }: SweepClearing) => [
-  ...own,
-  ...times,
-  ...carried.flatMap(({ key, texts }) => [key, ...texts]),
+const sweptIn = ({ ownKeys, carriedKeys, timeColumns }: SweepClearing) => [
+  ...ownKeys,
+  ...timeColumns,
+  ...carriedKeys.flatMap(({ key, idColumns }) => [key, ...idColumns]),
 ];
 
 /** Describes registry errors that would make ClickHouse reject a statement. */
 function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[]): string[] {
   if (clearing.by !== 'sweep') return [];
-  const blanked = clearing.carried.flatMap(({ key, texts }) => [key, ...texts]);
+  const blanked = clearing.carriedKeys.flatMap(({ key, idColumns }) => [key, ...idColumns]);
   const fixed = columns.filter((column) => column.inSortingKey && blanked.includes(column.name));
-  const untimed = columns.filter(
-    (column) => clearing.times.includes(column.name) && !column.type.startsWith('DateTime64(3'),
+  const mistyped = columns.filter(
+    (column) => clearing.timeColumns.includes(column.name) && !column.type.startsWith('DateTime64(3'),
   );
   return [
     ...(columns.some((column) => column.name === 'environment_id')
       ? []
-      : [`table ${name} has no environment_id: add it, because identities belong to environments`]),
+      : [`table ${name} has no environment_id: add it because identities belong to environments`]),
     ...fixed.map(
-      (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
+      (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: add it to ownKeys`,
     ),
-    ...untimed.map((column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`),
+    ...mistyped.map((column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`),
   ];
 }
 
-/** Describes names that are not registered, and registered names that do not exist. */
+/** Describes unregistered names, and registered names that do not exist. */
 export function findNameGaps(
   real: readonly string[],
   registered: readonly ErasureStore[],

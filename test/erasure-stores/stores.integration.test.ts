@@ -46,13 +46,13 @@ it('findTableGaps reports unregistered tables, materialized views and identity c
   }
 });
 
-it('no swept table has a projection, which ClickHouse would refuse to delete from or have to rewrite', async () => {
+it('no swept table has a projection, which would make ClickHouse refuse deletes or rewrite data', async () => {
   const swept = SWEPT_TABLES.map(({ name }) => `'${name}'`).join();
   const projections = `SELECT table, name FROM system.projections WHERE database = currentDatabase() AND table IN (${swept})`;
   expect(await query(projections)).toEqual([]);
 });
 
-it('every ClickHouse system table with statements or error messages is registered', async () => {
+it('every ClickHouse system table that contains statements or error messages is registered', async () => {
   const real = await query<{ name: string }>(`SELECT name FROM system.tables WHERE database = 'system' AND (
       engine LIKE '%MergeTree' OR name IN (SELECT table FROM system.columns WHERE database = 'system'
         AND name IN ('query', 'last_error_message', 'latest_fail_reason', 'message')))`);

@@ -12,9 +12,9 @@ const registeredColumns = (): RealColumn[] =>
   TABLES.flatMap(({ name: table, columns, clearing }) => {
     const swept =
       clearing.by === 'sweep'
-        ? [...clearing.own, ...clearing.carried.flatMap(({ key, texts }) => [key, ...texts])]
+        ? [...clearing.ownKeys, ...clearing.carriedKeys.flatMap(({ key, idColumns }) => [key, ...idColumns])]
         : [];
-    const times = clearing.by === 'sweep' ? clearing.times : [];
+    const times = clearing.by === 'sweep' ? clearing.timeColumns : [];
     const plain = [...new Set([...Object.keys(columns), ...swept])];
     return [
       ...plain.map((name) => ({ table, name, type: 'String', inSortingKey: false })),
@@ -115,7 +115,7 @@ describe('the registry of stores', () => {
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
-    // The README omits rate-limit keys, because a rebuild does not restore them.
+    // The README omits rate-limit keys because a rebuild does not restore them.
     expect(findNameGaps([...families, 'rate:<id>'], REDIS_STORES, { what: 'Redis family', file: 'store.ts' })).toEqual(
       [],
     );
@@ -136,11 +136,11 @@ describe('the registry of stores', () => {
     expect(unregistered).toEqual([]);
   });
 
-  it('every swept table has own keys and times, and no own key is blanked', () => {
+  it('every swept table has own keys and time columns, and no own key is blanked', () => {
     for (const { name, clearing } of SWEPT_TABLES) {
-      const { own, carried, times } = clearing;
-      expect([name, own.length > 0, times.length > 0]).toEqual([name, true, true]);
-      expect(carried.filter(({ key }) => own.includes(key))).toEqual([]);
+      const { ownKeys, carriedKeys, timeColumns } = clearing;
+      expect([name, ownKeys.length > 0, timeColumns.length > 0]).toEqual([name, true, true]);
+      expect(carriedKeys.filter(({ key }) => ownKeys.includes(key))).toEqual([]);
     }
   });
 });

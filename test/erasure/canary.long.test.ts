@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { TOPICS } from '@playline/contracts';
-import { ERASED_TABLES, type ErasureReceipt, noteExpiredLogs, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
+import { ERASED_TABLES, type ErasureReceipt, recordLogExpiry, removeFromDisk, SWEPT_TABLES } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { metricsOf } from '../faults/world/metrics.ts';
 import { expectErased } from './checks.ts';
-import { type Others, openOthers } from './others.ts';
-import { asPlayer, asVisitor, createPerson, messagesWith, type Person, rowsAbout, stored, track } from './people.ts';
+import { type OtherPlayers, openOtherPlayers } from './others.ts';
+import { asPlayer, asVisitor, awaitStored, createPerson, fullMessages, type Person, readRows, track } from './people.ts';
 import { type ErasureRig, openErasureRig } from './rig.ts';
 import {
   awaitReplacedFiles,
@@ -24,8 +24,8 @@ import { clearingOf, findForbidden } from './traces/registry.ts';
 import { findInTables } from './traces/tables.ts';
 
 let rig: ErasureRig;
-let others: Others;
-let [erasedOne, bystander]: Person[] = [];
+let otherPlayers: OtherPlayers;
+let [erasedPerson, bystander]: Person[] = [];
 let needles: Needle[] = [];
 let before: { engine: Trace[]; redis: Trace[]; engineFiles: Trace[]; brokerFiles: Trace[]; redisFiles: Trace[] };
 let kept: Record<string, string[]>;
@@ -42,14 +42,14 @@ const namesOf = (person: Person): Needle[] => [
 beforeAll(async () => {
   rig = await openErasureRig();
   await speedUpFileRemoval(rig);
-  others = openOthers(rig);
-  [erasedOne, bystander] = [createPerson(rig), createPerson(rig)];
-  needles = namesOf(erasedOne);
-  for (const person of [erasedOne, bystander]) {
+  otherPlayers = openOtherPlayers(rig);
+  [erasedPerson, bystander] = [createPerson(rig), createPerson(rig)];
+  needles = namesOf(erasedPerson);
+  for (const person of [erasedPerson, bystander]) {
     await leaveTraces(person);
-    await noteUnlink(person);
+    await addUnlinkRow(person);
   }
-  shared = await shareDevice(bystander, erasedOne);
+  shared = await shareDevice(bystander, erasedPerson);
   before = {
     engine: await findInTables(engineOf(), needles),
     redis: await findInRedis(rig.redis, needles),
@@ -57,26 +57,26 @@ beforeAll(async () => {
     brokerFiles: findInBrokerFiles(rig, needles),
     redisFiles: findInRedisFiles(rig, needles),
   };
-  kept = await rowsAbout(rig, bystander);
-  // Retries, as any client would. Connections are proxied by this process, which was busy searching files, so the
-  // gateway may have lost its Redis connection and may briefly respond with 500.
+  kept = await readRows(rig, bystander);
+  // Retries, as any client would: this process proxies connections and was busy searching files, so the gateway may
+  // have lost its Redis connection and may briefly respond with 500.
   await until('the erasure is accepted', async () => {
-    const accepted = await rig.erase(asVisitor(erasedOne)).catch(() => null);
+    const accepted = await rig.erase(asVisitor(erasedPerson)).catch(() => null);
     if (accepted !== null) erasureId = accepted;
     return accepted !== null;
   });
-  receipt = await expectErased(rig, erasureId, erasedOne.keys);
+  receipt = await expectErased(rig, erasureId, erasedPerson.keys);
   // The progress, which contains the closure, is deleted after the receipt is stored.
   const countProgress = async () => Number((await rig.query('SELECT count() FROM erasure_progress'))[0]?.[0]);
   await until('the erasure has ended', async () => (await countProgress()) === 0);
-  await others.close();
+  await otherPlayers.close();
 }, 240_000);
 afterAll(() => rig?.close(), 60_000);
 
 /** Sends the person's token in every field and request that the API accepts. */
 async function leaveTraces(person: Person): Promise<void> {
   const { token, anonymousId } = person;
-  const messages = messagesWith(person);
+  const messages = fullMessages(person);
   const headers = { 'user-agent': token, referer: `https://game.example/${token}`, tracestate: `a=${token}` };
   const body = JSON.stringify({ messages });
   const response = await rig.request(`messages?who=${token}`, { method: 'POST', body, headers });
@@ -84,12 +84,12 @@ async function leaveTraces(person: Person): Promise<void> {
   const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
   expect((await rig.request('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
   await sendRejected(person);
-  // Undecodable values become dead letters and are not changed.
+  // Undecodable values become dead letters without changes.
   const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => rig.topic(name));
   await rig.log.publish(topics.map((topic) => ({ topic, key: person.userKey, value })));
-  await stored(rig, messages);
-  await until('the consent is stored', async () => (await rowsAbout(rig, person)).consent_log?.length === 1);
+  await awaitStored(rig, messages);
+  await until('the consent is stored', async () => (await readRows(rig, person)).consent_log?.length === 1);
   for (const topic of topics)
     await until('the dead letter is written', async () =>
       (await rig.log.read(`${topic}.dead`)).some((deadLetter) => deadLetter.value?.includes(token)),
@@ -97,7 +97,7 @@ async function leaveTraces(person: Person): Promise<void> {
 }
 
 /** Adds an unlink row in which another identity was split off and the person stayed. */
-async function noteUnlink({ userKey }: Person): Promise<void> {
+async function addUnlinkRow({ userKey }: Person): Promise<void> {
   await rig.query(`INSERT INTO identity_unlinks SELECT environment_id, identity_key, 0, 0, 'stayed', now64(3)
     FROM events WHERE identity_key = unhex('${userKey.toString('hex')}') LIMIT 1`);
 }
@@ -121,11 +121,11 @@ async function sendRejected({ token, anonymousId }: Person): Promise<void> {
   );
 }
 
-/** Sends a message of `player` from the device of `owner`. @returns the message id */
+/** Sends a message from `player` on the device of `owner`. @returns the message id */
 async function shareDevice(player: Person, owner: Person): Promise<string> {
   const message = track({ ...asPlayer(player), ...asVisitor(owner), eventName: 'shared' });
   await rig.send([message]);
-  await stored(rig, [message]);
+  await awaitStored(rig, [message]);
   return message.messageId;
 }
 
@@ -150,13 +150,13 @@ it('after an erasure, tables and ClickHouse logs contain only data that the regi
   expect(locationsIn(after)).toContain('table erasure_fences');
 });
 
-it('after an erasure, Redis contains only fences of the person', async () => {
+it("after an erasure, Redis contains only the person's fences", async () => {
   const after = await findInRedis(rig.redis, needles);
   expect(findForbidden(after)).toEqual([]);
   expect(after.map(({ location }) => clearingOf(location))).toContain('kept');
 });
 
-it('after an erasure, no metrics and logs contain the person', async () => {
+it('after an erasure, neither metrics nor logs contain the person', async () => {
   for (const service of Object.values(rig.running)) {
     const text = Buffer.from(await metricsOf(service));
     expect(text.length).toBeGreaterThan(0);
@@ -167,8 +167,8 @@ it('after an erasure, no metrics and logs contain the person', async () => {
 
 it('operator commands find no data of an erased person', async () => {
   const environment = ['--project', 'erasure', '--environment', 'production'];
-  const subject = [...environment, '--kind', 'passport', '--id', erasedOne!.userId];
-  const queried = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
+  const subject = [...environment, '--kind', 'passport', '--id', erasedPerson!.userId];
+  const queried = keyNeedles('', erasedPerson!.userKey).map(({ bytes }) => bytes.toString('latin1'));
   const unexpected = needles.filter(({ bytes }) => !queried.includes(bytes.toString('latin1')));
   for (const subcommand of [['resolve'], ['members', '--raw'], ['why']]) {
     const { code, stdout, stderr } = await rig.operate('identity', ...subcommand, ...subject, '--json');
@@ -178,7 +178,7 @@ it('operator commands find no data of an erased person', async () => {
 });
 
 it('an erasure keeps all rows of other people and blanks the device id in events on a shared device', async () => {
-  const now = await rowsAbout(rig, bystander!);
+  const now = await readRows(rig, bystander!);
   const changed = (table: string) => kept[table]!.filter((row) => !now[table]!.includes(row));
   for (const { name } of SWEPT_TABLES) {
     expect(now[name]!.length).toBe(kept[name]!.length);
@@ -190,8 +190,8 @@ it('an erasure keeps all rows of other people and blanks the device id in events
       `SELECT user_id, anonymous_id, hex(anonymous_key), event_name FROM events WHERE message_id = '${shared}'`,
     ),
   ).toEqual([[bystander!.userId, '', '0'.repeat(32), 'shared']]);
-  expect(await others.missing()).toEqual([]);
-  expect(others.sent()).toBeGreaterThan(100);
+  expect(await otherPlayers.missing()).toEqual([]);
+  expect(otherPlayers.sent()).toBeGreaterThan(100);
 });
 
 it('after the removal from disk, no ClickHouse file contains the person', async () => {
@@ -208,7 +208,7 @@ it('after the removal from disk, no ClickHouse file contains the person', async 
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it("Redis's rewritten append-only file contains only fences of the person", async () => {
+it("Redis's rewritten append-only file contains only the person's fences", async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();
@@ -226,7 +226,7 @@ it('after expiry, no log segment contains the person, and the receipt records th
   await until('no segment contains the person', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;
   const noteAt = async (atMs: number) => {
-    await noteExpiredLogs({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });
+    await recordLogExpiry({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });
     return await rig.receiptOf(erasureId);
   };
   // The test forced early retention, but logExpiresAt has not passed yet.

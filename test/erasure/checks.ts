@@ -1,18 +1,18 @@
 import { type ErasureReceipt, newSearchId } from '@playline/erasure';
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
-import { ENVIRONMENT_ID, type ErasureRig, erased } from './rig.ts';
+import { awaitReceipt, ENVIRONMENT_ID, type ErasureRig } from './rig.ts';
 import { keyNeedles } from './traces/needle.ts';
 import { findInRedis } from './traces/redis.ts';
 import { findForbidden } from './traces/registry.ts';
 
-/** Waits for the receipt and asserts that no rows and no hold remain. */
+/** Waits for the receipt and asserts that neither rows nor a hold remain. */
 export async function expectErased(
   rig: ErasureRig,
   erasureId: Buffer,
   keys: readonly Buffer[],
 ): Promise<ErasureReceipt> {
-  const receipt = await erased(rig, erasureId);
+  const receipt = await awaitReceipt(rig, erasureId);
   expect(Object.values(receipt.verified).filter((count) => count !== 0)).toEqual([]);
   await expectNoRows(rig, keys, receipt.cutoffAt);
   await expectNoHold(rig, erasureId);

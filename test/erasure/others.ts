@@ -8,14 +8,14 @@ const PEOPLE = 10;
 /** Leaves most of the CPU time for the erasure. */
 const PAUSE_MS = 100;
 
-export interface Others {
+export interface OtherPlayers {
   sent(): number;
   /** Waits until all accepted messages are stored. @returns ids of missing messages */
   missing(): Promise<string[]>;
   close(): Promise<void>;
 }
 
-export function openOthers(rig: ErasureRig): Others {
+export function openOtherPlayers(rig: ErasureRig): OtherPlayers {
   const people = Array.from({ length: PEOPLE }, () => createPerson(rig));
   const sent: string[] = [];
   let isOpen = true;

@@ -41,7 +41,7 @@ export const alias = (person: Person, fields: object = {}): Message =>
   messageOf('alias', { fromId: person.steamId, fromType: 'steam', toId: person.userId, toType: 'passport', ...fields });
 
 /** Messages of every type, with the token in every free-form field of the contract. */
-export function messagesWith(person: Person): Message[] {
+export function fullMessages(person: Person): Message[] {
   const { token } = person;
   const text = (field: string) => `${field} ${token}`;
   const fields = {
@@ -74,7 +74,7 @@ export function messagesWith(person: Person): Message[] {
 }
 
 /** Waits until all messages are stored and all links are decided. */
-export async function stored(rig: ErasureRig, messages: readonly Message[]): Promise<void> {
+export async function awaitStored(rig: ErasureRig, messages: readonly Message[]): Promise<void> {
   const count = async (table: string, sent: readonly Message[]) => {
     const ids = sent.map(({ messageId }) => `'${messageId}'`).join(', ');
     const [row] = await rig.query(`SELECT uniqExact(message_id) FROM ${table} WHERE message_id IN (${ids})`);
@@ -97,7 +97,7 @@ export async function stored(rig: ErasureRig, messages: readonly Message[]): Pro
 }
 
 // Tables with personal rows: the owner column, and columns that differ between duplicates. A republished decision has a
-// different offset, and a row that is stored again has a different time.
+// different offset, and a row that is stored twice has two timestamps.
 const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonly string[]]>> = {
   events: ['identity_key', []],
   identity_links: ['a_key', ['kafka_partition', 'kafka_offset']],
@@ -107,7 +107,7 @@ const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonl
 };
 
 /** Reads a person's rows in all tables. Excludes duplicates, which a merge may remove at any time. */
-export async function rowsAbout(rig: ErasureRig, { keys }: Person): Promise<Record<string, string[]>> {
+export async function readRows(rig: ErasureRig, { keys }: Person): Promise<Record<string, string[]>> {
   const list = keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
   const found: Record<string, string[]> = {};
   for (const [table, [owner, differing]] of Object.entries(OWNED)) {

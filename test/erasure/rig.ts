@@ -15,7 +15,7 @@ import { openWorld, type World } from '../faults/world/world.ts';
 const PROJECT = 'erasure';
 export const ENVIRONMENT_ID = `${PROJECT}-production`;
 const PEPPER = randomBytes(32);
-/** Generous, because the machine may be busy. An erasure waits five seconds for fences and two for Redis. */
+/** A generous limit because the machine may be busy. An erasure waits five seconds for fences and two for Redis. */
 export const ERASED_WITHIN_MS = 100_000;
 /** Short enough to detect killed members quickly, but long enough for heartbeats on a busy machine. */
 const SESSION_TIMEOUT_MS = 6_000;
@@ -36,7 +36,7 @@ export async function openErasureRig() {
 async function openRigOn(world: World) {
   const { engine, topicPrefix } = world.deployment;
   const operate = createOperate(world);
-  const operateWell = async (...args: string[]) => {
+  const operateOrThrow = async (...args: string[]) => {
     const { code, stdout, stderr } = await operate(...args);
     if (code !== 0) throw new Error(`${args[0]} ${args[1]} exited with code ${code}:\n${stdout}${stderr}`);
     return stdout;
@@ -56,8 +56,8 @@ async function openRigOn(world: World) {
     return started;
   };
   const keys = { publishable: '', secret: '' };
-  await operateWell('projects', 'create', '--name', PROJECT, '--id', PROJECT);
-  for (const kind of ['publishable', 'secret'] as const) keys[kind] = await makeKey(operateWell, kind);
+  await operateOrThrow('projects', 'create', '--name', PROJECT, '--id', PROJECT);
+  for (const kind of ['publishable', 'secret'] as const) keys[kind] = await makeKey(operateOrThrow, kind);
   const services = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
   const started = await Promise.all(services.map((service) => start(service)));
   const processes = started.map((each) => [each.service, each] as const);
@@ -78,7 +78,7 @@ async function openRigOn(world: World) {
     start,
     request,
     operate,
-    operateWell,
+    operateOrThrow,
     keyer: createIdentityKeyer(PEPPER),
     topic: (name: string) => topicPrefix + name,
     send: (messages: readonly object[]) => send(request, messages),
@@ -101,15 +101,15 @@ function settingsOf(world: World): Record<string, string> {
     WRITER_GROUP: world.groupOf('event-writer'),
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
     BATCH_WINDOW_MS: '100',
-    // Longer than the default, because brokers may be slow on a busy machine.
+    // Longer than the default because brokers may be slow on a busy machine.
     PUBLISH_DEADLINE_MS: '20000',
     LOG_LEVEL: 'debug',
   };
 }
 
-async function makeKey(operateWell: (...args: string[]) => Promise<string>, kind: string): Promise<string> {
+async function makeKey(operateOrThrow: (...args: string[]) => Promise<string>, kind: string): Promise<string> {
   const args = ['--project', PROJECT, '--environment', 'production', '--kind', kind, '--json'];
-  return (JSON.parse(await operateWell('keys', 'create', ...args)) as { key: string }).key;
+  return (JSON.parse(await operateOrThrow('keys', 'create', ...args)) as { key: string }).key;
 }
 
 function createOperate(world: World) {
@@ -146,7 +146,7 @@ async function erase(request: Request, subject: Readonly<Record<string, string>>
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
 
-export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureReceipt> {
+export function awaitReceipt(rig: ErasureRig, erasureId: Buffer): Promise<ErasureReceipt> {
   return until('the erasure has its receipt', () => rig.receiptOf(erasureId), ERASED_WITHIN_MS);
 }
 

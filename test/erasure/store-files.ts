@@ -55,15 +55,15 @@ const POLL_MS = 1_000;
 const REPLACED_WITHIN_MS = 200_000;
 
 export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
-  const isGone = async () => {
+  const areDeleted = async () => {
     await delay(POLL_MS);
-    const left = await rig.query(
+    const remaining = await rig.query(
       'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND NOT active ORDER BY table',
     );
-    if (left.length > 0) throw new Error(`replaced files remain in ${left.join(', ')}`);
+    if (remaining.length > 0) throw new Error(`replaced files remain in ${remaining.join(', ')}`);
     return true;
   };
-  await until('no replaced files remain', isGone, REPLACED_WITHIN_MS);
+  await until('no replaced files remain', areDeleted, REPLACED_WITHIN_MS);
 }
 
 /** Searches the broker files, in which records are not compressed. Traces are located by topic. */

@@ -53,7 +53,7 @@ const key = Buffer.alloc(16, 0xab);
 const query = { environmentId: 'demo', key, eventTimeMs: 1_000, receivedAtMs: 2_000 };
 
 describe('a FenceSet', () => {
-  it('a fence covers data of its identity and environment that happened or was received up to the cut-off', async () => {
+  it('a fence covers data of one identity in one environment up to the cut-off', async () => {
     await withFenceSet(new Store(fenceOf(key)), async (set) => {
       expect(set.isFenced(query)).toBe(true);
       expect(set.isFenced({ ...query, eventTimeMs: 3_000, receivedAtMs: 1_000 })).toBe(true);
@@ -76,7 +76,7 @@ describe('a FenceSet', () => {
     });
   });
 
-  it('the set reads each fence once and rereads all fences every ten minutes', async () => {
+  it('the set reads only new fences, and rereads all fences every ten minutes', async () => {
     const store = new Store(...Array.from({ length: 100 }, (_, at) => fenceOf(Buffer.alloc(16, at + 1))));
     await withFenceSet(store, async () => {
       await vi.advanceTimersByTimeAsync(3_600_000);

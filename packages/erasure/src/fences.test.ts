@@ -9,19 +9,19 @@ const fence = { environmentId: 'env', key: randomBytes(16), cutoffMs: 7, erasure
 
 it('a fence is written to ClickHouse before Redis, and to neither if ClickHouse is unavailable', async () => {
   const records = openMemoryErasureRecords(() => 0);
-  const seen: string[] = [];
+  const log: string[] = [];
   const { putFences } = records;
   records.putFences = async (put) => {
     await putFences(put);
-    seen.push('clickhouse');
+    log.push('clickhouse');
   };
-  const guard = { fence: async (cutoffs: readonly ErasureTarget[]) => void seen.push(`guard ${cutoffs[0]!.cutoffMs}`) };
+  const guard = { fence: async (cutoffs: readonly ErasureTarget[]) => void log.push(`guard ${cutoffs[0]!.cutoffMs}`) };
   await raiseFences(records, guard, [fence]);
-  expect(seen).toEqual(['clickhouse', 'guard 7']);
+  expect(log).toEqual(['clickhouse', 'guard 7']);
   for await (const stored of records.readFences()) expect(stored).toMatchObject(fence);
   records.putFences = () => Promise.reject(new Error('unavailable'));
   await expect(raiseFences(records, guard, [fence])).rejects.toThrow('unavailable');
-  expect(seen).toHaveLength(2);
+  expect(log).toHaveLength(2);
 });
 
 it('the latest cut-off applies if the store returns a fence several times in any order', async () => {

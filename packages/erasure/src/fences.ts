@@ -36,8 +36,8 @@ export async function enforceFences(
 ): Promise<ReadonlyMap<string, { links: number; consents: number }>> {
   const removed = new Map<string, { links: number; consents: number }>();
   for await (const batch of inBatches(fences, FENCES_PER_CALL))
-    for (const [environmentId, own] of Map.groupBy(batch, (fence) => fence.environmentId)) {
-      const { links, consents } = await store.enforce(own);
+    for (const [environmentId, cutoffs] of Map.groupBy(batch, (fence) => fence.environmentId)) {
+      const { links, consents } = await store.enforce(cutoffs);
       const sum = removed.get(environmentId) ?? { links: 0, consents: 0 };
       removed.set(environmentId, { links: sum.links + links, consents: sum.consents + consents });
     }
@@ -64,7 +64,7 @@ export interface FenceSet {
   readonly loaded: boolean;
   /** A fast filter for the key at `start`: false for almost every key without a fence. */
   mayHold(source: Buffer, start: number): boolean;
-  /** Whether a fence covers the data, because the event time or the receipt is not later than the cut-off. */
+  /** Whether the identity has a fence and the event time or receipt time is not later than the cut-off. */
   isFenced(query: FenceQuery): boolean;
 }
 
@@ -75,12 +75,12 @@ export interface FenceSet {
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
 /** Allows several attempts within `FENCES_KNOWN_WITHIN_MS`. A query takes a millisecond. */
 const REFRESH_MS = 1_000;
-/** Interval while no key is checked and the last refresh succeeded. The first check triggers a refresh. */
+/** Interval while no keys are checked and the last refresh succeeded. The next check triggers a refresh. */
 const IDLE_REFRESH_MS = 4_000;
 /** A query that returns no row for this long is aborted. */
 const STALLED_MS = 2_000;
 /**
- * All fences are reread at this interval, because a table restored from a backup may reuse part names. Reading 100,000
+ * All fences are reread at this interval because a table restored from a backup may reuse part names. Reading 100,000
  * fences takes a third of a second.
  */
 const REREAD_ALL_MS = 600_000;
@@ -97,14 +97,14 @@ export function openFenceSet(options: {
   const fences = new FenceIndex();
   const stop = new AbortController();
   const refresh = createRefresh(records, fences, stop.signal);
-  let freshMs = Number.NEGATIVE_INFINITY;
+  let refreshedMs = Number.NEGATIVE_INFINITY;
   let isInUse = false;
   let idle = new AbortController();
   const keepFresh = async () => {
     while (!stop.signal.aborted) {
       let hasFailed = false;
       try {
-        freshMs = await refresh();
+        refreshedMs = await refresh();
       } catch (fault) {
         hasFailed = true;
         if (!stop.signal.aborted) onFault(fault);
@@ -123,7 +123,7 @@ export function openFenceSet(options: {
   const running = keepFresh();
   return {
     get loaded() {
-      return performance.now() - freshMs <= FENCES_KNOWN_WITHIN_MS;
+      return performance.now() - refreshedMs <= FENCES_KNOWN_WITHIN_MS;
     },
     mayHold: (source, start) => {
       markUsed();
@@ -145,7 +145,7 @@ function createRefresh(records: Pick<ErasureRecords, 'readFences'>, fences: Fenc
   let knownParts: ReadonlySet<string> = new Set();
   let reloadedMs = Number.NEGATIVE_INFINITY;
   return async (): Promise<number> => {
-    // Taken before the query, whose result may lack fences that are written while it runs.
+    // Read before the query because its result may lack fences written while the query runs.
     const requestedMs = performance.now();
     const skipped = requestedMs - reloadedMs > REREAD_ALL_MS ? new Set<string>() : knownParts;
     const seen = new Set(skipped);
@@ -159,7 +159,7 @@ function createRefresh(records: Pick<ErasureRecords, 'readFences'>, fences: Fenc
     } finally {
       watchdog.close();
     }
-    // Only after a complete read, because an aborted read may lack fences from a part.
+    // Updated only after a complete read because an aborted read may have missed fences in a part.
     if (skipped.size === 0) reloadedMs = requestedMs;
     knownParts = seen;
     return requestedMs;
@@ -214,10 +214,10 @@ class FenceIndex {
   add({ environmentId, key, cutoffMs }: ErasureTarget): void {
     const bit = bitOf(key, 0);
     this.#filter[bit >> 3]! |= 1 << (bit & 7);
-    const own = this.#cutoffs.get(environmentId) ?? new Map<string, number>();
-    this.#cutoffs.set(environmentId, own);
+    const cutoffs = this.#cutoffs.get(environmentId) ?? new Map<string, number>();
+    this.#cutoffs.set(environmentId, cutoffs);
     const name = toName(key);
-    own.set(name, Math.max(cutoffMs, own.get(name) ?? cutoffMs));
+    cutoffs.set(name, Math.max(cutoffMs, cutoffs.get(name) ?? cutoffMs));
   }
 
   mayHold(source: Buffer, start: number): boolean {

@@ -32,7 +32,7 @@ describe.each([
   });
   afterAll(() => close());
 
-  const fencesOf = async (environmentId: string, knownParts?: ReadonlySet<string>) => {
+  const readLatestFences = async (environmentId: string, knownParts?: ReadonlySet<string>) => {
     const latest = new Map<string, StoredFence>();
     for await (const fence of records.readFences({ ...(knownParts && { knownParts }) })) {
       const key = fence.key.toString('hex');
@@ -45,17 +45,17 @@ describe.each([
   it('readUnfinished returns each unfinished request once and unchanged, oldest first', async () => {
     const late = createRequest({ requestedAt: AT + 9, memberKeys: [newId()] });
     const early = createRequest({ requestedAt: AT + 1 });
-    for (let time = 0; time < 2; time++) await records.putRequests([late, early]);
-    const own = async () => {
+    for (let round = 0; round < 2; round++) await records.putRequests([late, early]);
+    const readOwn = async () => {
       const ids = [late, early].map(({ erasureId }) => erasureId.toString('hex'));
       return (await records.readUnfinished()).filter(({ erasureId }) => ids.includes(erasureId.toString('hex')));
     };
-    expect(await own()).toEqual([early, late]);
+    expect(await readOwn()).toEqual([early, late]);
     await records.putReceipts([createReceipt({ erasureId: early.erasureId })]);
-    expect(await own()).toEqual([late]);
+    expect(await readOwn()).toEqual([late]);
   });
 
-  it('adding a request again keeps the members and links that an eraser found', async () => {
+  it('addRequests keeps the members and links that an eraser added to a stored request', async () => {
     const [request, other] = [createRequest(), createRequest()];
     const found = {
       ...request,
@@ -75,9 +75,9 @@ describe.each([
 
   it('readOpenSince finds erasures by subject, member or link until they have a receipt', async () => {
     const [environmentId, member] = [`test-${randomUUID()}`, newId()];
-    const of = { environmentId, memberKeys: [member] };
-    const [linked, late, early] = [newId(), createRequest(of), createRequest(of)] as const;
-    const waiting = createRequest({ ...of, links: [createLink(linked)] });
+    const shared = { environmentId, memberKeys: [member] };
+    const [linked, late, early] = [newId(), createRequest(shared), createRequest(shared)] as const;
+    const waiting = createRequest({ ...shared, links: [createLink(linked)] });
     const elsewhere = createRequest({ memberKeys: [member] });
     await records.addRequests([waiting, late, early, elsewhere, createRequest({ environmentId })]);
     const after = createReceipt({ erasureId: late.erasureId, visiblyErasedAt: AT });
@@ -91,19 +91,19 @@ describe.each([
     expect(await find(newId())).toEqual([]);
   });
 
-  it('putFound ignores requests with progress or a receipt', async () => {
-    const [fresh, begun, done] = [createRequest(), createRequest(), createRequest()] as const;
-    await records.addRequests([fresh, begun, done]);
-    const { erasureId, environmentId } = begun;
+  it('putFound ignores requests that have progress or a receipt', async () => {
+    const [unstarted, started, done] = [createRequest(), createRequest(), createRequest()] as const;
+    await records.addRequests([unstarted, started, done]);
+    const { erasureId, environmentId } = started;
     const batchId = newId();
     await records.putProgress([{ batchId, erasureId, environmentId, cutoffAt: AT, closureKeys: [], deleted: {} }]);
     await records.putReceipts([createReceipt({ erasureId: done.erasureId })]);
-    const found = [fresh, begun, done].map((request) => ({ ...request, memberKeys: [newId()] }));
+    const found = [unstarted, started, done].map((request) => ({ ...request, memberKeys: [newId()] }));
     await records.putFound(found);
     const kept = await records.readRequests(found.map((request) => request.erasureId));
     await records.dropProgress(batchId);
     expect(kept).toHaveLength(3);
-    expect(kept).toEqual(expect.arrayContaining([found[0], begun, done]));
+    expect(kept).toEqual(expect.arrayContaining([found[0], started, done]));
   });
 
   it("an identity's latest cut-off applies regardless of the order of fences", async () => {
@@ -112,26 +112,26 @@ describe.each([
     const fence = (key: Buffer, cutoffMs: number) => ({ environmentId, key, cutoffMs, erasureId: newId() });
     await records.putFences([fence(one, AT + 5), fence(other, AT)]);
     await records.putFences([fence(one, AT), fence(other, AT + 5)]);
-    const fences = await fencesOf(environmentId);
+    const fences = await readLatestFences(environmentId);
     expect(fences.map(({ key, cutoffMs }) => [key.toString('hex'), cutoffMs]).sort()).toEqual(
       [one, other].map((key) => [key.toString('hex'), AT + 5]).sort(),
     );
     await records.putFences([]);
-    expect(await fencesOf(`${environmentId}-b`)).toEqual([]);
+    expect(await readLatestFences(`${environmentId}-b`)).toEqual([]);
   });
 
-  it('readFences returns fences with their time and part, and skips known parts', async () => {
+  it('readFences returns fences with their timestamp and part, and skips known parts', async () => {
     const environmentId = `test-${randomUUID()}`;
     const fence = { environmentId, key: newId(), cutoffMs: AT, erasureId: newId() };
     await records.putFences([fence]);
-    const [stored] = await fencesOf(environmentId);
+    const [stored] = await readLatestFences(environmentId);
     expect(stored).toEqual({ ...fence, fencedAtMs: expect.any(Number), part: expect.any(String) });
     const known = new Set([stored!.part]);
-    expect(await fencesOf(environmentId, known)).toEqual([]);
+    expect(await readLatestFences(environmentId, known)).toEqual([]);
     const later = { ...fence, key: newId() };
     await records.putFences([later]);
-    expect((await fencesOf(environmentId, known)).map(({ key }) => key)).toContainEqual(later.key);
-    expect(await fencesOf(environmentId)).toHaveLength(2);
+    expect((await readLatestFences(environmentId, known)).map(({ key }) => key)).toContainEqual(later.key);
+    expect(await readLatestFences(environmentId)).toHaveLength(2);
   });
 
   it('readProgress returns the latest copy until the batch is dropped', async () => {
@@ -141,14 +141,14 @@ describe.each([
     const other = { ...erasure, batchId: batches[1], deleted: { 'redis.i': 1 } };
     await records.putProgress([first, other]);
     const further = { ...first, deleted: { 'clickhouse.events': 12 } };
-    for (let time = 0; time < 2; time++) await records.putProgress([further]);
-    const own = async () =>
+    for (let round = 0; round < 2; round++) await records.putProgress([further]);
+    const readOwn = async () =>
       (await records.readProgress()).filter(({ batchId }) => batches.some((id) => id.equals(batchId)));
-    expect((await own()).sort((a, b) => Buffer.compare(b.batchId, a.batchId))).toEqual(
+    expect((await readOwn()).sort((a, b) => Buffer.compare(b.batchId, a.batchId))).toEqual(
       [further, other].sort((a, b) => Buffer.compare(b.batchId, a.batchId)),
     );
-    for (let time = 0; time < 2; time++) await records.dropProgress(batches[0]);
-    expect(await own()).toEqual([other]);
+    for (let round = 0; round < 2; round++) await records.dropProgress(batches[0]);
+    expect(await readOwn()).toEqual([other]);
     await records.dropProgress(batches[1]);
   });
 
@@ -157,7 +157,7 @@ describe.each([
     await expect(records.putFences([zero])).rejects.toThrow(RangeError);
   });
 
-  it('readReceipt returns a receipt unchanged, and the most complete copy applies', async () => {
+  it('readReceipt returns the most complete copy of a receipt', async () => {
     const first = createReceipt();
     expect(await records.readReceipt(first.erasureId)).toBeNull();
     await records.putReceipts([first]);
@@ -168,7 +168,7 @@ describe.each([
     expect(await records.readReceipt(first.erasureId)).toEqual(physical);
   });
 
-  it('finished erasures and stored requests can be read by id', async () => {
+  it('readFinished returns the ids of finished erasures, and readRequests returns requests by id', async () => {
     const [done, waiting] = [createRequest({ memberKeys: [newId()] }), createRequest()];
     await records.putRequests([done, waiting, done]);
     await records.putReceipts([createReceipt({ erasureId: done.erasureId })]);
@@ -187,9 +187,9 @@ describe.each([
     const put: Erasure[] = [];
     for (let index = 0; index < 15; index++) {
       const request = createRequest({ environmentId, requestedAt: AT + (index % 4) });
-      const over = times[index % 5];
+      const set = times[index % 5];
       const { erasureId } = request;
-      put.push({ request, receipt: over === undefined ? null : createReceipt({ erasureId, environmentId, ...over }) });
+      put.push({ request, receipt: set === undefined ? null : createReceipt({ erasureId, environmentId, ...set }) });
     }
     await records.putRequests([...put.map(({ request }) => request), createRequest()]);
     const receipts = put.flatMap(({ receipt }) => receipt ?? []);
@@ -202,7 +202,7 @@ describe.each([
     });
     for (const state of [undefined, ...ERASURE_STATES])
       for (const erasuresMax of [3, 100]) {
-        const wanted = put.filter(({ receipt }) => state === undefined || stateOf(receipt) === state);
+        const expected = put.filter(({ receipt }) => state === undefined || stateOf(receipt) === state);
         const listed: Erasure[] = [];
         for (;;) {
           const after = listed.at(-1)?.request;
@@ -212,7 +212,7 @@ describe.each([
           listed.push(...erasures);
           if (erasures.length < erasuresMax) break;
         }
-        expect(listed).toEqual(wanted);
+        expect(listed).toEqual(expected);
       }
     const all = (await records.readErasures({ erasuresMax: 1_000 })).map(({ request }) => request.environmentId);
     expect(all).toContain(environmentId);
@@ -247,7 +247,7 @@ describe('erasure records in ClickHouse', () => {
     const wire = await openWire(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
     wire.mode = 'hangs';
-    for (let time = 0; time < 6; time++) {
+    for (let round = 0; round < 6; round++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
       await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
     }

@@ -39,9 +39,9 @@ export interface ErasureRequest {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly subjectKeys: readonly Buffer[];
-  /** Other identities of the person: first those from the gateway, then those that the eraser found. */
+  /** The person's other identities: those found by the gateway, followed by those found by the eraser. */
   readonly memberKeys: readonly Buffer[];
-  /** Links that the eraser found and deletes; absent if not read. Each link is stored with one request in the batch. */
+  /** Links that the eraser found and deletes; absent if not loaded. Each is stored in one request of the batch. */
   readonly links?: readonly FoundLink[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
@@ -69,7 +69,7 @@ export interface ErasureReceipt {
   readonly acceptedAt: number;
   readonly fencedAt: number;
   readonly visiblyErasedAt: number;
-  /** Null while any file contains a row of the person. */
+  /** Null while any file contains one of the person's rows. */
   readonly physicallyErasedAt: number | null;
   readonly logExpiresAt: number;
   /** Null until every partition starts at or after its offset in `logEnds`. */
@@ -89,14 +89,14 @@ export interface ErasureProgress {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly cutoffAt: number;
-  /** All identities of the person. */
+  /** All of the person's identities. */
   readonly closureKeys: readonly Buffer[];
   /** Counts so far, in the format of the receipt. */
   readonly deleted: Readonly<Record<string, number>>;
 }
 
 /**
- * `erased`: no query returns a row. `physically erased`: no file contains a row. `log expired`: the log has expired.
+ * `erased`: no query returns a row. `physically erased`: no file contains a row. `log expired`: no record is left.
  */
 export const ERASURE_STATES = ['waiting', 'erased', 'physically erased', 'log expired'] as const;
 export type ErasureState = (typeof ERASURE_STATES)[number];
@@ -130,11 +130,11 @@ export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'lo
 }
 
 /**
- * Stores requests, fences, progress and receipts. Writes are idempotent and resolve once the data is on disk. Every
- * failed call rejects with a StoreFault.
+ * Stores requests, fences, progress and receipts. Writes are idempotent and resolve once the data is on disk. A
+ * call that fails rejects with a StoreFault.
  */
 export interface ErasureRecords {
-  /** Adds requests. Stored requests remain unchanged, because an eraser may have added members and links. */
+  /** Adds requests. Stored requests remain unchanged because an eraser may have added members and links. */
   addRequests(requests: readonly ErasureRequest[]): Promise<void>;
   /** Replaces requests. */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
@@ -143,20 +143,20 @@ export interface ErasureRecords {
   /** Requests without a receipt, oldest first, without links. */
   readUnfinished(): Promise<ErasureRequest[]>;
   /**
-   * Erasures that contain one of these identities and had no receipt at `sinceMs` (epoch milliseconds), with links.
+   * Erasures, with links, that contain one of these identities and had no receipt at `sinceMs` (epoch milliseconds).
    * @param onLink called for each link; may throw to stop the read
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[], onLink?: () => void): Promise<Erasure[]>;
   /** If an identity has several fences, the latest cut-off applies. */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
-  /** Reads a snapshot of all fences, except in known parts. */
+  /** Reads a snapshot of all fences except those in known parts. */
   readFences(reading?: FenceReading): AsyncIterable<StoredFence>;
-  /** The most complete copy applies. */
+  /** If a receipt is stored several times, the most complete copy applies. */
   putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
   readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
   /** Receipts without `physicallyErasedAt` or `logExpiredAt`, oldest first. */
   readOpenReceipts(): Promise<ErasureReceipt[]>;
-  /** The latest copy applies. */
+  /** If an erasure's progress is stored several times, the latest copy applies. */
   putProgress(progress: readonly ErasureProgress[]): Promise<void>;
   /** Progress of all unfinished batches. */
   readProgress(): Promise<ErasureProgress[]>;
@@ -178,7 +178,7 @@ export interface ErasureRecords {
 const ERASURE_ID_BYTES = 16;
 
 /**
- * Validates a request. Invalid requests must not have a hold, because no eraser would release it.
+ * Validates a request. Invalid requests must not have a hold because no eraser would release it.
  * @returns the reason, which contains no values from the request; null if the request is valid
  */
 export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): string | null {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ErasureTarget, FoundRows, NotedRows } from './rows.ts';
+import type { ErasureTarget, FoundRows, SweepResult } from './rows.ts';
 import type { MemoryRow } from './test/memory/rows.ts';
 import { openClickHouseHarness, openMemoryHarness, type RowsHarness } from './test/open-rows.ts';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, T } from './test/people.ts';
@@ -13,22 +13,22 @@ describe.each([
 ])('erasure rows in %s', (_name, open: () => Promise<RowsHarness>) => {
   let harness: RowsHarness;
   const batch = newBatch();
-  const arranging: (() => Promise<readonly ErasureTarget[]>)[] = [];
+  const arrangements: (() => Promise<readonly ErasureTarget[]>)[] = [];
   let found: FoundRows[];
-  let noted: NotedRows[];
+  let sweepResults: SweepResult[];
   beforeAll(async () => {
     harness = await open();
     const { rows } = harness;
-    const targets = (await Promise.all(arranging.map((arrange) => arrange()))).flat();
-    noted = [await rows.readNoted(batch)];
+    const targets = (await Promise.all(arrangements.map((arrange) => arrange()))).flat();
+    sweepResults = [await rows.readFound(batch)];
     await rows.putTargets(batch, targets);
     found = await rows.sweep(batch);
-    noted.push(await rows.readNoted(batch));
+    sweepResults.push(await rows.readFound(batch));
     await sweepRest();
   });
   afterAll(() => harness.close());
 
-  /** Sweeps again while rows survive, because merges may move rows during a sweep. */
+  /** Repeats the sweep while rows survive because merges may move rows during a sweep. */
   const sweepRest = async () => {
     while ((await harness.rows.findSurvivors(batch)).length > 0) await harness.rows.sweep(batch);
   };
@@ -37,10 +37,10 @@ describe.each([
     readonly check: (found: FoundRows[]) => Promise<unknown>;
   }
   const whenSwept = (targets: Arranged['targets'], check: Arranged['check']): Arranged => ({ targets, check });
-  /** Declares a test whose targets are part of a single shared sweep, because every sweep rewrites all tables. */
+  /** Declares a test that shares one sweep with other tests because every sweep rewrites all tables. */
   const itSweeps = (title: string, arrange: () => Promise<Arranged>) => {
     let arranged: Arranged;
-    arranging.push(async () => {
+    arrangements.push(async () => {
       arranged = await arrange();
       return arranged.targets;
     });
@@ -59,7 +59,7 @@ describe.each([
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
   };
 
-  itSweeps("a sweep deletes a person's rows, and only these, from every table", async () => {
+  itSweeps("a sweep deletes only the erased person's rows, in every table", async () => {
     const environmentId = newEnvironment();
     const { event, link, override, consent } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -98,7 +98,7 @@ describe.each([
     });
   });
 
-  itSweeps('a sweep deletes rows that happened or were received up to the cut-off', async () => {
+  itSweeps('a sweep deletes rows whose event time or receipt time is not later than the cut-off', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const key = newKey();
@@ -108,7 +108,7 @@ describe.each([
       'events',
       at('at T', T, T),
       at('offline, sent an hour later', BEFORE, T + 3_600_000),
-      at('clock of the client ahead', T + 3_600_000, T),
+      at('client clock ahead', T + 3_600_000, T),
       at('returned', AFTER, AFTER),
     );
     return whenSwept([{ environmentId, key, cutoffMs: T }], async () =>
@@ -116,7 +116,7 @@ describe.each([
     );
   });
 
-  itSweeps('each identity in a batch has its own cut-off, and the latest cut-off applies', async () => {
+  itSweeps('identities may have different cut-offs, and the latest cut-off of each identity applies', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [early, late] = [newKey(), newKey()];
@@ -173,7 +173,7 @@ describe.each([
     });
   });
 
-  itSweeps('a sweep stores the counts of found rows and which rows were counted several times', async () => {
+  itSweeps('a sweep stores the number of found rows and identifies rows that were counted several times', async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
@@ -183,10 +183,10 @@ describe.each([
     return whenSwept(
       [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
       async () => {
-        const [before, after] = noted as [NotedRows, NotedRows];
+        const [before, after] = sweepResults as [SweepResult, SweepResult];
         expect(before).toEqual({ found: [], shared: [] });
-        const show = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
-        expect(after.found.map(show).sort()).toEqual(found.map(show).sort());
+        const format = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
+        expect(after.found.map(format).sort()).toEqual(found.map(format).sort());
         const shared = after.shared.filter((rows) => rows.environmentId === environmentId);
         expect(shared.sort((a, b) => a.table.localeCompare(b.table))).toEqual([
           { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
@@ -228,7 +228,7 @@ describe.each([
     ]);
   });
 
-  itSweeps('rulings about an erased id are kept and are not later links', async () => {
+  itSweeps('rulings about an erased id are kept and are not returned as later links', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const key = newKey();
@@ -279,7 +279,7 @@ describe.each([
   });
 
   itSweeps(
-    'rows inserted after a sweep are survivors, and the next sweep deletes and counts only these rows',
+    'rows inserted after a sweep are survivors, and the next sweep deletes and counts only those rows',
     async () => {
       const environmentId = newEnvironment();
       const key = newKey();
@@ -287,7 +287,7 @@ describe.each([
         await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
         expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
         await harness.rows.sweep(batch);
-        expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+        expect(await harness.rows.readFound(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
         await sweepRest();
       });
     },
@@ -301,7 +301,7 @@ describe.each([
     await expect(harness.rows.putTargets(newBatch(), [zero])).rejects.toThrow('not be zero');
     const has = async () => (await harness.rows.readBatches()).some((each) => each.equals(batch));
     expect(await has()).toBe(true);
-    for (let time = 0; time < 2; time++) await harness.rows.dropTargets(batch);
+    for (let round = 0; round < 2; round++) await harness.rows.dropTargets(batch);
     expect(await has()).toBe(false);
     await add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const { rows } = harness;

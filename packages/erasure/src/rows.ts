@@ -8,7 +8,7 @@ export interface ErasureTarget {
   readonly cutoffMs: number;
 }
 
-/** Number of rows with an erased identity in a column. A row with the identity in two columns counts twice. */
+/** Number of rows that contain an erased identity in a column. A row is counted once for each such column. */
 export interface FoundRows {
   readonly table: string;
   readonly column: string;
@@ -19,17 +19,17 @@ export interface FoundRows {
   readonly rows: number;
 }
 
-/** Rows that were counted several times, because several columns contain identities of the batch. */
+/** Rows that were counted several times because several columns contain identities in the batch. */
 export interface SharedRows {
   readonly table: string;
   readonly environmentId: string;
-  /** One key per count of the row. */
+  /** One key for each time the row was counted. */
   readonly keys: readonly Buffer[];
   readonly rows: number;
 }
 
 /** Rows that the batch's last sweep found, stored before the deletes. */
-export interface NotedRows {
+export interface SweepResult {
   readonly found: readonly FoundRows[];
   readonly shared: readonly SharedRows[];
 }
@@ -51,7 +51,7 @@ export interface FactOrder {
   readonly offset: number;
 }
 
-/** One side of an unlink. Earlier links with the other side no longer apply. */
+/** One side of an unlink. Earlier links to the other side no longer apply. */
 export interface StoredUnlink {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -93,33 +93,33 @@ export interface ErasureRows {
    * @returns the rows found before the deletes
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
-  /** Rows found by the last sweep, even of a crashed eraser. Empty before the first sweep. */
-  readNoted(batchId: Buffer): Promise<NotedRows>;
+  /** Rows found by the last sweep, even if its eraser crashed. Empty before the first sweep. */
+  readFound(batchId: Buffer): Promise<SweepResult>;
   /** Finds rows that queries still return. */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /** Finds consents later than the cut-off. */
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
   /**
    * Streams the batch's links received up to the latest cut-off, each pair once. One person may have half a million
-   * links. Equal keys are the same Buffer.
+   * links. Equal keys share one Buffer.
    */
   findLinks(batchId: Buffer): AsyncIterable<StoredLink>;
   /** Finds the batch's unlinks up to the latest cut-off. */
   findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
-  /** Finds the first offsets of the batch's links later than the cut-off. */
+  /** Finds the first offsets of the batch's links that are later than the cut-off. */
   findLaterLinks(batchId: Buffer): Promise<FactLocation[]>;
   /** Waits up to 90 seconds for all running inserts, which may belong to a crashed writer. */
   awaitInserts(signal?: AbortSignal): Promise<void>;
-  /** Finds rows in active files, including deleted rows that `removeDeleted` has not removed yet. */
+  /** Finds rows in active files, including deleted rows until `removeDeleted` removes them. */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
   /**
-   * Rewrites all files with deleted rows, for all batches.
+   * Rewrites all files that contain deleted rows, for all batches.
    * @returns the time of completion by the store's clock, in epoch milliseconds
    */
   removeDeleted(signal?: AbortSignal): Promise<number>;
-  /** Number of files that were replaced up to this time (store's clock) but are still on disk. */
+  /** Number of files that were replaced at or before this time (store's clock) and are still on disk. */
   countReplaced(untilMs: number): Promise<number>;
-  /** Batches with targets, including batches of crashed erasers. */
+  /** Batches that have targets, including those of crashed erasers. */
   readBatches(): Promise<Buffer[]>;
   /** Deletes a batch's targets. */
   dropTargets(batchId: Buffer): Promise<void>;

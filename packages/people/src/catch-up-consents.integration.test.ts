@@ -19,7 +19,7 @@ const testPeople = openTestPeople();
 const { redis } = testPeople;
 afterAll(testPeople.close);
 
-/** A log of three partitions. The first byte of an identity chooses the partition. */
+/** A log with three partitions, selected by the first byte of the identity key. */
 function createLog(): ConsentLog & {
   add(identityKey: Buffer, status: ChosenStatus): Change;
   read: ConsentLog['read'];
@@ -68,14 +68,14 @@ const steps = fc.array(
   fc.record({
     key: fc.constantFrom(...keys),
     status: fc.constantFrom('none', 'anonymous', 'full'),
-    /** Number of later changes logged before this change is applied. Some changes are never applied. */
+    /** Number of later changes that are logged before this change is applied. Some changes are never applied. */
     appliedAfter: fc.nat(6),
   }),
   { minLength: 1, maxLength: 40 },
 );
 
 describe('catchUpConsents', () => {
-  it('catch-up restores the latest logged consents after any data loss, in any order of application', async () => {
+  it('catch-up restores the latest logged consents after any data loss and any order of application', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.nat(40), fc.boolean(), async (changes, lostFrom, wasCurrent) => {
         const [{ store, dump, restartFrom }, log] = [await open(), createLog()];
@@ -126,7 +126,7 @@ describe('catchUpConsents', () => {
     expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
   });
 
-  it('a store that restarts during catch-up or was emptied is not marked current', async () => {
+  it('a store that restarts during catch-up or has been emptied is not marked as current', async () => {
     const { store, namespace } = await open();
     const log = createLog();
     log.add(keys[0]!, 'full');

@@ -10,7 +10,7 @@ import { openTestPeople } from './test/test-people.ts';
 
 interface Harness {
   readonly stores: readonly [People, People];
-  loseEpoch(): Promise<void>;
+  deleteEpoch(): Promise<void>;
 }
 
 const testPeople = openTestPeople();
@@ -23,14 +23,14 @@ async function openRedis(): Promise<Harness> {
   await people.consents.markCurrent((await people.consents.syncState()).run, new Map());
   return {
     stores: [people, second.people],
-    loseEpoch: async () => void (await testPeople.redis.del(`${namespace}identity:epoch`)),
+    deleteEpoch: async () => void (await testPeople.redis.del(`${namespace}identity:epoch`)),
   };
 }
 
 async function openMemory(): Promise<Harness> {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
-  return { stores: [people, people], loseEpoch: async () => people.loseEpoch() };
+  return { stores: [people, people], deleteEpoch: async () => people.deleteEpoch() };
 }
 
 const newKey = () => randomBytes(16);
@@ -44,7 +44,7 @@ function createChange(fields: Partial<LoggedConsent> = {}): LoggedConsent {
 }
 
 const statuses = fc.constantFrom('none', 'anonymous', 'full');
-/** Changes in one partition at distinct offsets, with arbitrary broker times. */
+/** Changes in one partition at distinct offsets, with arbitrary broker timestamps. */
 const changesIn = (partition: number, fromMs: number) =>
   fc.uniqueArray(
     fc.record({
@@ -83,7 +83,7 @@ describe.each([
     expect(await stores[0].consents.read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
   });
 
-  it('the change with the latest log position wins regardless of order and process, and repeats are superseded', async () => {
+  it('the change with the latest log position wins in any order and process, and repeats are superseded', async () => {
     const { stores } = await open();
     const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, choices) => {
       const identity = createChange();
@@ -135,10 +135,10 @@ describe.each([
   });
 
   it('without an epoch, consents can be rebuilt but neither read nor applied', async () => {
-    const { stores, loseEpoch } = await open();
+    const { stores, deleteEpoch } = await open();
     const change = createChange();
     expect(await stores[0].ready()).toBe(true);
-    await loseEpoch();
+    await deleteEpoch();
     await expect(stores[0].consents.read(change.environmentId, change.identityKey)).rejects.toThrow(MissingEpochFault);
     await expect(stores[0].consents.apply(change)).rejects.toThrow(MissingEpochFault);
     expect(await stores[0].ready()).toBe(false);

@@ -3,7 +3,7 @@ import { type ConsentRecord, consentCodec, createRecordReader, type SchemaSource
 import { inBatches } from '@playline/stores';
 import type { PeopleRebuild } from './rebuild.ts';
 
-/** A status that a player has chosen. Without a choice, the status is `not_set` and nothing is stored. */
+/** A status that a player has chosen. Before the first choice, the status is `not_set` and nothing is stored. */
 export type ChosenStatus = ConsentRecord['status'];
 
 /** Position of a change in the log. One identity's changes are in several partitions only if partitions were added. */
@@ -25,9 +25,9 @@ export interface LoggedConsent {
   readonly position: ConsentPosition;
 }
 
-export type HeldConsent = Pick<LoggedConsent, 'identityKey' | 'status' | 'receivedAt' | 'position'>;
+export type ConsentRow = Pick<LoggedConsent, 'identityKey' | 'status' | 'receivedAt' | 'position'>;
 
-export type StoredConsent = Omit<HeldConsent, 'identityKey'>;
+export type StoredConsent = Omit<ConsentRow, 'identityKey'>;
 
 /** `superseded`: the stored position is equal or later. `fenced`: the change is not later than an erasure's cut-off. */
 export type ApplyOutcome = 'applied' | 'superseded' | 'fenced';
@@ -45,13 +45,13 @@ export interface ConsentStore {
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
   /** Returns the stored consents for an erasure, even when `read` would throw. */
-  readStored(environmentId: string, identityKeys: readonly Buffer[]): Promise<HeldConsent[]>;
+  readStored(environmentId: string, identityKeys: readonly Buffer[]): Promise<ConsentRow[]>;
   /**
-   * Deletes the consents that are unchanged, for an erasure. Fence the identities first; otherwise an in-flight change
-   * may restore a consent.
+   * For an erasure, deletes the consents that have not changed since they were read. Fence the identities first;
+   * otherwise an in-flight change may restore a consent.
    * @returns the number of deleted consents
    */
-  forget(environmentId: string, consents: readonly HeldConsent[]): Promise<number>;
+  forget(environmentId: string, consents: readonly ConsentRow[]): Promise<number>;
   syncState(): Promise<ConsentSyncState>;
   /**
    * Records that the store has applied the log up to `ends`, the end offset of each partition.
@@ -60,7 +60,7 @@ export interface ConsentStore {
   markCurrent(run: string, ends: ReadonlyMap<number, number>): Promise<boolean>;
 }
 
-/** How far the store has applied the log. A run lasts from one start or promotion of Redis to the next. */
+/** The store's progress in applying the log. A run lasts from one start or promotion of Redis to the next. */
 export interface ConsentSyncState {
   readonly run: string;
   /** False until the store has caught up with the log in this run. */
@@ -73,11 +73,11 @@ export interface ConsentSyncState {
 export class LaggingStoreFault extends Error {
   override readonly name = 'LaggingStoreFault';
   constructor() {
-    super('Redis was restarted and may lack the latest consents. They are being reapplied from the log');
+    super('Redis was restarted and may lack the latest consents, which are being reapplied from the log');
   }
 }
 
-/** Compares log positions by the same rule as the view `consents_current`. */
+/** Compares log positions by the rule of the view `consents_current`. */
 export function isLater(position: ConsentPosition, stored: ConsentPosition): boolean {
   if (position.partition === stored.partition) return position.offset > stored.offset;
   if (position.loggedAtMs !== stored.loggedAtMs) return position.loggedAtMs > stored.loggedAtMs;
@@ -104,7 +104,7 @@ export interface ConsentLog {
 
 /**
  * Number of offsets reread before the highest applied offset. Gateways may apply changes out of order, but always
- * within the longest request deadline (20 s), so 10,000 offsets cover 500 changes per second and partition.
+ * within the longest request deadline (20 s), so 10,000 offsets cover 500 changes per second per partition.
  */
 const REREAD_OFFSETS = 10_000;
 /** Amortizes a round trip without delaying concurrent requests. */
@@ -142,7 +142,7 @@ export async function catchUpConsents(
     }
   }
   if (await store.markCurrent(run, new Map(bounds.map(({ partition, end }) => [partition, end])))) return count;
-  throw new Error('Redis was restarted while consents were applied from the log');
+  throw new Error('Redis was restarted while consents were being reapplied from the log');
 }
 
 export type RebuiltConsents = Record<ApplyOutcome, number>;

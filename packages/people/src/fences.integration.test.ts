@@ -70,7 +70,7 @@ describe.each([
     return { ...harness, environmentId, link, consentOf, membersOf };
   }
 
-  it('enforced fences remove links and consents up to the cut-off only', async () => {
+  it('enforcing fences removes only links and consents up to the cut-off', async () => {
     const { people, environmentId, link, consentOf, membersOf } = await openPeople();
     const [erased, friend, stranger, returned, later] = Array.from({ length: 5 }, () => randomBytes(16));
     await link(erased!, friend!, T);
@@ -91,7 +91,7 @@ describe.each([
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
   });
 
-  it('enforced fences remove held suspects and unlink sides up to the cut-off, but no rulings', async () => {
+  it('enforcing fences removes held suspects and unlink sides up to the cut-off, but keeps rulings', async () => {
     const { people } = _name === 'redis' ? await testPeople.open() : { people: openMemoryPeople() };
     const environmentId = `test-${randomUUID()}`;
     const [erased, returned, blocked] = [randomBytes(16), randomBytes(16), randomBytes(16)];
@@ -113,7 +113,7 @@ describe.each([
     expect(await people.rebuild.digest(environmentId)).toBe(await kept.rebuild.digest(environmentId));
   });
 
-  it('after a restart, no link is applied and no consent is read until the fences are complete', async () => {
+  it('after a restart, links cannot be applied and consents cannot be read until the fences are complete', async () => {
     const { people, environmentId, link, consentOf, restart } = await openPeople();
     const [first, second] = [randomBytes(16), randomBytes(16)];
     expect(await people.ready()).toBe(true);
@@ -131,7 +131,7 @@ describe.each([
     await link(first, second, T);
   });
 
-  it('creating an epoch marks the fences complete unless Redis restarted while they were loaded', async () => {
+  it('creating an epoch marks the fences as complete unless Redis restarted while they were loaded', async () => {
     const { people } = await open();
     const epoch = await people.readEpoch();
     expect(await people.rebuild.mintEpoch('an earlier run')).toBe(epoch);

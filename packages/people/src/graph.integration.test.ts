@@ -25,14 +25,14 @@ describe.each([
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const rootOf = async (name: Name) =>
     (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
-  const replace = async (limits: Partial<typeof DEFAULT_LIMITS> = {}) => {
+  const reopen = async (limits: Partial<typeof DEFAULT_LIMITS> = {}) => {
     people = await open({ ...DEFAULT_LIMITS, ...limits });
     ({ graph } = people);
   };
 
   beforeEach(async () => {
     scenario = createScenario();
-    await replace();
+    await reopen();
     await people.rebuild.mintEpoch();
   });
   afterEach(() => people.close());
@@ -101,7 +101,7 @@ describe.each([
     for (const [from, to, outcomes] of steps) expect(await identify(from, to)).toEqual(outcomes);
   });
 
-  it('an alias links ids of different kinds or of one kind, but not two ids of a unique type', async () => {
+  it('an alias links ids of the same or different kinds, but not two ids of a unique type', async () => {
     expect(await alias('steam:s', 'untyped:"none"')).toEqual(['refused: blocked']);
     expect(await alias('email:e1', 'email:e2')).toEqual(['linked']);
     expect(await identify('anonymous:a', 'email:e1')).toEqual(['linked', 'linked']);
@@ -109,7 +109,7 @@ describe.each([
     expect(await alias('steam:s', 'passport:p2')).toEqual(['linked']);
     expect(await alias('steam:s', 'email:e2')).toEqual(['refused: two_known_users']);
     scenario = createScenario();
-    await replace({ uniqueTypes: ['passport', 'email'] });
+    await reopen({ uniqueTypes: ['passport', 'email'] });
     await people.rebuild.mintEpoch();
     expect(await alias('email:e1', 'email:e2')).toEqual(['refused: two_known_users']);
   });
@@ -128,8 +128,8 @@ describe.each([
     expect(await identify('anonymous:51', 'untyped:u', NOW + 30 * DAY_MS)).toEqual(['linked']);
   });
 
-  it('an anonymous id counts from its first link, even after it moves to another person', async () => {
-    await replace({ anonymousIdsMax: 2 });
+  it('an anonymous id counts toward the limit from its first link, even after it moves to another person', async () => {
+    await reopen({ anonymousIdsMax: 2 });
     await people.rebuild.mintEpoch();
     await identify('anonymous:1', 'untyped:u', NOW - 31 * DAY_MS);
     await identify('anonymous:2', 'untyped:u', NOW - 31 * DAY_MS);
@@ -137,7 +137,7 @@ describe.each([
     expect(await identify('anonymous:3', 'untyped:u', NOW)).toEqual(['linked']);
   });
 
-  it('the graph refuses a fact whose event time or receipt is not later than the cut-off', async () => {
+  it('the graph refuses a fact whose event time or receipt time is not later than the cut-off', async () => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW }]);
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
@@ -197,7 +197,7 @@ describe.each([
     ['a new identity', 'epic:z'],
     ['a member', 'anonymous:a'],
   ] as const)('an erased root rejoins its former person when it is linked again with %s', async (_, to) => {
-    await replace();
+    await reopen();
     const { environmentId } = scenario;
     const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
     await people.guards.fence([{ environmentId, key: root!, cutoffMs: NOW }]);
@@ -246,7 +246,7 @@ describe.each([
   });
 
   it('apply requires an epoch, and loading requires a store without an epoch', async () => {
-    await replace();
+    await reopen();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
     expect(await people.readEpoch()).toBeNull();
     expect(await people.ready()).toBe(false);

@@ -9,9 +9,9 @@ export interface LinkSourcePartition {
   readonly partition: number;
 }
 
-/** Facts of one partition in the order of their offsets. */
+/** Facts from one partition in offset order. */
 export interface FactBlock extends LinkSourcePartition {
-  /** Last offset that the caller has seen applied. `apply` throws if the graph is behind this offset. */
+  /** The last offset that the caller knows to be applied. `apply` throws if the graph is behind this offset. */
   readonly after: number;
   /** Last offset of the block, including records without a fact. */
   readonly through: number;
@@ -21,7 +21,7 @@ export interface FactBlock extends LinkSourcePartition {
 
 /** Log state that the partition's next owner needs. */
 export interface GraphNote {
-  /** Log mark of the batch with the last fact, used to detect a different log. */
+  /** Log mark of the batch that contains the last fact; used to detect a truncated or replaced log. */
   readonly mark: readonly number[] | null;
   /** Per decision-topic partition, the offset before the facts' first decision; null if unknown. */
   readonly decisions: Readonly<Record<string, number>> | null;
@@ -30,7 +30,7 @@ export interface GraphNote {
 export type Applied =
   /** Decided in this call or earlier. Earlier decisions are returned as recorded. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Already published and trimmed, part of a rebuild, or without steps. */
+  /** Published and trimmed, restored by a rebuild, or without steps. */
   | { readonly kind: 'done' }
   /**
    * A hold delays the fact, or the fact was parked before a rebuild. It must be republished at a later offset. `person`
@@ -69,11 +69,11 @@ export interface Suspect {
   readonly environmentId: string;
   readonly key: Buffer;
   readonly state: 'held' | 'allowed' | 'blocked';
-  /** Receipt of the fact that set this state, in epoch milliseconds. */
+  /** Receipt time of the fact that set this state, in epoch milliseconds. */
   readonly since: number;
 }
 
-/** A suspect with the log position of the fact that set its state. */
+/** A suspect and the log position of the fact that set its state. */
 export interface LoggedSuspect extends Suspect {
   readonly generation: number;
   readonly offset: number;
@@ -85,7 +85,7 @@ export interface Member {
   readonly linkedAt: number;
 }
 
-/** Limits per person. Beyond these limits, the identities most likely belong to strangers who share ids. */
+/** Limits per person. Beyond these limits, the identities most likely belong to different people who share ids. */
 export interface GraphLimits {
   readonly identitiesMax: number;
   readonly anonymousIdsMax: number;
@@ -94,19 +94,19 @@ export interface GraphLimits {
   /** Kinds of which a person has at most one id. An alias that would join two of them is refused. */
   readonly uniqueTypes: readonly IdentityKind[];
   /** If absent, no id is held. */
-  readonly gathering?: GatheringLimit;
+  readonly suspectLimit?: SuspectLimit;
 }
 
 /** An id that links more than `anonymousIdsMax` anonymous ids within the window is held until an operator decides. */
-export interface GatheringLimit {
+export interface SuspectLimit {
   readonly anonymousIdsMax: number;
   readonly windowMs: number;
 }
 
 /** A person uses a few devices and private windows per day. A placeholder reaches 20 ids within half an hour. */
-export const GATHERING: GatheringLimit = { anonymousIdsMax: 20, windowMs: 24 * 60 * 60 * 1000 };
+export const SUSPECT_LIMIT: SuspectLimit = { anonymousIdsMax: 20, windowMs: 24 * 60 * 60 * 1000 };
 
-/** Maximum number of listed suspects per environment. Links of further suspects are refused, too. */
+/** Maximum number of listed suspects per environment. Links of additional suspects are also refused. */
 export const SUSPECTS_MAX = 10_000;
 
 export const DEFAULT_LIMITS: GraphLimits = {
@@ -125,22 +125,22 @@ export interface IdentityGraph {
   apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
   /** Last applied offset of a partition, or -1. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
-  /** Stores a note. Call this before applying the facts, so that the note is never later than a lost fact. */
+  /** Stores a note. Call this before applying the facts, so that a data loss never keeps facts without their note. */
   note(source: LinkSourcePartition, note: GraphNote): Promise<void>;
   /** Returns the last note, or null. */
   readNote(source: LinkSourcePartition): Promise<GraphNote | null>;
   /** Deletes recorded decisions up to an offset, after they are published and the offset is committed. */
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
-  /** Person key of an identity, or null if the identity has no links. */
+  /** The identity's person key, or null if the identity has no links. */
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
-  /** Person key of each identity, in the order of `keys`. */
+  /** Each identity's person key, in the order of `keys`. */
   rootsOf(environmentId: string, keys: readonly Buffer[]): Promise<(Buffer | null)[]>;
   /** All identities of the person, sorted by key. Empty if the identity has no links. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
   /** All suspects, sorted by key. @throws MissingEpochFault */
   suspects(environmentId: string): Promise<Suspect[]>;
   /**
-   * Removes identities and their unlink sides, for an erasure. The remaining members keep the person key. Fence and
+   * For an erasure, removes identities and their unlink sides. The remaining members keep the person key. Fence and
    * hold the identities first: without a fence, in-flight links would restore an identity; only the hold delays newer
    * links.
    * @returns the number of removed identities

@@ -33,6 +33,6 @@ it('releasing a hold takes constant time regardless of the number of holds', asy
     few.push(await measure('few'));
     many.push(await measure('many'));
   }
-  // Compares the fastest of seven runs, because other load on the machine slows down some of them.
+  // Compares the fastest of seven runs because other load on the machine may slow down some runs.
   expect(Math.min(...many) / Math.min(...few)).toBeLessThan(5);
 });

@@ -4,7 +4,7 @@ import { erasureRequestCodec, frameRecord, IDENTITY_TYPES, type IdentityKind } f
 import type { IdentityGraph } from './graph.ts';
 import { MissingEpochFault, type People } from './people.ts';
 
-/** Delays links of these identities that are newer than the cut-off, until the erasure has finished. */
+/** Until the erasure has finished, delays links of these identities that are newer than the cut-off. */
 export interface ErasureHold {
   readonly environmentId: string;
   /** 16 bytes, a UUID. */
@@ -40,7 +40,7 @@ export interface ErasureGuards {
    */
   confirmHold(name: HoldName): Promise<boolean>;
   /**
-   * Replaces an existing hold. Never creates a hold, because a paused eraser could create one that is never released.
+   * Replaces an existing hold. Does not create a hold: a paused eraser could create a hold that is never released.
    * @returns false if there is no hold
    */
   extendHold(hold: ErasureHold): Promise<boolean>;
@@ -70,7 +70,7 @@ export interface ErasureGuards {
   completeFences(run: string): Promise<boolean>;
 }
 
-/** Counts of removed data that fences should have refused. */
+/** Amount of removed data that fences should have refused. */
 export interface Enforced {
   /** Identities removed from the graph. */
   readonly links: number;
@@ -88,7 +88,7 @@ export interface FenceStatus {
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /** A record for `audience.erasures.v1`. */
-export interface ErasureRequestToPublish {
+export interface ErasureRecordToPublish {
   readonly key: Buffer;
   /** Avro, prefixed with the schema id. */
   readonly value: Buffer;
@@ -100,8 +100,8 @@ export interface RequestErasureParts {
     graph: Pick<IdentityGraph, 'membersOf'>;
     guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
-  /** Resolves once all in-sync replicas have stored the request. @throws if the request may not be stored */
-  publish: (request: ErasureRequestToPublish) => Promise<unknown>;
+  /** Resolves once all in-sync replicas have stored the request. @throws if the request may not have been stored */
+  publish: (request: ErasureRecordToPublish) => Promise<unknown>;
   /** Id of the registered request schema. @throws if the schema is not registered yet */
   schemaId: () => number | Promise<number>;
   /** Maximum clock skew between gateways. */
@@ -110,7 +110,7 @@ export interface RequestErasureParts {
   onFault: (fault: unknown, message: string) => void;
 }
 
-export interface WantedErasure {
+export interface ErasureInput {
   readonly environmentId: string;
   readonly subjectKeys: readonly Buffer[];
   readonly traceId: string;
@@ -118,21 +118,21 @@ export interface WantedErasure {
 }
 
 /** Resolves with the erasure id (a UUID) once the request is on the topic. */
-export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
+export type RequestErasure = (input: ErasureInput) => Promise<string>;
 
 /** Expiry of an unconfirmed hold: three times the producer's delivery timeout. */
 const HOLD_LAPSE_MS = 60_000;
 
 /**
  * Starts an erasure: creates the hold, reads the person's members and publishes the request. The hold ensures that no
- * newer link adds a stranger.
- * @throws if the request may not be on the topic
+ * newer link adds another person.
+ * @throws if the request may be missing from the topic
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
   const { people } = parts;
   const { guards } = people;
-  return async (wanted) => {
-    const { environmentId, subjectKeys, traceId } = wanted;
+  return async (input) => {
+    const { environmentId, subjectKeys, traceId } = input;
     const schemaId = await parts.schemaId();
     // Without an epoch, members would be missing and the rebuild would lose the hold.
     if ((await people.readEpoch()) === null) throw new MissingEpochFault();
@@ -143,31 +143,31 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     const cutoffAt = requestedAt + parts.clockSkewMs;
     const name = { environmentId, erasureId };
     await guards.putHold({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
-    const members = await readMembers(parts, wanted).catch(async (fault) => {
+    const members = await readMembers(parts, input).catch(async (fault) => {
       // The request was not published.
-      await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'hold not released; it expires'));
+      await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'cannot release hold; it will expire'));
       throw fault;
     });
     // A slow read may include links after the cut-off. Without members, the eraser reads the decisions instead.
     const memberKeys = performance.now() - startMs < parts.clockSkewMs ? members : [];
     const keys = { subjectKeys: [...subjectKeys], memberKeys };
     const request = { erasureId, environmentId, ...keys, cutoffAt, requestedAt, traceId };
-    // If publishing fails, the request may still be on the topic. The hold is left to expire.
+    // If publishing fails, the request may nevertheless be on the topic, so the hold remains until it expires.
     await parts.publish({
       key: Buffer.from(environmentId),
       value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
-      headers: { traceparent: wanted.traceparent },
+      headers: { traceparent: input.traceparent },
     });
     // The eraser recreates a lost hold when it reads the request.
     await guards
       .confirmHold(name)
-      .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser recreates it'));
+      .catch((fault) => parts.onFault(fault, 'cannot confirm hold; the eraser will recreate it'));
     return id;
   };
 }
 
 /** Returns the identities linked with the subject. */
-async function readMembers({ people }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
+async function readMembers({ people }: RequestErasureParts, { environmentId, subjectKeys }: ErasureInput) {
   const components = await Promise.all(subjectKeys.map((key) => people.graph.membersOf(environmentId, key)));
   const members = new Map(components.flat().map(({ key }) => [key.toString('hex'), key]));
   for (const key of subjectKeys) members.delete(key.toString('hex'));

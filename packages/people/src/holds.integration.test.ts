@@ -44,11 +44,11 @@ describe('holds in Redis', () => {
       free.push(await measure('free'));
       busy.push(await measure('held'));
     }
-    // Compares the fastest of five runs, because other load slows down some of them.
+    // Compares the fastest of five runs because other load may slow down some runs.
     expect(Math.min(...busy) / Math.min(...free)).toBeLessThan(5);
   });
 
-  it('a block that is split at the limit of held members gets the same decisions as in memory', async () => {
+  it('a block that is split at the held-member limit gets the same decisions as in the memory store', async () => {
     const { people } = await testPeople.open();
     const model = openMemoryPeople();
     const environmentId = 'large';
@@ -80,7 +80,7 @@ describe('holds in Redis', () => {
     expect(parts.length).toBeGreaterThan(1);
     expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
     expect(await people.graph.lastApplied(block)).toBe(facts.length);
-    // Identities of one person have the same cut-off even if the hold is released between two calls.
+    // All identities of a person get the same cut-off even if the hold is released between two calls.
     const otherRoots = persons.filter((_, at) => at !== 3).map(([root]) => root!);
     const queriedKeys = [persons[3]![0]!, ...otherRoots, persons[3]![1]!];
     const reading = people.guards.heldFrom(environmentId, queriedKeys);

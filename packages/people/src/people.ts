@@ -1,4 +1,4 @@
-/** The people store: ports, faults, and queries for persons. */
+/** The people store: its interface, faults and person queries. */
 import type { ConsentStore } from './consents.ts';
 import type { IdentityGraph, Member } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
@@ -26,11 +26,11 @@ export interface People {
   close(): Promise<void>;
 }
 
-/** Redis is empty, or a rebuild is not finished. */
+/** Redis is empty, or a rebuild has not finished. */
 export class MissingEpochFault extends Error {
   override readonly name = 'MissingEpochFault';
   constructor() {
-    super('Redis has no identity epoch. Run "npm run identity -- init" for a new deployment, else "npm run rebuild"');
+    super('Redis has no identity epoch. Run "npm run identity -- init" for a new deployment, or "npm run rebuild"');
   }
 }
 
@@ -41,7 +41,7 @@ export class MissingEpochFault extends Error {
 export class MissingFencesFault extends Error {
   override readonly name = 'MissingFencesFault';
   constructor() {
-    super('Redis was restarted and may lack fences of erased people. Start an eraser, which sets them again');
+    super('Redis was restarted and may lack fences of erased people. Start an eraser to restore them');
   }
 }
 
@@ -57,15 +57,15 @@ export class MissingHoldFault extends Error {
 export class RestartedFault extends Error {
   override readonly name = 'RestartedFault';
   constructor() {
-    super('Redis was restarted during the rebuild. Empty it (FLUSHDB) and rebuild it again');
+    super('Redis was restarted during the rebuild. Empty Redis (FLUSHDB) and repeat the rebuild');
   }
 }
 
-/** A rebuild needs a Redis without an epoch. */
+/** Redis has an epoch, which a rebuild does not permit. */
 export class EpochPresentFault extends Error {
   override readonly name = 'EpochPresentFault';
   constructor() {
-    super('Redis already has an epoch. Empty it before a rebuild');
+    super('Redis already has an epoch. Empty Redis before the rebuild');
   }
 }
 
@@ -110,13 +110,13 @@ export async function readPersonMembers(
   return queryComplete(people, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
-    // Read again if the identity was linked between the two queries.
+    // Reread if the identity was linked between the two queries.
     const members = root !== null && before.length === 0 ? await people.graph.membersOf(environmentId, key) : before;
     return { personKey: root ?? key, isLinked: root !== null, members };
   });
 }
 
-/** Keys of all members, or the person key alone for an identity without links. */
+/** Keys of all members, or the person key notLinked for an identity without links. */
 export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }
@@ -128,9 +128,9 @@ export interface PersonSplit {
 }
 
 export const SPLIT_BLOCKERS = {
-  strangers: 'The identities are not of one person. Name identities of one person.',
-  alone: 'The identity is a person of its own already, so there is nothing to split.',
-  everybody: 'These are all identities of the person, so there is nothing to split. Leave at least one out.',
+  notOnePerson: 'The identities do not belong to one person. Specify identities of one person.',
+  notLinked: 'The identity is already a separate person, so there is nothing to split.',
+  wholePerson: "These are all of the person's identities, so there is nothing to split. Omit at least one.",
 } as const;
 export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 
@@ -147,7 +147,7 @@ export function splitPerson(
   const staying = members.filter((member) => !isNamed(member));
   const isStranger = (key: Buffer, at: number) =>
     at > 0 && !key.equals(keys[0]!) && !members.some((one) => one.key.equals(key));
-  if (keys.some(isStranger)) return 'strangers';
-  if (members.length === 0) return 'alone';
-  return staying.length === 0 ? 'everybody' : { personKey, leaving, staying };
+  if (keys.some(isStranger)) return 'notOnePerson';
+  if (members.length === 0) return 'notLinked';
+  return staying.length === 0 ? 'wholePerson' : { personKey, leaving, staying };
 }

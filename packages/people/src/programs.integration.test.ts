@@ -127,12 +127,12 @@ class Run {
     if (step.kind === 'loss') await this.#lose(step);
   }
 
-  #toOptions({ link, from, to, and, late, before }: LinkRequest): FactOptions {
+  #toOptions({ link, from, to, extra, delayMs, eventAgeMs }: LinkRequest): FactOptions {
     this.#nowMs += TICK_MS;
-    // Unlinks are never late, because the operator command uses the current time.
-    if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
-    const receivedAt = this.#nowMs - late;
-    return { link, from, to, receivedAt, eventTime: receivedAt - before };
+    // Unlinks are never delayed because the operator command uses the current time.
+    if (link === 'unlink') return { link, to, extra, receivedAt: this.#nowMs, eventTime: this.#nowMs };
+    const receivedAt = this.#nowMs - delayMs;
+    return { link, from, to, receivedAt, eventTime: receivedAt - eventAgeMs };
   }
 
   async #append(list: FactOptions[]): Promise<void> {
@@ -256,7 +256,7 @@ class Run {
     for (const [at, result] of applied.entries()) {
       const before = redelivered[at]!;
       if (before.outcome[0] === 'parked') this.#updateParked(before, result);
-      // The rebuilt graph already contains the decision, or the fact gets the same decision again.
+      // The rebuilt graph already contains the decision, or the same decision is made again.
       else expect(describeOutcome(result)).toEqual(committed + at < published ? ['done'] : before.outcome);
     }
   }
@@ -306,8 +306,8 @@ class Run {
     this.#published = this.#processed.length;
   }
 
-  // The table has the older half of the published decisions, one row per identity. The log has the newer half. Two
-  // decisions are in both.
+  // The table has the older half of the published decisions, one row per identity. The log has the newer half. The
+  // table and the log have two decisions in common.
   #toSources({ published, committed }: { published: number; committed: number }) {
     const log = this.#processed.slice(0, published).flatMap(({ records }) => records);
     const toRows = (decisions: IdentityDecisionRecord[]) =>
@@ -346,7 +346,7 @@ class Run {
   }
 }
 
-it('any sequence of links, unlinks, holds, erasures and rebuilds has the same result in Redis, in memory and in the model', async () => {
+it('any sequence of links, unlinks, holds, erasures and rebuilds has the same result in Redis, the memory store and the model', async () => {
   const programs = fc.array(command, { minLength: 1, maxLength: 10 });
   await fc.assert(
     fc.asyncProperty(programs, async (commands) => {

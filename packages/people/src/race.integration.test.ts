@@ -23,7 +23,7 @@ const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => 
 const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
 const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 
-/** Applies all facts of a partition in blocks, like a linker that owns the partition. */
+/** Applies all facts from a partition in blocks, like a linker that owns the partition. */
 async function applyAll(
   graph: IdentityGraph,
   source: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },
@@ -68,7 +68,7 @@ describe('large blocks', () => {
   const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
   const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
 
-  it('a block that takes several calls gets the same decisions as in memory', async () => {
+  it('a block that takes several calls gets the same decisions as in the memory store', async () => {
     await fc.assert(
       fc.asyncProperty(facts, async (list) => {
         const scenario = createScenario();
@@ -92,9 +92,9 @@ describe('large blocks', () => {
   });
 });
 
-it('aliases are idempotent and produce the same persons in any order and batch size', async () => {
-  const wide = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
-  const { graph, rebuild } = (await testPeople.open({ limits: wide })).people;
+it('aliases are idempotent and produce the same persons regardless of order and batch size', async () => {
+  const wideLimits = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
+  const { graph, rebuild } = (await testPeople.open({ limits: wideLimits })).people;
   await rebuild.mintEpoch();
   const allNames = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`));
   const link = fc.tuple(fc.constantFrom(...allNames), fc.constantFrom(...allNames)).filter(([from, to]) => from !== to);

@@ -27,13 +27,13 @@ export interface PeopleRebuild {
   loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
   /** Marks facts as decided, so that redelivered facts are `done`. */
   loadDecided(facts: readonly DecidedFact[]): Promise<void>;
-  /** If an identity has several rows, the row with the latest fact applies. */
+  /** If an identity has several rows, the row from the latest fact applies. */
   loadSuspects(suspects: readonly LoggedSuspect[]): Promise<void>;
-  /** Raises the last applied offset and stores the note for the facts after it. */
+  /** Raises the last applied offset and stores the note for later facts. */
   loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
   /** Applies changes like `ConsentStore.apply`, but does not require an epoch. */
   loadConsents(changes: readonly LoggedConsent[]): Promise<ApplyOutcome[]>;
-  /** Iterates over all linked identities of all environments, possibly with duplicates. */
+  /** Iterates over all linked identities in all environments, possibly with duplicates. */
   identities(): AsyncIterable<LinkedIdentity>;
   /** SHA-256 (hex) of an environment's overrides and unlink sides. */
   digest(environmentId: string): Promise<string>;
@@ -67,13 +67,13 @@ export interface GraphSources {
 }
 
 export interface RebuiltGraph {
-  /** Identities from the table. */
+  /** Number of identities from the table. */
   readonly fromTable: number;
-  /** Identities with a newer person in the log than in the table. */
+  /** Number of identities whose person is newer in the log than in the table. */
   readonly fromLog: number;
-  /** Erased identities that were skipped. */
+  /** Number of erased identities that were skipped. */
   readonly erased: number;
-  /** Unlink sides, duplicates included. */
+  /** Number of unlink sides, including duplicates. */
   readonly unlinkSides: number;
 }
 
@@ -134,8 +134,8 @@ export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: 
 }
 
 /**
- * Loads all data of the graph into a store without an epoch. Rows may be in any order, and a failed rebuild may be
- * retried. The caller then creates the epoch.
+ * Loads all graph data into a store without an epoch. Rows may be in any order, and a failed rebuild may be
+ * retried. The caller must then create the epoch.
  * @throws EpochPresentFault, or a store or source fault
  */
 export async function rebuildGraph(

@@ -11,7 +11,7 @@ import { openTestPeople } from './test/test-people.ts';
 
 const HOUR_MS = 3_600_000;
 const NOW = 100 * 24 * HOUR_MS;
-const limits: GraphLimits = { ...DEFAULT_LIMITS, gathering: { anonymousIdsMax: 3, windowMs: 24 * HOUR_MS } };
+const limits: GraphLimits = { ...DEFAULT_LIMITS, suspectLimit: { anonymousIdsMax: 3, windowMs: 24 * HOUR_MS } };
 const testPeople = openTestPeople();
 afterAll(testPeople.close);
 
@@ -29,7 +29,7 @@ const ruling = rulingAt(NOW);
 describe.each([
   { name: 'in memory', open: async (): Promise<People> => openMemoryPeople(limits) },
   { name: 'in Redis', open: async () => (await testPeople.open({ limits })).people },
-])('an id that gathers anonymous ids, $name,', ({ open }) => {
+])('suspects $name', ({ open }) => {
   let people: People;
   let graph: IdentityGraph;
   let scenario: Scenario;
@@ -38,7 +38,7 @@ describe.each([
   const apply = async (fact: GraphFact) => describeOutcome((await applyAll([fact]))[0]!);
   const identify = (at: number, to: Name, receivedAt = NOW) =>
     scenario.position({ link: 'identify', from: `anonymous:${at}`, to, receivedAt });
-  const gather = async (count: number, to: Name) => {
+  const linkAnonymousIds = async (count: number, to: Name) => {
     const outcomes: string[] = [];
     for (let at = 1; at <= count; at++) outcomes.push(...(await apply(identify(at, to))));
     return outcomes;
@@ -55,8 +55,8 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('an id that links too many anonymous ids is held, and its existing links stay', async () => {
-    expect(await gather(5, 'untyped:everybody')).toEqual([
+  it('an id that links too many anonymous ids is held, and its existing links remain', async () => {
+    expect(await linkAnonymousIds(5, 'untyped:everybody')).toEqual([
       ...['linked', 'linked', 'linked'],
       ...['refused: suspect', 'refused: suspect'],
     ]);
@@ -66,7 +66,7 @@ describe.each([
     expect(await apply(identify(9, 'untyped:another'))).toEqual(['linked']);
   });
 
-  it('an id that links as many anonymous ids over a longer time is not held', async () => {
+  it('an id that links the same number of anonymous ids over a longer time is not held', async () => {
     for (let at = 1; at <= 8; at++)
       expect(await apply(identify(at, 'untyped:traveller', NOW + at * 9 * HOUR_MS))).toEqual(['linked']);
     expect(await suspects()).toEqual([]);
@@ -80,18 +80,18 @@ describe.each([
     expect(await suspects()).toEqual([[hex('steam:s'), 'held', NOW]]);
   });
 
-  it('an allowed id can be linked again, including by facts that were refused', async () => {
-    await gather(4, 'untyped:cafe');
+  it('after an id is allowed, its links are accepted, including links that were refused', async () => {
+    await linkAnonymousIds(4, 'untyped:cafe');
     expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
     expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);
-    expect(await gather(6, 'untyped:cafe')).toEqual([
+    expect(await linkAnonymousIds(6, 'untyped:cafe')).toEqual([
       ...['unchanged', 'unchanged', 'unchanged'],
       ...['linked', 'linked', 'linked'],
     ]);
   });
 
   it('the graph refuses links of a blocked id', async () => {
-    await gather(4, 'untyped:shared');
+    await linkAnonymousIds(4, 'untyped:shared');
     expect(await apply(ruling(scenario, 'block', 'untyped:shared'))).toEqual(['unchanged: operator_blocked']);
     expect(await apply(identify(1, 'untyped:shared'))).toEqual(['refused: blocked']);
     expect(await apply(identify(9, 'untyped:shared'))).toEqual(['refused: blocked']);
@@ -99,7 +99,7 @@ describe.each([
     expect(await apply(identify(9, 'untyped:shared'))).toEqual(['linked']);
   });
 
-  it('redelivered facts return their recorded decisions and count once', async () => {
+  it('redelivered facts return their recorded decisions and are counted once', async () => {
     const facts = [1, 2, 3, 4, 5].map((at) => identify(at, 'untyped:twice'));
     const first = await applyAll(facts);
     expect(describeValue(await applyAll(facts.slice(2)))).toEqual(describeValue(first.slice(2)));
@@ -108,7 +108,7 @@ describe.each([
 
   it('an erasure deletes a held id but keeps rulings', async () => {
     const names = ['untyped:gone', 'untyped:n/a', 'untyped:cafe'] as const;
-    for (const name of names) await gather(4, name);
+    for (const name of names) await linkAnonymousIds(4, name);
     await apply(ruling(scenario, 'block', names[1]));
     await apply(ruling(scenario, 'allow', names[2]));
     const hold = { environmentId: scenario.environmentId, erasureId: Buffer.alloc(16, 1) };
@@ -126,7 +126,7 @@ describe.each([
   });
 });
 
-describe('suspects', () => {
+describe('suspect programs', () => {
   const names: readonly Name[] = ['untyped:a', 'untyped:b'];
   const action = fc.oneof(
     { weight: 4, arbitrary: fc.record({ at: fc.nat(9), to: fc.nat(1) }) },
@@ -137,7 +137,7 @@ describe('suspects', () => {
   );
   const program = fc.array(fc.record({ action, order: fc.nat() }), { maxLength: 25 });
 
-  it('Redis, memory and a rebuild from unordered decisions have the same suspects', async () => {
+  it('Redis, the memory store and a rebuild from unordered decisions contain the same suspects', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (steps) => {
         const scenario = createScenario();

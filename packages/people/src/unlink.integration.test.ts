@@ -20,7 +20,7 @@ describe.each([
   let scenario: Scenario;
   const apply = (fact: FactOptions) => scenario.apply(graph, fact);
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
-  const unlink = (to: Name, and: Name[] = [], receivedAt = NOW) => apply({ link: 'unlink', to, and, receivedAt });
+  const unlink = (to: Name, extra: Name[] = [], receivedAt = NOW) => apply({ link: 'unlink', to, extra, receivedAt });
   /** Applies a fact and returns its decision. */
   const decide = async (fact: FactOptions): Promise<StepDecision> => {
     const positioned = scenario.position(fact);
@@ -47,7 +47,7 @@ describe.each([
   it("an unlink splits a person in two, and each side has a member's key as person key", async () => {
     for (const from of ['steam:1', 'epic:2', 'custom:3', 'google:4'] as const) await alias(from, 'email:5');
     const root = await rootOf('email:5');
-    const decision = await decide({ link: 'unlink', to: 'steam:1', and: ['epic:2'], receivedAt: NOW });
+    const decision = await decide({ link: 'unlink', to: 'steam:1', extra: ['epic:2'], receivedAt: NOW });
     expect(decision).toMatchObject({ link: 'unlink', outcome: 'unlinked', reason: '' });
     expect(await membersOf('steam:1')).toEqual(hexesOf('steam:1', 'epic:2'));
     expect(await membersOf('email:5')).toEqual(hexesOf('custom:3', 'google:4', 'email:5'));
@@ -63,17 +63,17 @@ describe.each([
     expect(decision.stayed!.members.map(({ key }) => key.toString('hex'))).toEqual(await membersOf('email:5'));
   });
 
-  it.each(['the person key', 'another key'] as const)(
-    'an unlink splits off a single identity with %s',
+  it.each(['the person key', 'not the person key'] as const)(
+    'an unlink splits off a single identity whose key is %s',
     async (which) => {
       await alias('steam:1', 'epic:2');
       await alias('custom:3', 'epic:2');
       const root = (await rootOf('epic:2'))!;
       const names: Name[] = ['steam:1', 'epic:2', 'custom:3'];
-      const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
-      expect(await unlink(alone)).toEqual(['unlinked']);
-      expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
-      const remaining = names.filter((name) => name !== alone);
+      const singleName = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
+      expect(await unlink(singleName)).toEqual(['unlinked']);
+      expect([await rootOf(singleName), await membersOf(singleName)]).toEqual([hexOf(singleName), [hexOf(singleName)]]);
+      const remaining = names.filter((name) => name !== singleName);
       for (const name of remaining) expect(await membersOf(name)).toEqual(hexesOf(...remaining));
       expect(remaining.map(hexOf)).toContain(await rootOf(remaining[0]!));
     },
@@ -103,7 +103,7 @@ describe.each([
     expect(await apply({ ...relink, receivedAt: NOW + 1 })).toEqual(['linked', 'unchanged']);
   });
 
-  it('an unlink across several persons is refused, and an unlink of a whole person changes nothing', async () => {
+  it('an unlink of ids from several persons is refused, and an unlink of a whole person changes nothing', async () => {
     await alias('steam:1', 'epic:2');
     await alias('custom:3', 'google:4');
     const digest = async () => [await rootOf('steam:1'), await rootOf('custom:3'), await rootOf('email:5')];
@@ -114,7 +114,7 @@ describe.each([
     expect(await unlink('steam:1', ['epic:2'], NOW + 2)).toEqual(['unchanged']);
     expect(await unlink('email:5', [], NOW + 3)).toEqual(['unchanged']);
     expect(await digest()).toEqual(before);
-    // The refused unlink has no effect on links.
+    // The refused unlink does not prevent links.
     expect(await alias('steam:1', 'custom:3', NOW - 1)).toEqual(['linked']);
   });
 
@@ -135,7 +135,7 @@ describe.each([
     expect(await alias('steam:1', 'epic:2', NOW + 1)).toEqual(['linked']);
   });
 
-  it('a person with hundreds of identities can be split in the call that builds it or later', async () => {
+  it('a person with hundreds of identities can be split in the call that creates the person or later', async () => {
     const model = openMemoryPeople();
     await model.rebuild.mintEpoch();
     const names = Array.from({ length: 240 }, (_, at): Name => `custom:n${at}`);
@@ -143,15 +143,15 @@ describe.each([
     const split = (from: number, to: number): FactOptions => ({
       link: 'unlink',
       to: names[from]!,
-      and: names.slice(from + 1, to),
+      extra: names.slice(from + 1, to),
       receivedAt: NOW + 1,
     });
-    const more = (at: number): FactOptions => ({ link: 'alias', from: 'email:x', to: names[at]!, receivedAt: NOW + 2 });
+    const link = (at: number): FactOptions => ({ link: 'alias', from: 'email:x', to: names[at]!, receivedAt: NOW + 2 });
     const blocks = [
       links.slice(0, 100),
-      [...links.slice(100), split(5, 90), more(6)],
+      [...links.slice(100), split(5, 90), link(6)],
       [split(0, 3)],
-      [more(1), split(100, 160)],
+      [link(1), split(100, 160)],
     ];
     for (const block of blocks) {
       const facts = block.map(scenario.position);

@@ -66,7 +66,7 @@ async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, 
 const isDone = async ({ erasureId }: ErasureRequest) => (await records.readReceipt(erasureId)) !== null;
 const unfinishedIds = async () => (await records.readUnfinished()).map(idOf);
 
-/** Stores the links of a person with many identities and returns their keys. */
+/** Stores the links of a person who has many identities and returns the keys of these identities. */
 function addManyLinks(): Buffer[] {
   const keys = createKeys(150);
   for (const [offset, b_key] of keys.slice(1).entries())
@@ -86,7 +86,7 @@ function addManyLinks(): Buffer[] {
   return keys;
 }
 
-it('a batch that cannot finish is retried and delays only its own people', async () => {
+it('a failing batch is retried and delays only the people in that batch', async () => {
   let stuckBatch: string | null = null;
   const sweep: typeof rows.sweep = async (batchId) => {
     stuckBatch ??= batchId.toString('hex');
@@ -130,11 +130,11 @@ it('requests that wait for another erasure do not delay unrelated requests', asy
 it('a request that cannot be resolved is deferred while the other requests complete', async () => {
   const requests: ErasureRequest[] = [];
   for (let count = 0; count < 6; count++) requests.push(await addRequest());
-  const hostile = requests[2]!;
+  const poison = requests[2]!;
   const sizes: number[] = [];
   const putTargets: typeof rows.putTargets = async (batchId, targets) => {
     await rows.putTargets(batchId, targets);
-    if (!targets.some(({ key }) => key.equals(hostile.subjectKeys[0]!))) return;
+    if (!targets.some(({ key }) => key.equals(poison.subjectKeys[0]!))) return;
     sizes.push(targets.length);
     throw new RangeError('Maximum call stack size exceeded');
   };
@@ -144,23 +144,23 @@ it('a request that cannot be resolved is deferred while the other requests compl
     loop.wake();
     return (await unfinishedIds()).length === 1 && deferred.size === 1;
   });
-  expect([...deferred]).toEqual([idOf(hostile)]);
+  expect([...deferred]).toEqual([idOf(poison)]);
   expect(sizes.at(-1)).toBe(1);
 });
 
 it.each([
   ['with many identities', false],
   ['whose batch another process started', true],
-])('a person %s does not delay other people', async (_, isBegun) => {
-  const keys = isBegun ? createKeys(150) : addManyLinks();
+])('a person %s does not delay other people', async (_, isStarted) => {
+  const keys = isStarted ? createKeys(150) : addManyLinks();
   const heavy = await addRequest(keys[0]);
   const { erasureId, environmentId, cutoffAt } = heavy;
   const progress = { batchId: randomBytes(16), erasureId, environmentId, cutoffAt, closureKeys: keys, deleted: {} };
-  if (isBegun) await records.putProgress([progress]);
+  if (isStarted) await records.putProgress([progress]);
   const othersDone = Promise.withResolvers<void>();
   let isHeavySwept = false;
   const sweep: typeof rows.sweep = async (batchId) => {
-    const batch = (await records.readProgress()).find((noted) => noted.batchId.equals(batchId));
+    const batch = (await records.readProgress()).find((row) => row.batchId.equals(batchId));
     if (batch!.erasureId.equals(erasureId)) {
       isHeavySwept = true;
       await othersDone.promise;

@@ -28,13 +28,13 @@ export const configSchema = z.object({
   ...consumerSettings,
   /** Consumer group of the service. */
   CONSUMER_GROUP: settings.text().default(GROUPS.eraser),
-  /** Groups whose committed offsets show what is stored. */
+  /** Consumer groups whose committed offsets show which records are stored. */
   LINKER_GROUP: deploymentSettings.LINKER_GROUP,
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
-  /** How long requests are collected for a batch. */
+  /** Time during which requests are collected for a batch. */
   BATCH_WINDOW_MS: settings.integer(0, 60_000).default(2_000),
-  /** Most requests per batch; a thousand requests take a minute. */
+  /** Maximum number of requests per batch; 1,000 requests take about a minute. */
   BATCH_REQUESTS_MAX: settings.integer(1, 10_000).default(1_000),
   /** Time of the daily search for rows of erased people. */
   SCRUB_AT: timeOfDay.prefault('02:30'),

@@ -4,8 +4,8 @@ import { waitAtMost } from '@playline/stores';
 import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
 
-/** Waiting work. Times are epoch milliseconds. */
-export interface Waiting {
+/** Unfinished erasures. Times are epoch milliseconds. */
+export interface WaitingWork {
   readonly requests: number;
   /** Acceptance time of the oldest request without a receipt. */
   readonly oldestAt: number | null;
@@ -17,7 +17,7 @@ export type EraserMetrics = ReturnType<typeof createEraserMetrics>;
 /** Read on every scrape. */
 export interface WaitingSource {
   /** @throws store faults */
-  readWaiting(): Promise<Waiting>;
+  readWaiting(): Promise<WaitingWork>;
   readonly wallClockMs: () => number;
 }
 
@@ -27,30 +27,30 @@ const RESPONSE_MAX_MS = 2_000;
 
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   watchWaiting(metrics, waiting);
-  const noteUpkeep = watchUpkeep(metrics);
-  const requests = metrics.counter('playline_eraser_requests_total', 'Erasures that got their receipt');
-  const erased = metrics.histogram('playline_eraser_erasure_duration_seconds', 'Request until no query finds a row', {
+  const recordUpkeep = watchUpkeep(metrics);
+  const requests = metrics.counter('playline_eraser_requests_total', 'Erasures whose receipt was stored');
+  const erased = metrics.histogram('playline_eraser_erasure_duration_seconds', 'Time until no query finds a row', {
     bucketsSeconds: SECONDS,
   });
-  const batches = metrics.histogram('playline_eraser_batch_duration_seconds', 'Duration of finished batches', {
+  const batches = metrics.histogram('playline_eraser_batch_duration_seconds', 'Duration of completed batches', {
     bucketsSeconds: SECONDS,
   });
-  const handovers = metrics.counter('playline_eraser_handovers_total', 'Work stopped because another process leads');
+  const handovers = metrics.counter('playline_eraser_handovers_total', 'Work stops because another process leads');
   const faults = metrics.counter('playline_eraser_faults_total', 'Failed attempts', ['during']);
-  const survivors = metrics.counter('playline_eraser_survivors_total', 'Erased rows that a scrub found', ['table']);
+  const survivors = metrics.counter('playline_eraser_survivors_total', 'Erased rows found by scrubs', ['table']);
   const republishLater = metrics.counter(
     'playline_eraser_links_put_back_total',
-    'Later links that were published again',
+    'Links later than the cut-off that were republished',
   );
-  const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Restores of fences in Redis');
+  const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Fence restorations in Redis');
   const deferred = new Set<string>();
   const help = 'Erasures that cannot be resolved and are retried alone';
   metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(deferred.size) });
   return {
     /** Ids of deferred requests. */
     deferred,
-    /** Resets the age of an upkeep task. */
-    noteUpkeep,
+    /** Resets the age of a maintenance task. */
+    recordUpkeep,
     countFenceRestore: () => fenceRestores.inc(),
     /** Starts a batch timer. Call the returned function with the batch's receipts. */
     startBatch() {
@@ -76,7 +76,7 @@ export function secondsBetween(fromAt: number | null, untilAt: number): number {
 /** Every process reports waiting work, even if it does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
-  const gauge = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
+  const gauge = (name: string, help: string, toValue: (waiting: WaitingWork) => number) =>
     metrics.collectedGauge(name, help, { collect: async (gauge) => gauge.set(toValue(await read())) });
   gauge('playline_eraser_waiting_requests', 'Erasures without a receipt', ({ requests }) => requests);
   gauge('playline_eraser_oldest_unverified_seconds', 'Age of the oldest erasure without a receipt', ({ oldestAt }) =>
@@ -87,9 +87,9 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
 }
 
 /** Shares one read between all gauges. While a store does not respond, the last result is used. */
-function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
-  let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
-  let running: Promise<Waiting> | null = null;
+function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<WaitingWork> {
+  let last: WaitingWork = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
+  let running: Promise<WaitingWork> | null = null;
   const read = async () => {
     const reading = readWaiting().catch(() => null);
     last = (await waitAtMost(RESPONSE_MAX_MS, reading, () => null)) ?? last;
@@ -104,7 +104,7 @@ function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Wait
 
 function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
   const doneMs = new Map<UpkeepWork, number>();
-  metrics.collectedGauge('playline_eraser_upkeep_age_seconds', 'Since the work or the start of leadership', {
+  metrics.collectedGauge('playline_eraser_upkeep_age_seconds', 'Time since the last completion or takeover', {
     labelNames: ['work'],
     collect: (gauge) => {
       for (const [work, ms] of doneMs) gauge.set({ work }, (performance.now() - ms) / MS_PER_SECOND);

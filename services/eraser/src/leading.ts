@@ -1,8 +1,8 @@
 /** Work that runs only while this process leads. */
 import type { Closable } from '@playline/runtime';
 
-export interface Leading extends Closable {
-  /** Starts the work unless it is running. */
+export interface LeaderTask extends Closable {
+  /** Starts the work unless it is already running. */
   lead(): void;
   /** Stops the work and resolves when it has stopped. */
   stopLeading(): Promise<void>;
@@ -12,7 +12,7 @@ export interface Leading extends Closable {
 export type RunSequentially = (work: () => Promise<void>) => void;
 
 /** @param begin called when this process starts to lead; its signal is aborted when the process stops leading */
-export function openLeading(begin: (signal: AbortSignal, run: RunSequentially) => void): Leading {
+export function openLeaderTask(begin: (signal: AbortSignal, run: RunSequentially) => void): LeaderTask {
   let stop: AbortController | null = null;
   let running = Promise.resolve();
   const run: RunSequentially = (work) => {

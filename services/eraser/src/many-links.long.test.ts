@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 const HEAP_MAX_MB = 250;
 const RESIDENT_MAX_MB = 400;
-/** Recent, because a request's links expire after thirty days. */
+/** Must be recent because a request's links expire after thirty days. */
 const T = Date.now() - 60_000;
 const pairsOf = (identities: number) => (identities * (identities - 1)) / 2;
 
@@ -53,15 +53,15 @@ const createRequest = (environmentId: string, key: Buffer): ErasureRequest => ({
 const RUN_MAX_MS = 600_000;
 
 it(
-  'requests for a person with 700 identities and ten people with 140 complete with a heap of 250 MB',
+  'requests for a person with 700 identities and ten people with 140 complete within a heap of 250 MB',
   async () => {
     const [heavy, people, light] = [700, 10, 140];
     const records = openErasureRecords(database.target);
-    const [ofHeavy] = await addPeople('many', 1, heavy);
-    const ofLight = await addPeople('light', people, light);
+    const [heavyKeys] = await addPeople('many', 1, heavy);
+    const lightKeys = await addPeople('light', people, light);
     await records.addRequests([
-      ...ofHeavy!.map((key) => createRequest('many', key)),
-      ...ofLight.map(([key]) => createRequest('light', key!)),
+      ...heavyKeys!.map((key) => createRequest('many', key)),
+      ...lightKeys.map(([key]) => createRequest('light', key!)),
     ]);
     const program = fileURLToPath(new URL('test/erase-once.ts', import.meta.url));
     const env = { ...bareEnvironment(), CLICKHOUSE_TARGET: JSON.stringify(database.target) };

@@ -32,7 +32,7 @@ import {
   sendDeadLetters,
 } from '@playline/stream';
 import { openBatchLoop } from './batch-loop.ts';
-import { createEraserMetrics, type EraserMetrics, secondsBetween, type Waiting } from './eraser-metrics.ts';
+import { createEraserMetrics, type EraserMetrics, secondsBetween, type WaitingWork } from './eraser-metrics.ts';
 import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
 import { openUpkeep, type Schedule, UPKEEP_WORK } from './upkeep.ts';
@@ -58,7 +58,7 @@ export interface EraserParts {
 
 export interface Eraser extends Closable {
   readonly ready: ReadinessChecks;
-  /** Reasons why requests are not consumed, by `topic/partition`. */
+  /** Reasons why requests are not being consumed, by `topic/partition`. */
   blockers(): Readonly<Record<string, string>>;
 }
 
@@ -67,7 +67,7 @@ const LEADING_PARTITION = 0;
 const SECONDS_PER_HOUR = 3_600;
 
 /**
- * Every process consumes requests, and the leader erases. Two concurrent leaders are harmless, because all steps are
+ * Every process consumes requests, and the leader erases. Two concurrent leaders are harmless because all steps are
  * idempotent and steps that must not follow the release are refused.
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
@@ -75,7 +75,7 @@ export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => readWaiting(parts), wallClockMs });
   const workers = openWorkers(parts, metrics);
   const fences = openFenceKeeper({ ...parts, onRestored: metrics.countFenceRestore });
-  // Counted, because a revocation may arrive after the next assignment of the leading partition.
+  // Assignments are counted because a revocation may arrive after the next assignment of the leading partition.
   let assignments = 0;
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
@@ -130,9 +130,9 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
       for (const { table, rows } of survivors) metrics.countSurvivors(table, rows);
     },
     onLead: () => {
-      for (const work of UPKEEP_WORK) metrics.noteUpkeep(work);
+      for (const work of UPKEEP_WORK) metrics.recordUpkeep(work);
     },
-    onDone: metrics.noteUpkeep,
+    onDone: metrics.recordUpkeep,
     onFault: metrics.countFault,
   });
   return { loop, upkeep };
@@ -142,7 +142,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
-    logger.error({ facts }, 'later links of erased people not restored; they are no longer in the log');
+    logger.error({ facts }, 'cannot restore later links of erased people; they are no longer in the log');
   return {
     people,
     rows,
@@ -158,7 +158,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
 }
 
 /** @throws store faults */
-async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<Waiting> {
+async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<WaitingWork> {
   const requests = await records.readUnfinished();
   let holdsOverAnHour = 0;
   for (const environmentId of await records.readEnvironments())
@@ -190,7 +190,7 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
         await pause(CHECK_MS, stop.signal);
       } catch (error) {
         // Log only once per outage.
-        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'fence check failed; retrying');
+        if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'checking fences failed; retrying');
         isLogged = true;
         await pause(RETRY_MS, stop.signal);
       }
@@ -212,7 +212,7 @@ async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Prom
   if (isComplete || (await people.readEpoch()) === null) return;
   await restoreHolds(parts);
   const removed = await enforceFences(people.guards, records.readFences({ signal }));
-  // Redis was restarted again. The next check detects this.
+  // Redis was restarted in the meantime. The next check restores the fences.
   if (!(await people.guards.completeFences(run))) return;
   onRestored();
   const sum = (count: 'links' | 'consents') => [...removed.values()].reduce((total, each) => total + each[count], 0);
@@ -246,8 +246,8 @@ interface RepublishParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'g
 }
 
 /**
- * Republishes links later than the cut-off that were removed with the person, because they were applied before the
- * hold. The linker parks these links until the release and then decides them again.
+ * Republishes links later than the cut-off that were removed with the person because they were applied before the
+ * hold. The linker parks these links until the release and then decides them a second time.
  * @returns the number of facts
  * @throws StoreFault, or a broker error, after which the call may be retried
  */
@@ -274,9 +274,9 @@ async function republishLaterLinks(parts: RepublishParts, batchId: Buffer): Prom
   return count;
 }
 
-/** Limits memory, because a person may have a hundred thousand facts. */
+/** Limits memory because a person may have a hundred thousand facts. */
 const FACTS_PER_CALL = 1_000;
-/** Facts within this distance are read together, because a fetch takes as long as reading a few hundred records. */
+/** Facts within this distance are read together because a fetch takes as long as reading a few hundred records. */
 const GAP_MAX = 500;
 
 function toRanges(links: readonly FactLocation[]): { partition: number; offsets: number[] }[] {
@@ -311,13 +311,13 @@ export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
     const requests: ErasureRequestRecord[] = [];
     const deadLetters: DeadLetter[] = [];
     for (const record of records) {
-      const decoded = await retryable('failed to read a request schema', async () => read(record.value));
+      const decoded = await retryable('cannot read a request schema', async () => read(record.value));
       const reason = decoded.kind === 'record' ? findRequestFault(decoded.record) : decoded.reason;
       if (decoded.kind === 'record' && reason === null) requests.push(decoded.record);
       else deadLetters.push({ record, reason: reason ?? '' });
     }
-    await retryable('failed to store requests', () => storeRequests(parts, requests));
-    await retryable('failed to write dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
+    await retryable('cannot store requests', () => storeRequests(parts, requests));
+    await retryable('cannot write dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
     if (deadLetters.length > 0) parts.logger.warn({ count: deadLetters.length }, 'dead letters written');
     if (requests.length > 0) parts.onRequests();
   };
@@ -334,7 +334,7 @@ async function storeRequests({ people: { guards }, records }: IntakeParts, reque
     await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
   }
   await records.addRequests(requests);
-  // Read after the hold was created, because a release follows its receipt.
+  // Read after the hold was created because a release follows its receipt.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests)
     if (!unfinished.has(request.erasureId.toString('hex'))) await guards.releaseHold(request);

@@ -31,7 +31,7 @@ function openQueue(waiting: Iterable<ErasureRequest>) {
     isHealthy: async () => true,
     onFault: () => {},
     deferred,
-    begun: { batches: 0 },
+    started: { batches: 0 },
     logger: createLogger({ service: 'test', level: 'error' }, { write: (line: string) => lines.push(line) }),
   });
   /** @returns the number of started requests, or 'waits' if a store is assumed to be the cause */
@@ -42,11 +42,11 @@ function openQueue(waiting: Iterable<ErasureRequest>) {
       if (error !== null) throw error;
       return selected;
     };
-    const begun = selected.length === 0 ? [] : await queue.attempt(selected, begin).catch(() => 'waits' as const);
+    const started = selected.length === 0 ? [] : await queue.attempt(selected, begin).catch(() => 'waits' as const);
     vi.advanceTimersByTime(1_000);
-    if (begun === 'waits') return begun;
-    for (const request of begun ?? []) unfinished.delete(request);
-    return begun?.length ?? 0;
+    if (started === 'waits') return started;
+    for (const request of started ?? []) unfinished.delete(request);
+    return started?.length ?? 0;
   };
   return { attempt, deferred, lines, unfinished };
 }
@@ -70,17 +70,17 @@ it('a single request starts on the first attempt after an outage', async () => {
   expect(await attempt(() => null)).toBe(1);
 });
 
-it('a request that fails alone is deferred once another request has started, and is retried with backoff', async () => {
-  const [hostile, ...others] = createRequests(100);
-  const { attempt, deferred, lines, unfinished } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
-  const fail = (requests: readonly ErasureRequest[]) => (requests.includes(hostile!) ? new Error('no') : null);
+it('a request that fails alone is deferred once another request has started, and retried with backoff', async () => {
+  const [poison, ...others] = createRequests(100);
+  const { attempt, deferred, lines, unfinished } = openQueue([...others.slice(0, 40), poison!, ...others.slice(40)]);
+  const fail = (requests: readonly ErasureRequest[]) => (requests.includes(poison!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 30; attempts++) await attempt(fail);
-  expect([...unfinished]).toEqual([hostile]);
+  expect([...unfinished]).toEqual([poison]);
   for (let attempts = 0; attempts < 200; attempts++) {
     if (attempts % 5 === 0) unfinished.add(createRequest());
     await attempt(fail);
   }
-  expect([...deferred]).toEqual([hostile!.erasureId.toString('hex')]);
+  expect([...deferred]).toEqual([poison!.erasureId.toString('hex')]);
   expect(lines.map((line) => JSON.parse(line).retryMs).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
 });
 
@@ -94,10 +94,10 @@ it('a request is deferred if it fails alone after the other requests in its batc
 });
 
 it('two unresolvable requests are deferred while other requests start', async () => {
-  const hostile = createRequests(2);
-  const { attempt, deferred, unfinished } = openQueue(hostile);
+  const poison = createRequests(2);
+  const { attempt, deferred, unfinished } = openQueue(poison);
   const fail = (selected: readonly ErasureRequest[]) =>
-    selected.some((each) => hostile.includes(each)) ? new Error('no') : null;
+    selected.some((each) => poison.includes(each)) ? new Error('no') : null;
   for (let arrivals = 0; arrivals < 6; arrivals++) {
     for (let attempts = 0; attempts < 8; attempts++) await attempt(fail);
     unfinished.add(createRequest());
@@ -106,35 +106,35 @@ it('two unresolvable requests are deferred while other requests start', async ()
 });
 
 it('an outage while a batch is retried in halves defers at most two requests', async () => {
-  const [hostile, ...others] = createRequests(1_000);
-  const { attempt, deferred, unfinished } = openQueue([hostile!, ...others]);
-  const fail = (selected: readonly ErasureRequest[]) => (selected.includes(hostile!) ? new Error('no') : null);
+  const [poison, ...others] = createRequests(1_000);
+  const { attempt, deferred, unfinished } = openQueue([poison!, ...others]);
+  const fail = (selected: readonly ErasureRequest[]) => (selected.includes(poison!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 7; attempts++) await attempt(fail);
   for (let attempts = 0; attempts < 100; attempts++) await attempt(diskFull);
   expect(deferred.size).toBeLessThan(3);
   for (let attempts = 0; attempts < 60; attempts++) await attempt(fail);
-  expect([...unfinished]).toEqual([hostile]);
+  expect([...unfinished]).toEqual([poison]);
 });
 
-it('a request with too many links is deferred even if no other request has started', async () => {
+it('a request that has too many links is deferred even if no other request has started', async () => {
   const { attempt, deferred } = openQueue(createRequests(1));
   await attempt(() => new TooManyLinksError('too many', []));
   expect(deferred.size).toBe(1);
 });
 
 it('unresolvable requests never block other requests', async () => {
-  const marks = fc.array(fc.boolean(), { minLength: 1, maxLength: 64 });
-  const property = fc.asyncProperty(marks, async (hostileAt) => {
-    const requests = createRequests(hostileAt.length);
-    const hostile = new Set(requests.filter((_, at) => hostileAt[at]));
+  const flags = fc.array(fc.boolean(), { minLength: 1, maxLength: 64 });
+  const property = fc.asyncProperty(flags, async (poisonAt) => {
+    const requests = createRequests(poisonAt.length);
+    const poison = new Set(requests.filter((_, at) => poisonAt[at]));
     const { attempt, deferred, unfinished } = openQueue(requests);
     const fail = (selected: readonly ErasureRequest[]) =>
-      selected.some((each) => hostile.has(each)) ? new Error('no') : null;
-    // Halving isolates each hostile request in at most twice as many attempts as the depth.
-    const attemptsMax = 20 + 16 * hostile.size;
-    for (let attempts = 0; attempts < attemptsMax && unfinished.size > hostile.size; attempts++) await attempt(fail);
-    expect(unfinished).toEqual(hostile);
-    const ids = new Set([...hostile].map(({ erasureId }) => erasureId.toString('hex')));
+      selected.some((each) => poison.has(each)) ? new Error('no') : null;
+    // Halving isolates each poison request within a bounded number of attempts.
+    const attemptsMax = 20 + 16 * poison.size;
+    for (let attempts = 0; attempts < attemptsMax && unfinished.size > poison.size; attempts++) await attempt(fail);
+    expect(unfinished).toEqual(poison);
+    const ids = new Set([...poison].map(({ erasureId }) => erasureId.toString('hex')));
     for (const id of deferred) expect(ids).toContain(id);
   });
   await fc.assert(property, { numRuns: 200 });

@@ -14,9 +14,9 @@ afterEach(() => void vi.useRealTimers());
 
 function openBench() {
   const [people, records, rows] = [openMemoryPeople(), openMemoryErasureRecords(Date.now), openMemoryErasureRows()];
-  let rewritten = 0;
+  let rewrites = 0;
   people.rewriteLog = async () => {
-    rewritten++;
+    rewrites++;
   };
   const done: UpkeepWork[] = [];
   const upkeep = openUpkeep({
@@ -34,14 +34,14 @@ function openBench() {
     onFault: (work) => done.push(`fault in ${work}` as UpkeepWork),
   });
   const countOf = (work: UpkeepWork) => done.filter((each) => each === work).length;
-  return { people, records, rows, upkeep, countOf, rewritten: () => rewritten };
+  return { people, records, rows, upkeep, countOf, countRewrites: () => rewrites };
 }
 
 const erasure = () => ({ environmentId: 'env', erasureId: randomBytes(16) });
 
 describe('openUpkeep', () => {
   it('scrub and removal run five minutes after the process starts to lead and then daily', async () => {
-    const { upkeep, countOf, rewritten } = openBench();
+    const { upkeep, countOf, countRewrites } = openBench();
     upkeep.lead();
     await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([0, 0]);
@@ -56,11 +56,11 @@ describe('openUpkeep', () => {
     expect([countOf('scrub'), countOf('remove')]).toEqual([2, 2]);
     await vi.advanceTimersByTimeAsync(24 * 60 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([3, 3]);
-    expect(rewritten()).toBe(3);
+    expect(countRewrites()).toBe(3);
     await upkeep.close();
   });
 
-  it('failed work is retried after half an hour', async () => {
+  it('a failed task is retried after half an hour', async () => {
     const { records, upkeep, countOf } = openBench();
     const { readFinished } = records;
     records.readFinished = async () => {
@@ -77,7 +77,7 @@ describe('openUpkeep', () => {
     await upkeep.close();
   });
 
-  it('upkeep starts only once and stops when another process leads', async () => {
+  it('maintenance starts only once and stops when another process leads', async () => {
     const { upkeep, countOf } = openBench();
     upkeep.lead();
     upkeep.lead();
@@ -89,15 +89,15 @@ describe('openUpkeep', () => {
 
   it('close does not wait for a running removal', async () => {
     const { rows, upkeep, countOf } = openBench();
-    const begun = vi.fn();
+    const started = vi.fn();
     // Simulates a long removal that ends only when the signal is aborted.
     rows.removeDeleted = (signal) => {
-      begun();
+      started();
       return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
     };
     upkeep.lead();
     await vi.advanceTimersByTimeAsync(6 * MINUTE_MS);
-    expect(begun).toHaveBeenCalledOnce();
+    expect(started).toHaveBeenCalledOnce();
     await upkeep.close();
     expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
   });

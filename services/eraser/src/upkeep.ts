@@ -3,7 +3,7 @@ import {
   dropStaleBatches,
   type ErasureRecords,
   type ErasureRows,
-  noteExpiredLogs,
+  recordLogExpiry,
   removeFromDisk,
   type Survivors,
   scrub,
@@ -11,7 +11,7 @@ import {
 import type { People } from '@playline/people';
 import type { Logger } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
-import { type Leading, openLeading } from './leading.ts';
+import { type LeaderTask, openLeaderTask } from './leading.ts';
 
 export interface UpkeepParts {
   readonly records: ErasureRecords;
@@ -39,7 +39,7 @@ export interface Schedule {
  * - tidy: removes holds and targets of finished erasures
  * - expire: records log expiry in receipts
  * - scrub: deletes data that fences should have refused
- * - remove: rewrites files with deleted rows and Redis's append-only file
+ * - remove: rewrites files that contain deleted rows, and Redis's append-only file
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
@@ -52,12 +52,12 @@ const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
 const RETRY_AFTER_MS = 30 * MINUTE_MS;
 
-/** Opens upkeep that runs while this process leads. */
-export function openUpkeep(parts: UpkeepParts): Leading {
-  return openLeading((signal, run) => {
-    const due = createDue(parts);
+/** Opens the maintenance that runs while this process leads. */
+export function openUpkeep(parts: UpkeepParts): LeaderTask {
+  return openLeaderTask((signal, run) => {
+    const due = createSchedule(parts);
     const check = () => {
-      // Sequential, because each task may read whole tables.
+      // Tasks run sequentially because each task may read whole tables.
       for (const work of UPKEEP_WORK.filter(due.isDue))
         run(async () => {
           if (!(await doWork(parts, work, signal))) due.postpone(work);
@@ -71,7 +71,7 @@ export function openUpkeep(parts: UpkeepParts): Leading {
 }
 
 /** Daily work is due once per day and once after this process starts to lead. */
-function createDue({ schedule, wallClockMs }: UpkeepParts) {
+function createSchedule({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;
   const days = new Map<UpkeepWork, number>();
@@ -113,7 +113,7 @@ async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal)
   } catch (error) {
     if (signal.aborted) return true;
     parts.onFault(work);
-    parts.logger.error({ error, work }, 'erasure upkeep failed; retrying');
+    parts.logger.error({ error, work }, 'erasure maintenance failed; retrying');
     return false;
   }
 }
@@ -121,13 +121,13 @@ async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal)
 const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Promise<void>> = {
   async tidy(parts) {
     const { rows, records, wallClockMs } = parts;
-    const readWorkedOn = async () =>
+    const readActiveBatches = async () =>
       new Set((await records.readProgress()).map(({ batchId }) => batchId.toString('hex')));
-    await dropStaleBatches({ rows, wallClockMs, readWorkedOn });
+    await dropStaleBatches({ rows, wallClockMs, readActiveBatches });
     await releaseFinished(parts);
   },
   async expire({ records, reader: log, topicPrefix, wallClockMs }) {
-    await noteExpiredLogs({ records, log, topicPrefix, wallClockMs });
+    await recordLogExpiry({ records, log, topicPrefix, wallClockMs });
   },
   async scrub(parts, signal) {
     const { rows, records, people, wallClockMs, onSurvivors, logger } = parts;
@@ -142,9 +142,9 @@ const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Prom
   async remove(parts, signal) {
     const { rows, records, people, wallClockMs, logger } = parts;
     // Redis rewrites the file in the background.
-    await people.rewriteLog().catch((error) => logger.warn({ error }, 'append-only file rewrite refused by Redis'));
+    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite the append-only file'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
-      logger.error({ survivors }, 'receipts not marked; files still contain rows of erased people');
+      logger.error({ survivors }, 'rows of erased people remain in files; no receipt marked as physically erased');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
     logger.info({ marked, deferred }, 'deleted rows removed from files');
   },

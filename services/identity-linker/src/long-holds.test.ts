@@ -112,7 +112,7 @@ it('parked facts wait while Redis is being rebuilt', async () => {
   await put([{ from: 'a', to: 'u' }]);
   await until('the fact is parked', () => bench.log.records(PARKED).length > 0);
   const written = bench.log.records(LINKS).length;
-  bench.people.loseEpoch();
+  bench.people.deleteEpoch();
   await bench.release(key);
   await until('a check has failed', () => lines.join('').includes('checking parked facts failed'));
   const renewed = bench.log.records(PARKED).length;

@@ -1,6 +1,6 @@
 import { identityDecisionCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
 import { openAdminServer } from '@playline/http';
-import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS, GATHERING } from '@playline/people';
+import { createIdentityKeyer, createIsBlocked, DEFAULT_LIMITS, SUSPECT_LIMIT } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
@@ -40,7 +40,7 @@ await runService(logger, async (use) => {
       ...toRedis(config),
       linkTopic,
       onUnusable: faults.listenerOf('Redis'),
-      limits: { ...DEFAULT_LIMITS, gathering: GATHERING, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
+      limits: { ...DEFAULT_LIMITS, suspectLimit: SUSPECT_LIMIT, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
         logger.warn({ error }, 'identity graph did not respond');
         faults.listenerOf('Redis')(error);

@@ -5,11 +5,11 @@ import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import type { ServiceProcess } from '../../faults/world/service-process.ts';
 import { openWire } from '../../faults/world/wire.ts';
 import { expectErased, expectNoHold, expectNoRows } from '../checks.ts';
-import { asVisitor, rowsAbout, stored } from '../people.ts';
+import { asVisitor, awaitStored, readRows } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
-import { createScene, isLinked, MOMENTS, messagesOf } from './scene.ts';
+import { createScene, isLinked, messagesOf, STATEMENTS } from './scene.ts';
 
-const KILLED_AT = Object.values(MOMENTS);
+const KILLED_AT = Object.values(STATEMENTS);
 /** Metrics that increase when an eraser's work ends: completed, failed or handed over. */
 const ENDS = ['playline_eraser_requests_total', 'playline_eraser_faults_total', 'playline_eraser_handovers_total'];
 
@@ -23,7 +23,7 @@ interface Watch {
 }
 
 /**
- * Closed even if the test fails, because a remaining eraser would interfere with the next test.
+ * Closed even if the test fails because a remaining eraser would interfere with the next test.
  * @param erasersMax maximum number of erasers to start
  */
 async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
@@ -64,7 +64,7 @@ export async function killErasers(rig: ErasureRig): Promise<void> {
     expect(await victim.exited).toBe('SIGKILL');
     await watch.start();
   }
-  await scene.ends(erasureId);
+  await scene.expectErased(erasureId);
   await watch.close();
   rig.running.eraser = await rig.start('eraser');
 }
@@ -75,34 +75,34 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   await rig.running.eraser.close();
   const watch = await openWatch(rig, 2);
   for (let count = 0; count < 2; count++) await watch.start();
-  const fenceSender = watch.firstToSend(MOMENTS['noted, not fenced']);
+  const fenceSender = watch.firstToSend(STATEMENTS['progress stored, not fenced']);
   const erasureId = await rig.erase(asVisitor(person));
   await fenceSender;
-  // Wait for the fences first, because erasers also insert targets when they resolve a person.
-  const paused = (await watch.firstToSend(MOMENTS['about to sweep']))();
+  // Wait for the fences first because erasers also insert targets when they resolve a person.
+  const paused = (await watch.firstToSend(STATEMENTS['ready to sweep']))();
   paused.signal('SIGSTOP');
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
   const later = messagesOf(person);
   await rig.send(later);
-  await stored(rig, later);
+  await awaitStored(rig, later);
   await until('the person is linked again', () => isLinked(rig, person));
-  const kept = await rowsAbout(rig, person);
+  const kept = await readRows(rig, person);
   paused.signal('SIGCONT');
   await until('the paused eraser has finished', async () => {
     const text = await metricsOf(paused);
     return ENDS.some((name) => sumOf(text, name) > 0);
   });
   await expectNoHold(rig, erasureId);
-  // Retry, because the resumed eraser deletes and rederives rows in two steps.
+  // Retry because the resumed eraser deletes and rederives rows in two steps.
   await until('no rows up to the cut-off remain, and the derived rows match the events', async () => {
     await expectNoRows(rig, person.keys, cutoffAt);
     return true;
   });
   await until('the person is still linked', () => isLinked(rig, person));
-  // Later links were decided again, so rows may be added but not removed.
-  const now = await rowsAbout(rig, person);
+  // Later links were decided a second time, so rows may be added but not removed.
+  const now = await readRows(rig, person);
   for (const [table, rows] of Object.entries(kept))
-    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are missing`);
+    if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows are missing from ${table}`);
   await scene.expectBystanderUnchanged();
   await watch.close();
   rig.running.eraser = await rig.start('eraser');

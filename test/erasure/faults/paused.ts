@@ -6,15 +6,15 @@ import {
   alias,
   asPlayer,
   asVisitor,
+  awaitStored,
   createPerson,
   identify,
   type Person,
-  rowsAbout,
-  stored,
+  readRows,
   track,
 } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
-import { createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
+import { awaitFences, createScene, fencedForSeconds, requestedForSeconds } from './scene.ts';
 
 /** Longer than an undisturbed erasure takes to set fences. */
 const UNFENCED_S = 6;
@@ -42,12 +42,12 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
   expect(await fencedForSeconds(rig, person.keys)).toBeNull();
   expect(await rig.receiptOf(erasureId)).toBeNull();
   writer.signal('SIGCONT');
-  await fenced(rig, person.keys);
-  await scene.ends(erasureId);
+  await awaitFences(rig, person.keys);
+  await scene.expectErased(erasureId);
   // The link was accepted before the request, so the erasure includes the other account.
   const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, other.steamKey]);
   await expectNoRows(rig, other.keys, cutoffAt);
-  expect((await rowsAbout(rig, other)).events).toEqual([]);
+  expect((await readRows(rig, other)).events).toEqual([]);
   await expectNoDataInRedis(rig, other.keys);
 }
 
@@ -70,6 +70,6 @@ export async function linksAroundTheRequest(rig: ErasureRig): Promise<void> {
   if (isErased) await expectNoRows(rig, [between.steamKey], cutoffAt);
   else await expectNoRows(rig, [person.userKey], cutoffAt);
   await expectNoDataInRedis(rig, [between.steamKey]);
-  await stored(rig, [laterLink, laterEvent]);
+  await awaitStored(rig, [laterLink, laterEvent]);
   await scene.expectBystanderUnchanged();
 }

@@ -5,12 +5,12 @@ import {
   alias,
   asPlayer,
   asVisitor,
+  awaitStored,
   createPerson,
   identify,
   type Message,
   type Person,
-  rowsAbout,
-  stored,
+  readRows,
   track,
 } from '../people.ts';
 import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
@@ -20,13 +20,13 @@ export interface Scene {
   readonly person: Person;
   readonly bystander: Person;
   readonly kept: Readonly<Record<string, string[]>>;
-  /** Waits for the erasure, then asserts that no data of the person remains and that the bystander has all rows. */
-  ends(erasureId: Buffer): Promise<void>;
+  /** Waits for the erasure, then asserts that the person's data is gone and that no bystander rows are missing. */
+  expectErased(erasureId: Buffer): Promise<void>;
   /** Asserts that the bystander's rows are unchanged and that their ids are still linked. */
   expectBystanderUnchanged(): Promise<void>;
 }
 
-/** Messages of a person as visitor and as player, with both links. */
+/** Messages that a person sends as a visitor and as a player, including both links. */
 export const messagesOf = (person: Person): Message[] => [
   track(asVisitor(person)),
   track(asPlayer(person)),
@@ -39,12 +39,12 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
   const messages = [...messagesOf(person), ...messagesOf(bystander)];
   await rig.send(messages);
   for (const { anonymousId } of [person, bystander]) await consent(rig, anonymousId);
-  await stored(rig, messages);
+  await awaitStored(rig, messages);
   for (const each of [person, bystander])
-    await until('the consent is stored', async () => (await rowsAbout(rig, each)).consent_log?.length === 1);
-  const kept = await rowsAbout(rig, bystander);
+    await until('the consent is stored', async () => (await readRows(rig, each)).consent_log?.length === 1);
+  const kept = await readRows(rig, bystander);
   const expectBystanderUnchanged = async () => {
-    const now = await rowsAbout(rig, bystander);
+    const now = await readRows(rig, bystander);
     for (const [table, rows] of Object.entries(kept)) expect(now[table]).toEqual(expect.arrayContaining(rows));
     expect(await isLinked(rig, bystander)).toBe(true);
   };
@@ -53,7 +53,7 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
     bystander,
     kept,
     expectBystanderUnchanged,
-    async ends(erasureId) {
+    async expectErased(erasureId) {
       await expectErased(rig, erasureId, person.keys);
       await expectNoDataInRedis(rig, person.keys);
       await expectBystanderUnchanged();
@@ -91,10 +91,10 @@ export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): P
   return row?.[0] === '0' ? null : Number(row?.[1]);
 }
 
-export const fenced = (rig: ErasureRig, keys: readonly Buffer[]): Promise<unknown> =>
+export const awaitFences = (rig: ErasureRig, keys: readonly Buffer[]): Promise<unknown> =>
   until('the fences are stored', async () => (await fencedForSeconds(rig, keys)) !== null);
 
-export async function caughtUp(rig: ErasureRig, name: string, group: string): Promise<void> {
+export async function awaitCaughtUp(rig: ErasureRig, name: string, group: string): Promise<void> {
   const topic = rig.topic(name);
   await until(`${group} has read all of ${name}`, async () => {
     const committed = await rig.log.reader.committed(group, topic);
@@ -103,12 +103,12 @@ export async function caughtUp(rig: ErasureRig, name: string, group: string): Pr
   });
 }
 
-// Statements that show the step of an erasure, in order. The first line of an HTTP request contains the statement. A
-// restarted eraser starts at the fences.
-export const MOMENTS = {
-  'resolved, not noted': /INSERT INTO erasure_progress/,
-  'noted, not fenced': /INSERT INTO erasure_fences/,
+// Statements that identify the steps of an erasure, in order. The first line of an HTTP request contains the statement.
+// A restarted eraser starts at the fences.
+export const STATEMENTS = {
+  'resolved, progress not stored': /INSERT INTO erasure_progress/,
+  'progress stored, not fenced': /INSERT INTO erasure_fences/,
   'forgotten in Redis': /INSERT INTO erasure_progress/,
-  'about to sweep': /INSERT INTO erasure_targets/,
+  'ready to sweep': /INSERT INTO erasure_targets/,
   'swept, without a receipt': /INSERT INTO erasure_receipts/,
 } as const;

@@ -5,7 +5,7 @@ import { openClickHouseGate } from '../../faults/writer-clickhouse-gate.ts';
 import { expectErased, survivorsOf } from '../checks.ts';
 import { asVisitor, track } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
-import { createScene, fenced } from './scene.ts';
+import { awaitFences, createScene } from './scene.ts';
 
 const UPKEEP_NOW = new URL('upkeep-now.ts', import.meta.url).href;
 const ROWS = 3;
@@ -28,7 +28,7 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   await reached.promise;
   zombie.signal('SIGSTOP');
   const erasureId = await rig.erase(asVisitor(scene.person));
-  await fenced(rig, scene.person.keys);
+  await awaitFences(rig, scene.person.keys);
   rig.running['event-writer'] = await rig.start('event-writer');
   const { cutoffAt } = await expectErased(rig, erasureId, scene.person.keys);
   released.resolve();
@@ -37,23 +37,23 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   expect(survivors).toMatchObject([{ table: 'events', as: 'own', rows: ROWS }]);
   zombie.signal('SIGCONT');
   await scrubByEraser(rig, async () => (await survivorsOf(rig, scene.person.keys, cutoffAt)).length === 0);
-  await scene.ends(erasureId);
+  await scene.expectErased(erasureId);
   await zombie.close();
   await gate.close();
-  await scene.ends(erasureId);
+  await scene.expectErased(erasureId);
 }
 
 /** Starts an eraser that runs its daily work immediately. */
 async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
   const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });
-  const counted = async () => sumOf(await metricsOf(eraser), 'playline_eraser_survivors_total', 'table="events"');
-  await until('the survivors are counted', async () => (await counted()) >= ROWS);
-  expect(await counted()).toBe(ROWS);
-  // Wait before closing: a closed eraser aborts its scrub, and the next eraser starts one only after five minutes.
+  const readSurvivors = async () => sumOf(await metricsOf(eraser), 'playline_eraser_survivors_total', 'table="events"');
+  await until('the survivors are counted', async () => (await readSurvivors()) >= ROWS);
+  expect(await readSurvivors()).toBe(ROWS);
+  // Wait before closing: a closed eraser aborts its scrub, and the next eraser starts a scrub only after five minutes.
   await until('the survivors are deleted', isSwept);
-  const ages = async () => sumOf(await metricsOf(eraser), 'playline_eraser_upkeep_age_seconds', 'work="scrub"');
-  await until('the scrub has completed', async () => (await ages()) > 0);
+  const readAge = async () => sumOf(await metricsOf(eraser), 'playline_eraser_upkeep_age_seconds', 'work="scrub"');
+  await until('the scrub has completed', async () => (await readAge()) > 0);
   await eraser.close();
   rig.running.eraser = await rig.start('eraser');
 }

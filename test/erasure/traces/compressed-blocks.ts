@@ -8,7 +8,7 @@ const METHODS = { none: 0x02, lz4: 0x82, zstd: 0x90 } as const;
 export interface Decompressed {
   /** Contents of all blocks, concatenated because a value may span two blocks. */
   readonly bytes: Buffer;
-  /** Number of blocks with a numeric codec, which is never used for strings and keys. */
+  /** Number of blocks that use a numeric codec, which is never used for strings or keys. */
   readonly unread: number;
 }
 
@@ -31,7 +31,7 @@ export function decompressBlocks(file: Buffer): Decompressed | null {
   return blocks.length === 0 ? null : { bytes: Buffer.concat(blocks), unread };
 }
 
-const LONG = 15;
+const LENGTH_MASK = 15;
 const MATCH_MIN = 4;
 
 /** Decodes a raw LZ4 block, which alternates literals and copies of earlier output. */
@@ -40,7 +40,7 @@ export function decompressLz4(body: Buffer, rawSize: number): Buffer {
   let [from, to] = [0, 0];
   const readLength = (first: number) => {
     let length = first;
-    if (first === LONG)
+    if (first === LENGTH_MASK)
       for (let more = 255; more === 255; ) {
         more = body[from++]!;
         length += more;
@@ -56,8 +56,8 @@ export function decompressLz4(body: Buffer, rawSize: number): Buffer {
     if (from >= body.length) break;
     const distance = body.readUInt16LE(from);
     from += 2;
-    // Copies byte by byte, because source and destination may overlap.
-    for (let left = readLength(token & LONG) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
+    // Copies byte by byte because source and destination may overlap.
+    for (let left = readLength(token & LENGTH_MASK) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
   }
   return raw;
 }

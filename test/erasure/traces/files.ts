@@ -6,7 +6,7 @@ import { findInBytes, type Needle, type Trace } from './needle.ts';
 export interface FileSearch {
   /** @param path relative to the folder @returns the location in traces */
   readonly locationOf?: (path: string) => string;
-  /** Whether to also search the decompressed content of ClickHouse files. */
+  /** Whether the decompressed content of ClickHouse files is also searched. */
   readonly decompress?: boolean;
 }
 
@@ -33,7 +33,7 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
 const ZEROS = Buffer.alloc(64 * 1024);
 
 /**
- * Removes the 20 MB of zeros that Kafka preallocates per partition. Keeps a few zeros, because a needle may end with
+ * Removes the 20 MB of zeros that Kafka preallocates per partition. Keeps a few zeros because a needle may end with
  * zeros.
  */
 function withoutReserve(bytes: Buffer): Buffer {

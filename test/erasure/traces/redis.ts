@@ -55,7 +55,7 @@ const toPattern = (name: string) => {
   const text = name.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '\\{[^}]*\\}');
   return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
 };
-/** Families without a placeholder are matched first, because a placeholder may also match their names. */
+/** Families without a placeholder are matched first because a placeholder may also match their names. */
 const FAMILIES = REDIS_STORES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );

@@ -3,8 +3,8 @@ import { type Engine, query, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
 /**
- * Searches all tables of the product and the system tables with statements or error messages. Rows are read in a binary
- * format, so that keys are found in columns of any type.
+ * Searches all product tables and the system tables that contain statements or error messages. Rows are read in a
+ * binary format, so that keys are found in columns of any type.
  * @param options.deleted whether to include rows that are masked as deleted
  */
 export async function findInTables(

@@ -9,7 +9,7 @@ import {
 } from '@playline/stores/clickhouse';
 
 export interface SentRows {
-  /** Rows as objects, or as chunks of JSON, which are streamed. */
+  /** Rows as objects, or as JSON chunks to stream. */
   readonly rows: readonly (object | Iterable<string>)[];
   /** A SQL condition. Only rows that meet the condition are inserted. */
   readonly where?: string;
@@ -24,17 +24,17 @@ export interface Connection extends Pick<ClickHouse, 'read' | 'ready' | 'close'>
 
 /** Counting a large batch reads all keys in a table, which takes minutes for a billion rows. */
 const EXECUTION_MAX_S = 300;
-/** Erasures run sequentially, concurrent with a stream of fences and a readiness check. */
+/** Erasures run one at a time, concurrently with a stream of fences and a readiness check. */
 const CONNECTIONS_MAX = 4;
-/** Inserts are acknowledged only once they are written, and late errors are not reported as success. */
-export const INSERTING: ClickHouseSettings = {
+/** ClickHouse acknowledges an insert only after writing the rows, so no error is reported as success. */
+export const INSERT_SETTINGS: ClickHouseSettings = {
   async_insert: 0,
   wait_end_of_query: 1,
   max_execution_time: EXECUTION_MAX_S,
 };
-const READING: ClickHouseSettings = {
+const READ_SETTINGS: ClickHouseSettings = {
   max_execution_time: EXECUTION_MAX_S,
-  // All counts and times fit in a JSON number.
+  // All counts and timestamps fit in a JSON number.
   output_format_json_quote_64bit_integers: 0,
   use_query_cache: 0,
 };
@@ -46,8 +46,8 @@ export function openConnection(target: ClickHouseTarget): Connection {
     read,
     ready,
     close,
-    async *stream<T>(query: string, { params = {}, signal }: Parameters<Connection['stream']>[1] = {}) {
-      const options = { clickhouse_settings: READING, query_params: params, ...(signal && { abort_signal: signal }) };
+    async *stream<T>(query: string, { params: query_params = {}, signal }: Parameters<Connection['stream']>[1] = {}) {
+      const options = { clickhouse_settings: READ_SETTINGS, query_params, ...(signal && { abort_signal: signal }) };
       const result = await call(() => client.query({ query, format: 'JSONEachRow', ...options }));
       const blocks = result.stream<T>()[Symbol.asyncIterator]();
       try {
@@ -69,7 +69,7 @@ export function openConnection(target: ClickHouseTarget): Connection {
         const { stream } = await client.exec({
           query: toLinesInsert(table, columns, where === undefined ? '' : `WHERE ${where}`),
           values: Readable.from(toChunks(rows)),
-          clickhouse_settings: INSERTING,
+          clickhouse_settings: INSERT_SETTINGS,
         });
         for await (const _ of stream);
       }),

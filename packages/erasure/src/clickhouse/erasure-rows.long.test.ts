@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-const target = async (environmentId: string, key: Buffer) => {
+const addBatch = async (environmentId: string, key: Buffer) => {
   const batch = newBatch();
   await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
   return batch;
@@ -38,11 +38,11 @@ describe('erasure rows in ClickHouse', () => {
     const versions = () =>
       harness.query(`SELECT version, kafka_offset FROM events WHERE environment_id = '${environmentId}'`);
     const before = await versions();
-    await sweepAll(harness.rows, await target(environmentId, device));
+    await sweepAll(harness.rows, await addBatch(environmentId, device));
     expect(await harness.read('events', environmentId, ['anonymous_id'])).toEqual([['']]);
     expect(await versions()).toBe(before);
     expect(before).toMatch(/^\d+\t77$/);
-    expect(await sweepAll(harness.rows, await target(environmentId, row.identity_key))).toMatchObject([{ rows: 1 }]);
+    expect(await sweepAll(harness.rows, await addBatch(environmentId, row.identity_key))).toMatchObject([{ rows: 1 }]);
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
   });
 
@@ -57,19 +57,19 @@ describe('erasure rows in ClickHouse', () => {
     await until('the insert runs', () => running('before'));
     const waiting = harness.rows.awaitInserts();
     // After three more queries on this client, the list of running inserts has been read.
-    for (let time = 0; time < 3; time++) await harness.rows.readBatches();
+    for (let round = 0; round < 3; round++) await harness.rows.readBatches();
     const later = insertFor(3, 'later');
     await until('the other insert runs', () => running('later'));
     await waiting;
     expect([await running('before'), await running('later')]).toEqual([false, true]);
     const stop = new AbortController();
-    const stopped = expect(harness.rows.awaitInserts(stop.signal)).rejects.toThrow('enough');
-    stop.abort(new Error('enough'));
+    const stopped = expect(harness.rows.awaitInserts(stop.signal)).rejects.toThrow('aborted by the test');
+    stop.abort(new Error('aborted by the test'));
     await stopped;
     await Promise.all([before, later]);
   });
 
-  it('removeDeleted rewrites all files with deleted rows', async () => {
+  it('removeDeleted rewrites all files that contain deleted rows', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     const { event, link, override, consent } = createRowsOf(environmentId);
@@ -77,14 +77,14 @@ describe('erasure rows in ClickHouse', () => {
     await harness.add('identity_links', link({ name: 'one', b_key: key }));
     await harness.add('identity_overrides', override({ name: 'one', identity_key: key }));
     await harness.add('consent_log', consent({ name: 'one', identity_key: key }));
-    const batch = await target(environmentId, key);
+    const batch = await addBatch(environmentId, key);
     await sweepAll(harness.rows, batch);
     // Does not use the predicate under test.
     const onDisk = async () => {
       const count = (table: string, column: string) =>
         harness.query(`SELECT count() FROM ${table} WHERE ${column} = unhex('${key.toString('hex')}')
           SETTINGS apply_deleted_mask = 0, apply_patch_parts = 0`);
-      const columns = SWEPT_TABLES.flatMap(({ name, clearing }) => clearing.own.map((own) => [name, own] as const));
+      const columns = SWEPT_TABLES.flatMap(({ name, clearing }) => clearing.ownKeys.map((own) => [name, own] as const));
       return (await Promise.all(columns.map(([table, column]) => count(table, column)))).map(Number);
     };
     expect((await onDisk()).reduce((sum, count) => sum + count)).toBe(4);
@@ -96,11 +96,11 @@ describe('erasure rows in ClickHouse', () => {
     expect(await harness.rows.countReplaced(0)).toBe(0);
   });
 
-  it('mutations, logged statements and dropped targets contain no key', async () => {
+  it('mutations and logged statements contain no keys, and dropTargets deletes the targets', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
-    const batch = await target(environmentId, key);
+    const batch = await addBatch(environmentId, key);
     await sweepAll(harness.rows, batch);
     await harness.rows.dropTargets(batch);
     await harness.query('SYSTEM FLUSH LOGS');
@@ -114,7 +114,7 @@ describe('erasure rows in ClickHouse', () => {
     ] as const)
       texts.push(...(await harness.query(`SELECT base64Encode(${column}) FROM ${table}`)).split('\n'));
     const statements = texts.map((text) => Buffer.from(text, 'base64'));
-    // Both logs contain the batch id, so the search below is effective.
+    // The batch id shows that both logs contain the statements of this test.
     expect(statements.filter((text) => text.includes(toIdText(batch))).length).toBeGreaterThan(5);
     for (const form of [key, key.toString('hex'), key.toString('hex').toUpperCase()])
       expect(statements.filter((text) => text.includes(form))).toEqual([]);
@@ -125,7 +125,7 @@ describe('erasure rows in ClickHouse', () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
-    const batch = await target(environmentId, key);
+    const batch = await addBatch(environmentId, key);
     const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${environmentId}')) WHERE 1`;
     await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
     const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
@@ -143,16 +143,16 @@ describe('erasure rows in ClickHouse', () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
-    const batch = await target(environmentId, key);
-    const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
+    const batch = await addBatch(environmentId, key);
+    const shortDeadlineRows = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
     await harness.query('SYSTEM STOP MERGES events');
     try {
-      await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
-      await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
+      await expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
+      await expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
       expect(await unfinished()).toBe('1');
     } finally {
       await harness.query('SYSTEM START MERGES events');
-      await impatient.close();
+      await shortDeadlineRows.close();
     }
     await sweepAll(harness.rows, batch);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
@@ -163,12 +163,12 @@ describe('erasure rows in ClickHouse', () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
-    const batch = await target(environmentId, key);
+    const batch = await addBatch(environmentId, key);
     const isStopped = async (work: (signal: AbortSignal) => Promise<unknown>) => {
       const stop = new AbortController();
-      const rejection = expect(work(stop.signal)).rejects.toThrow('enough');
+      const rejection = expect(work(stop.signal)).rejects.toThrow('aborted by the test');
       await until('the mutation is running', async () => (await unfinished()) === '1');
-      stop.abort(new Error('enough'));
+      stop.abort(new Error('aborted by the test'));
       await rejection;
       expect(await unfinished()).toBe('1');
     };
@@ -187,7 +187,7 @@ describe('erasure rows in ClickHouse', () => {
   });
 
   it('a failed count throws and never returns zero', async () => {
-    const batch = await target(newEnvironment(), newKey());
+    const batch = await addBatch(newEnvironment(), newKey());
     const down = openErasureRows({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
     const otherDatabase = openErasureRows({ ...harness.target, database: 'default' });
     try {
@@ -208,8 +208,8 @@ describe('erasure rows in ClickHouse', () => {
         unhex(lower(hex(MD5(toString(-number))))), generateUUIDv4() FROM numbers(81920)`);
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     await harness.query('OPTIMIZE TABLE events FINAL');
-    const { any, falls } = createPredicates(SWEPT_TABLES[0]!.clearing, await target(environmentId, key));
-    for (const where of [any, falls('anonymous_key')]) {
+    const { isErased, isErasedBy } = createPredicates(SWEPT_TABLES[0]!.clearing, await addBatch(environmentId, key));
+    for (const where of [isErased, isErasedBy('anonymous_key')]) {
       const plan = await harness.query(`EXPLAIN indexes = 1 SELECT count() FROM events WHERE ${where}`);
       const granules = Number(/ReadFromMergeTree \(\w+\.events\)[\s\S]*?Granules: (\d+)/.exec(plan)?.[1]);
       expect(granules).toBeLessThanOrEqual(2);
@@ -224,45 +224,45 @@ describe('erasure rows in ClickHouse', () => {
       await harness.add('events', event({ name: 'erased', identity_key: erased }));
       await harness.add('events', event({ name: 'other', identity_key: bystander }));
     }
-    let [done, more] = [false, 0];
+    let [isDone, added] = [false, 0];
     const disturb = async () => {
-      for (; !done; more++) {
+      for (; !isDone; added++) {
         await harness.add('events', event({ name: 'other', identity_key: bystander }));
         await harness.query('OPTIMIZE TABLE events FINAL');
       }
     };
     const disturbed = disturb();
-    const batch = await target(environmentId, erased);
+    const batch = await addBatch(environmentId, erased);
     try {
-      await until('the rows are gone', async () => {
+      await until('the rows are deleted', async () => {
         await harness.rows.sweep(batch);
         return (await harness.rows.findSurvivors(batch)).length === 0;
       });
     } finally {
-      done = true;
+      isDone = true;
       await disturbed;
     }
     const names = (await harness.read('events', environmentId, ['trace_id'])).map(([name]) => name);
-    expect(names).toEqual(Array.from({ length: 5 + more }, () => 'other'));
-    expect(more).toBeGreaterThan(0);
+    expect(names).toEqual(Array.from({ length: 5 + added }, () => 'other'));
+    expect(added).toBeGreaterThan(0);
   });
 });
 
 describe('derived rows in ClickHouse', () => {
-  const derivedOf = async (environmentId: string) => {
+  const readDerived = async (environmentId: string) => {
     const of = `WHERE environment_id = '${environmentId}'`;
     const days = await harness.query(
       `SELECT lower(hex(identity_key)), day, event_name FROM identity_days FINAL ${of} ORDER BY ALL FORMAT JSONCompactEachRow`,
     );
-    const seen = await harness.query(
+    const identities = await harness.query(
       `SELECT lower(hex(identity_key)), toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)),
          argMinMerge(first_touch).page_url, argMaxIfMerge(latest_traits)
        FROM identities ${of} GROUP BY identity_key ORDER BY ALL FORMAT JSONCompactEachRow`,
     );
-    return { days: days.split('\n').filter(Boolean), seen: seen.split('\n').filter(Boolean) };
+    return { days: days.split('\n').filter(Boolean), identities: identities.split('\n').filter(Boolean) };
   };
-  /** Adds a person's events before and after the cut-off, including events on the same day. */
-  const playBothSides = async (environmentId: string, key: Buffer) => {
+  /** Adds a person's events before and after the cut-off, including on the day of the cut-off. */
+  const addEventsAroundCutoff = async (environmentId: string, key: Buffer) => {
     const { event } = createRowsOf(environmentId);
     const at = (ms: number, page: string, event_name = 'played') =>
       harness.add(
@@ -288,18 +288,18 @@ describe('derived rows in ClickHouse', () => {
   const eraseReturningPerson = async () => {
     const environmentId = newEnvironment();
     const key = newKey();
-    await playBothSides(environmentId, key);
-    const batch = await target(environmentId, key);
+    await addEventsAroundCutoff(environmentId, key);
+    const batch = await addBatch(environmentId, key);
     await sweepAll(harness.rows, batch);
-    return { environmentId, batch, whole: await derivedOf(environmentId) };
+    return { environmentId, batch, expected: await readDerived(environmentId) };
   };
-  const deletesOf = async (...tables: readonly string[]) =>
+  const countDeletes = async (...tables: readonly string[]) =>
     Number(
       await harness.query(`SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
         AND table IN (${tables.map((name) => `'${name}'`).join(', ')})`),
     );
   /** Blocks deletes in these tables while `work` runs. Merge threads run the deletes. */
-  const holdDeletes = async (tables: readonly string[], work: () => Promise<void>) => {
+  const blockDeletes = async (tables: readonly string[], work: () => Promise<void>) => {
     for (const name of tables) await harness.query(`SYSTEM STOP MERGES ${name}`);
     try {
       await work();
@@ -311,34 +311,34 @@ describe('derived rows in ClickHouse', () => {
   it("a sweep rederives a person's rows from later events and keeps other people's rows", async () => {
     const [environmentId, otherEnvironment] = [newEnvironment(), newEnvironment()];
     const [key, other] = [newKey(), newKey()];
-    await playBothSides(environmentId, key);
-    await playBothSides(environmentId, other);
-    await playBothSides(otherEnvironment, other);
-    const before = await derivedOf(environmentId);
+    await addEventsAroundCutoff(environmentId, key);
+    await addEventsAroundCutoff(environmentId, other);
+    await addEventsAroundCutoff(otherEnvironment, other);
+    const before = await readDerived(environmentId);
     expect(before.days).toHaveLength(8);
-    const kept = await derivedOf(otherEnvironment);
-    const batch = await target(environmentId, key);
+    const kept = await readDerived(otherEnvironment);
+    const batch = await addBatch(environmentId, key);
     await sweepAll(harness.rows, batch);
-    const after = await derivedOf(environmentId);
+    const after = await readDerived(environmentId);
     const name = key.toString('hex');
     expect(after.days.filter((row) => row.includes(name)).map((row) => JSON.parse(row))).toEqual([
       [name, '2026-06-15', 'played'],
       [name, '2026-06-16', 'returned'],
     ]);
-    expect(after.seen.filter((row) => row.includes(name)).map((row) => JSON.parse(row))).toEqual([
+    expect(after.identities.filter((row) => row.includes(name)).map((row) => JSON.parse(row))).toEqual([
       [name, String(AFTER), String(AFTER + DAY_MS), 'https://game.example/after', '{"from":"later"}'],
     ]);
-    const ofOther = (rows: typeof after) => [...rows.days, ...rows.seen].filter((row) => !row.includes(name));
+    const ofOther = (rows: typeof after) => [...rows.days, ...rows.identities].filter((row) => !row.includes(name));
     expect(ofOther(after)).toEqual(ofOther(before));
-    expect(await derivedOf(otherEnvironment)).toEqual(kept);
+    expect(await readDerived(otherEnvironment)).toEqual(kept);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
   it('derived rows without events are found as survivors, and the next sweep removes them', async () => {
     const environmentId = newEnvironment();
     const [key, other] = [newKey(), newKey()];
-    for (const each of [key, other]) await playBothSides(environmentId, each);
-    const batch = await target(environmentId, key);
+    for (const each of [key, other]) await addEventsAroundCutoff(environmentId, each);
+    const batch = await addBatch(environmentId, key);
     await harness.query(`DELETE FROM events WHERE environment_id = '${environmentId}' AND event_time < '2026-06-15'`);
     expect(await harness.rows.findSurvivors(batch)).toEqual([
       { table: 'identity_days', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
@@ -349,17 +349,17 @@ describe('derived rows in ClickHouse', () => {
   });
 
   it('the next sweep rederives rows if an eraser crashed after the delete', async () => {
-    const { environmentId, batch, whole } = await eraseReturningPerson();
+    const { environmentId, batch, expected } = await eraseReturningPerson();
     for (const table of DERIVED) await harness.query(`DELETE FROM ${table} WHERE environment_id = '${environmentId}'`);
-    expect((await derivedOf(environmentId)).days).toEqual([]);
+    expect((await readDerived(environmentId)).days).toEqual([]);
     await harness.rows.sweep(batch);
-    expect(await derivedOf(environmentId)).toEqual(whole);
+    expect(await readDerived(environmentId)).toEqual(expected);
   });
 
-  it('findOnDisk finds deleted derived rows until removeDeleted, which also reloads the persons dictionary', async () => {
+  it('findOnDisk finds deleted derived rows until removeDeleted removes them and reloads the dictionary', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
-    await playBothSides(environmentId, key);
+    await addEventsAroundCutoff(environmentId, key);
     await harness.add('identity_overrides', createRowsOf(environmentId).override({ name: 'one', identity_key: key }));
     const inMemory = () =>
       harness.query(
@@ -367,7 +367,7 @@ describe('derived rows in ClickHouse', () => {
       );
     await harness.query('SYSTEM RELOAD DICTIONARY identity_persons');
     expect(await inMemory()).toBe('1');
-    const batch = await target(environmentId, key);
+    const batch = await addBatch(environmentId, key);
     // A background merge would remove deleted rows before the test reads them.
     for (const table of ['events', 'identity_overrides', ...DERIVED])
       await harness.query(`ALTER TABLE ${table} MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1`);
@@ -388,48 +388,48 @@ describe('derived rows in ClickHouse', () => {
     const { event } = createRowsOf(environmentId);
     const alias = { name: 'alias', type: 'alias', event_name: '', identity_key: owner, from_key: side };
     await harness.add('events', event(alias));
-    expect(await derivedOf(environmentId)).toEqual({ days: [], seen: [] });
-    const batch = await target(environmentId, side);
+    expect(await readDerived(environmentId)).toEqual({ days: [], identities: [] });
+    const batch = await addBatch(environmentId, side);
     await sweepAll(harness.rows, batch);
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
   });
 
   it('a sweep that is aborted after the delete still rederives the rows', async () => {
-    const { environmentId, batch, whole } = await eraseReturningPerson();
+    const { environmentId, batch, expected } = await eraseReturningPerson();
     for (const table of DERIVED) {
       const stop = new AbortController();
       let sweep: Promise<unknown> = Promise.resolve();
-      await holdDeletes([table], async () => {
+      await blockDeletes([table], async () => {
         sweep = harness.rows.sweep(batch, stop.signal);
-        await until('the delete is submitted', async () => (await deletesOf(table)) === 1);
-        stop.abort(new Error('enough'));
+        await until('the delete is submitted', async () => (await countDeletes(table)) === 1);
+        stop.abort(new Error('aborted by the test'));
       });
       await sweep;
-      expect(await derivedOf(environmentId)).toEqual(whole);
+      expect(await readDerived(environmentId)).toEqual(expected);
     }
   });
 
   it('a sweep rederives the rows when a delete exceeds its deadline', async () => {
-    const { environmentId, batch, whole } = await eraseReturningPerson();
-    const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
-    onTestFinished(() => impatient.close());
-    await holdDeletes(DERIVED, () =>
-      expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' }),
+    const { environmentId, batch, expected } = await eraseReturningPerson();
+    const shortDeadlineRows = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
+    onTestFinished(() => shortDeadlineRows.close());
+    await blockDeletes(DERIVED, () =>
+      expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' }),
     );
-    await until('the delete has ended', async () => (await deletesOf(...DERIVED)) === 0);
-    expect(await derivedOf(environmentId)).toEqual(whole);
+    await until('the delete has ended', async () => (await countDeletes(...DERIVED)) === 0);
+    expect(await readDerived(environmentId)).toEqual(expected);
   });
 
   it('a sweep rederives the rows when another eraser drops the targets after the delete', async () => {
-    const { environmentId, batch, whole } = await eraseReturningPerson();
+    const { environmentId, batch, expected } = await eraseReturningPerson();
     const listed = async () => (await harness.rows.readBatches()).map((each) => each.toString('hex')).toSorted();
     const others = (await listed()).filter((each) => each !== batch.toString('hex'));
     const tag = `insert-${newKey().toString('hex')}`;
     const isInsert = `current_database = currentDatabase() AND position(query, '${tag}') > 0 AND query_kind = 'Insert'`;
     let [sweep, insert]: Promise<unknown>[] = [];
-    await holdDeletes(DERIVED, async () => {
+    await blockDeletes(DERIVED, async () => {
       sweep = expect(harness.rows.sweep(batch)).rejects.toMatchObject({ code: 'NO_TARGETS' });
-      await until('the delete is submitted', async () => (await deletesOf(...DERIVED)) === 1);
+      await until('the delete is submitted', async () => (await countDeletes(...DERIVED)) === 1);
       // The sweep waits for this insert between the delete and the rederivation.
       insert = expect(
         harness.query(`INSERT INTO events (environment_id, event_name, trace_id)
@@ -440,13 +440,13 @@ describe('derived rows in ClickHouse', () => {
       await until('the insert runs', async () => (await harness.query(running)) === '1');
     });
     await until('all derived rows are deleted', async () => {
-      const { days, seen } = await derivedOf(environmentId);
-      return days.length + seen.length === 0;
+      const { days, identities } = await readDerived(environmentId);
+      return days.length + identities.length === 0;
     });
     await harness.rows.dropTargets(batch);
     await harness.query(`KILL QUERY WHERE ${isInsert} SYNC`);
     await Promise.all([insert, sweep]);
-    expect(await derivedOf(environmentId)).toEqual(whole);
+    expect(await readDerived(environmentId)).toEqual(expected);
     expect(await listed()).toEqual(others);
   });
 });

@@ -4,7 +4,7 @@ import type { ErasureRows, FoundRows } from '../rows.ts';
 import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
 import type { DerivedTable, SweptTable } from '../stores/store.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../stores/tables.ts';
-import { type Connection, INSERTING, openConnection } from './connection.ts';
+import { type Connection, INSERT_SETTINGS, openConnection } from './connection.ts';
 import { createPredicates, isTarget, NO_KEY, targetsOf, toIdText } from './predicates.ts';
 import { createErasureQueries, type FoundRow, toFound } from './queries.ts';
 import { assertTargets, dropTargets, putTargets, withTargetsCopy } from './targets.ts';
@@ -72,10 +72,10 @@ async function findEverywhere(
   const { connection, batchId } = batch;
   const found: FoundRows[] = [];
   for (const { name, clearing } of SWEPT_TABLES) {
-    const { hits, any } = createPredicates(clearing, batchId);
+    const { hits, isErased } = createPredicates(clearing, batchId);
     const rows = await connection.read<FoundRow>(
       `SELECT hit.1 AS column, hit.2 AS how, environment_id, lower(hex(hit.3)) AS key, count() AS rows
-       FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${any} GROUP BY column, how, environment_id, key`,
+       FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${isErased} GROUP BY column, how, environment_id, key`,
       {},
       settings,
     );
@@ -87,16 +87,16 @@ async function findEverywhere(
   return found;
 }
 
-/** Stores the locations of the batch's rows in a table, replacing earlier locations. */
+/** Finds the batch's rows in a table and replaces their locations in `erasure_found`. */
 async function locateRows({ connection, batchId }: Batch, { name, clearing }: SweptTable): Promise<FoundRows[]> {
-  const { hits, any } = createPredicates(clearing, batchId);
+  const { hits, isErased } = createPredicates(clearing, batchId);
   const batch = toIdText(batchId);
   await connection.run(`ALTER TABLE erasure_found DROP PARTITION ('${batch}', '${name}')`);
   await connection.run(
     `INSERT INTO erasure_found
      SELECT '${batch}', '${name}', hit.1, hit.2, environment_id, hit.3, _part, _part_offset
-     FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${any}`,
-    INSERTING,
+     FROM ${name} ARRAY JOIN ${hits} AS hit WHERE ${isErased}`,
+    INSERT_SETTINGS,
   );
   const rows = await connection.read<FoundRow>(
     `SELECT column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
@@ -107,51 +107,51 @@ async function locateRows({ connection, batchId }: Batch, { name, clearing }: Sw
 
 /**
  * Deletes by part and offset, so that the mutation rewrites only parts that contain found rows. Rows that a merge moves
- * in the meantime survive. A repeated sweep therefore deletes by key, which reads more rows but is unaffected by
+ * before the delete survive. A repeated sweep therefore deletes by key, which reads more rows but is unaffected by
  * merges.
  */
 async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): Promise<FoundRows[]> {
   const { connection, batchId } = batch;
-  const mark = toIdText(batchId);
-  const located = `erasure_found WHERE batch_id = '${mark}' AND table_name = '${table.name}'`;
+  const marker = toIdText(batchId);
+  const located = `erasure_found WHERE batch_id = '${marker}' AND table_name = '${table.name}'`;
   const known = await readOne<{ rows: number }>(connection, `SELECT count() AS rows FROM ${located}`);
   const found = await locateRows(batch, table);
-  const { falls, anyOf } = createPredicates(table.clearing, batchId);
+  const { isErasedBy, isErasedByAny } = createPredicates(table.clearing, batchId);
   const own = [...new Set(found.filter(({ as }) => as === 'own').map(({ column }) => column))];
   if (own.length > 0) {
     const locations = `SELECT part, part_offset FROM ${located} AND how = 'own'`;
-    const where = known.rows > 0 ? anyOf(own) : `(_part, _part_offset) IN (${locations})`;
+    const where = known.rows > 0 ? isErasedByAny(own) : `(_part, _part_offset) IN (${locations})`;
     const statement = `DELETE FROM ${table.name} WHERE ${where}`;
-    await runMutation(connection, { table: table.name, statement, mark }, wait);
+    await runMutation(connection, { table: table.name, statement, marker }, wait);
   }
   const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
-  for (const { key, texts } of table.clearing.carried.filter((each) => carried.includes(each.key))) {
-    const blanks = [`${key} = ${NO_KEY}`, ...texts.map((text) => `${text} = ''`)].join(', ');
-    const statement = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${falls(key)}`;
-    await runMutation(connection, { table: table.name, statement, mark }, wait);
+  for (const { key, idColumns } of table.clearing.carriedKeys.filter((each) => carried.includes(each.key))) {
+    const blanks = [`${key} = ${NO_KEY}`, ...idColumns.map((column) => `${column} = ''`)].join(', ');
+    const statement = `ALTER TABLE ${table.name} UPDATE ${blanks} WHERE ${isErasedBy(key)}`;
+    await runMutation(connection, { table: table.name, statement, marker }, wait);
   }
   return found;
 }
 
-/** Rewrites all parts with deleted rows, one table at a time. */
+/** Rewrites all parts that contain deleted rows, one table at a time. */
 async function removeDeleted(connection: Connection, wait: MutationWait): Promise<number> {
   const masked = await connection.read<{ table: string }>(
     'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
   );
   const tables = ERASED_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
   for (const table of tables)
-    await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
+    await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, marker: APPLY }, wait);
   // The dictionary caches identity_overrides in memory.
   await connection.run('SYSTEM RELOAD DICTIONARY identity_persons');
   const now = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms";
   return (await readOne<{ ms: number }>(connection, now)).ms;
 }
 
-const KEPT_TABLES = [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
+const FILE_TABLES = [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
 
 /** Replaced and dropped parts remain on disk for eight minutes (`old_parts_lifetime`). */
 async function countReplaced(connection: Connection, until: number): Promise<number> {
-  const names = KEPT_TABLES.map((name) => `'${name}'`).join(', ');
+  const names = FILE_TABLES.map((name) => `'${name}'`).join(', ');
   const query = `SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND NOT active
     AND table IN (${names}) AND remove_time <= fromUnixTimestamp64Milli({until: Int64}, 'UTC')`;
   return (await readOne<{ parts: number }>(connection, query, { until })).parts;
@@ -164,14 +164,14 @@ async function readOne<T>(connection: Connection, query: string, params: Record<
 }
 
 /** Later than any time allowed by the contract. */
-const FAR = '2299-12-31 00:00:00';
+const FAR_FUTURE = '2299-12-31 00:00:00';
 
 /**
  * Deletes the batch's derived rows and rederives them from the remaining events. Running inserts write an event and its
- * derived row in no fixed order, so this function waits for them before the delete (a failed wait deletes nothing) and
- * after it. Every delete is followed by the rederivation, even if the delete fails or the signal is aborted. The
- * rederivation uses a copy of the targets, because another eraser may finish and drop the batch. After a crash, the
- * daily scrub finds the missing rows.
+ * derived row in no fixed order, so this function waits for running inserts before the delete (if this wait fails,
+ * nothing is deleted) and after it. The rederivation follows every delete, even if the delete fails or the signal is
+ * aborted. It uses a copy of the targets because another eraser may finish and drop the batch. After a crash, the daily
+ * scrub finds the missing rows.
  */
 async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   await awaitInserts(connection, wait.signal);
@@ -183,14 +183,14 @@ async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait):
         const count = `SELECT count() AS rows FROM ${name} WHERE ${where}`;
         const { rows } = await readOne<{ rows: number }>(connection, count);
         if (rows === 0) continue;
-        const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, mark: toIdText(batchId) };
+        const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, marker: toIdText(batchId) };
         await runMutation(connection, mutation, { ...wait, signal: undefined });
       }
       await awaitInserts(connection);
     } finally {
-      const settings = { ...INSERTING, max_partitions_per_insert_block: '10000' };
+      const settings = { ...INSERT_SETTINGS, max_partitions_per_insert_block: '10000' };
       for (const table of DERIVED_TABLES) {
-        const derived = await derivedOf(table, { connection, batchId: copyId });
+        const derived = await selectDerived(table, { connection, batchId: copyId });
         await connection.run(`INSERT INTO ${table.name} SELECT * FROM ${derived}`, settings);
       }
     }
@@ -198,19 +198,19 @@ async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait):
 }
 
 /** FROM clause that derives the batch's rows from the remaining events. */
-async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
+async function selectDerived({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
   const query = `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`;
   const { since } = await readOne<{ since: string }>(connection, query);
-  return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${isTarget('identity_key', batchId)}`;
+  return `${clearing.view}(since = '${since}', until = '${FAR_FUTURE}') WHERE ${isTarget('identity_key', batchId)}`;
 }
 
 /** Finds derived rows without events and missing derived rows. A sweep repairs both. */
 async function findDerivedSurvivors(batch: Batch): Promise<FoundRows[]> {
-  const first = await findDifferent(batch);
+  const first = await findDifferences(batch);
   if (first.length === 0) return first;
   // During an insert, an event and its derived row may become visible at different times.
   await awaitInserts(batch.connection);
-  return findDifferent(batch);
+  return findDifferences(batch);
 }
 
 /** Finds survivors and deleted rows that are still in files. */
@@ -223,12 +223,12 @@ async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
   return found;
 }
 
-async function findDifferent(batch: Batch): Promise<FoundRows[]> {
+async function findDifferences(batch: Batch): Promise<FoundRows[]> {
   const found: FoundRows[] = [];
   for (const table of DERIVED_TABLES) {
     const stored = `${table.name} WHERE ${isTarget('identity_key', batch.batchId)}`;
-    const different = differencesOf(table, { stored, derived: await derivedOf(table, batch) });
-    for (const each of await countByIdentity(batch, table.name, `(${different})`, {})) found.push(each);
+    const differences = differencesOf(table, { stored, derived: await selectDerived(table, batch) });
+    for (const each of await countByIdentity(batch, table.name, `(${differences})`, {})) found.push(each);
   }
   return found;
 }
@@ -244,10 +244,10 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
 }
 
 const POLL_MS = 100;
-/** Services' inserts time out after a minute (`max_execution_time` of their accounts). */
+/** Inserts by services time out after a minute (`max_execution_time` of their accounts). */
 const INSERT_MAX_MS = 90_000;
 
-/** Waits for all running inserts into this database, except into erasure tables, which contain no personal rows. */
+/** Waits for all running inserts into this database, except inserts into erasure tables. */
 async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
   const readRunning = async () => {
     const rows = await connection.read<{ id: string }>(
@@ -273,7 +273,7 @@ interface Mutation {
   readonly table: string;
   readonly statement: string;
   /** Substring that identifies all attempts at this mutation. */
-  readonly mark: string;
+  readonly marker: string;
 }
 
 /** Small mutations take about 50 ms. */
@@ -291,7 +291,7 @@ const SUBMIT: ClickHouseSettings = {
  * Waits for earlier attempts at a mutation, then submits the mutation and polls until it finishes. Polling occupies no
  * connection and allows killing a failed mutation, which ClickHouse would otherwise retry forever, blocking all later
  * mutations.
- * @throws StoreFault if an attempt fails; the signal's reason
+ * @throws StoreFault if an attempt fails; the signal's reason if it is aborted
  */
 async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
   await awaitEnd(connection, mutation, wait);
@@ -302,7 +302,7 @@ async function runMutation(connection: Connection, mutation: Mutation, wait: Mut
 
 async function awaitEnd(
   connection: Connection,
-  { table, mark }: Mutation,
+  { table, marker }: Mutation,
   { deadlineMs, signal }: MutationWait,
 ): Promise<void> {
   const toFault = (message: string, code: string) =>
@@ -312,8 +312,8 @@ async function awaitEnd(
     const unfinished = await connection.read<{ mutation_id: string; latest_fail_reason: string }>(
       `SELECT mutation_id, latest_fail_reason FROM system.mutations
        WHERE database = currentDatabase() AND table = {table: String} AND NOT is_done AND NOT is_killed
-         AND position(command, {mark: String}) > 0`,
-      { table, mark },
+         AND position(command, {marker: String}) > 0`,
+      { table, marker },
     );
     if (unfinished.length === 0) return;
     const failed = unfinished.find(({ latest_fail_reason }) => latest_fail_reason !== '');

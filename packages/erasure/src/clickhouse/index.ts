@@ -14,7 +14,7 @@ import type {
 import type { FactOrder } from '../rows.ts';
 import { type Connection, openConnection } from './connection.ts';
 import { toIdText } from './predicates.ts';
-import { createShare } from './queries.ts';
+import { createInterner } from './queries.ts';
 import {
   FENCE_COLUMNS,
   progressTable,
@@ -30,7 +30,7 @@ export { type ErasureRowsOptions, openErasureRows } from './erasure-rows.ts';
 
 /** Checked within the INSERT. With a separate check, a paused process could write an outdated request. */
 const IS_NEW = 'erasure_id NOT IN (SELECT erasure_id FROM erasure_requests)';
-const IS_NOT_BEGUN = `erasure_id NOT IN (SELECT erasure_id FROM erasure_progress)
+const IS_NOT_STARTED = `erasure_id NOT IN (SELECT erasure_id FROM erasure_progress)
   AND erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)`;
 
 /** Connects on the first call. */
@@ -44,8 +44,8 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
   return {
     addRequests: (requests) => insertRequests(requests, IS_NEW),
     putRequests: (requests) => insertRequests(requests),
-    putFound: (requests) => insertRequests(requests, IS_NOT_BEGUN),
-    readUnfinished: () => readRequestsWhere(connection, `${OF_STATE.waiting} ORDER BY requested_at, erasureId`),
+    putFound: (requests) => insertRequests(requests, IS_NOT_STARTED),
+    readUnfinished: () => readRequestsWhere(connection, `${STATE_CONDITIONS.waiting} ORDER BY requested_at, erasureId`),
     readOpenSince: (sinceMs, identities, onLink = () => {}) =>
       withSearchTargets(connection, identities, async (searchId) => {
         const requests = await readOpenSince(connection, sinceMs, searchId);
@@ -72,7 +72,7 @@ export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
       const rows = await connection.read<{ id: string }>('SELECT DISTINCT environment_id AS id FROM erasure_requests');
       return rows.map(({ id }) => id);
     },
-    readRequests: (erasureIds) => readOfIds(erasureIds, (ids) => readRequestsWhere(connection, OF_IDS, { ids })),
+    readRequests: (erasureIds) => readByIds(erasureIds, (ids) => readRequestsWhere(connection, HAS_ID, { ids })),
     readErasures: (page) => readErasures(connection, page),
     ready: () => connection.ready(),
     close: () => connection.close(),
@@ -88,7 +88,7 @@ async function readRequestsWhere(
   return (await connection.read<object>(query, params)).map(requestTable.fromRow);
 }
 
-/** Joins the identities as a table, because there may be many and only a few erasures match. */
+/** Joins the identities as a table because there may be many, of which few match an erasure. */
 async function readOpenSince(connection: Connection, sinceMs: number, searchId: Buffer): Promise<ErasureRequest[]> {
   const requests = await readRequestsWhere(
     connection,
@@ -112,14 +112,14 @@ interface LinkRow extends FactOrder {
   readonly unlinkedAtMs: number | null;
 }
 
-/** Adds the links of requests. Streams them, because one person may have half a million links. */
+/** Adds links to the requests. Streams the links because one person may have half a million. */
 async function withLinks(
   connection: Connection,
   requests: readonly ErasureRequest[],
   onLink: () => void,
 ): Promise<ErasureRequest[]> {
   const linksOf = new Map<string, FoundLink[]>();
-  const share = createShare();
+  const intern = createInterner();
   const all = requests.map(({ erasureId }) => erasureId);
   for (let start = 0; start < all.length; start += IDS_PER_QUERY_MAX) {
     const ids = all.slice(start, start + IDS_PER_QUERY_MAX).map(toIdText);
@@ -127,12 +127,12 @@ async function withLinks(
       `SELECT toString(erasure_id) AS erasure_id, lower(hex(link.1)) AS a, lower(hex(link.2)) AS b,
          toUnixTimestamp64Milli(link.3) AS receivedAtMs, link.4 AS generation, link.5 AS offset,
          toUnixTimestamp64Milli(link.6) AS unlinkedAtMs
-       FROM (SELECT erasure_id, links FROM erasure_requests FINAL WHERE ${OF_IDS}) ARRAY JOIN links AS link`,
+       FROM (SELECT erasure_id, links FROM erasure_requests FINAL WHERE ${HAS_ID}) ARRAY JOIN links AS link`,
       { params: { ids } },
     );
     for await (const { erasure_id: id, a, b, receivedAtMs, generation, offset, unlinkedAtMs } of rows) {
       onLink();
-      const link = { a: share(a), b: share(b), receivedAtMs, last: { generation, offset }, unlinkedAtMs };
+      const link = { a: intern(a), b: intern(b), receivedAtMs, last: { generation, offset }, unlinkedAtMs };
       const links = linksOf.get(id);
       if (links === undefined) linksOf.set(id, [link]);
       else links.push(link);
@@ -146,7 +146,7 @@ async function withLinks(
 
 async function* readFences(connection: Connection, { knownParts, signal }: FenceReading): AsyncGenerator<StoredFence> {
   const known = [...(knownParts ?? [])];
-  // Without FINAL, unmerged fences are returned twice; the reader uses the latest cut-off. Known parts are not read.
+  // Without FINAL, a fence may be returned several times until a merge; the reader uses the latest cut-off.
   const rows = connection.stream<Omit<StoredFence, 'key' | 'erasureId'> & { key: string; erasureId: string }>(
     `SELECT environment_id AS environmentId, lower(hex(identity_key)) AS key,
        toUnixTimestamp64Milli(cutoff_at) AS cutoffMs, toString(erasure_id) AS erasureId,
@@ -176,21 +176,21 @@ async function readFinished(connection: Connection): Promise<ReadonlySet<string>
 
 /** Ids are sent in the query URL, which is limited to about twenty thousand ids. */
 const IDS_PER_QUERY_MAX = 1_000;
-const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
+const HAS_ID = 'erasure_id IN {ids: Array(UUID)}';
 
-async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
+async function readByIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
   const found: T[] = [];
   for (let start = 0; start < erasureIds.length; start += IDS_PER_QUERY_MAX)
     for (const row of await read(erasureIds.slice(start, start + IDS_PER_QUERY_MAX).map(toIdText))) found.push(row);
   return found;
 }
 
-const withReceipt = (where: string) => `erasure_id IN (SELECT erasure_id FROM erasure_receipts FINAL WHERE ${where})`;
-const OF_STATE: Readonly<Record<ErasureState, string>> = {
+const hasReceipt = (where: string) => `erasure_id IN (SELECT erasure_id FROM erasure_receipts FINAL WHERE ${where})`;
+const STATE_CONDITIONS: Readonly<Record<ErasureState, string>> = {
   waiting: 'erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)',
-  erased: withReceipt('physically_erased_at IS NULL'),
-  'physically erased': withReceipt('physically_erased_at IS NOT NULL AND log_expired_at IS NULL'),
-  'log expired': withReceipt('physically_erased_at IS NOT NULL AND log_expired_at IS NOT NULL'),
+  erased: hasReceipt('physically_erased_at IS NULL'),
+  'physically erased': hasReceipt('physically_erased_at IS NOT NULL AND log_expired_at IS NULL'),
+  'log expired': hasReceipt('physically_erased_at IS NOT NULL AND log_expired_at IS NOT NULL'),
 };
 
 async function readErasures(connection: Connection, page: ErasurePage): Promise<Erasure[]> {
@@ -198,7 +198,7 @@ async function readErasures(connection: Connection, page: ErasurePage): Promise<
   const position = '(toUnixTimestamp64Milli(requested_at), hex(erasure_id))';
   const where = [
     ...(environmentId === undefined ? [] : ['environment_id = {environment: String}']),
-    ...(state === undefined ? [] : [OF_STATE[state]]),
+    ...(state === undefined ? [] : [STATE_CONDITIONS[state]]),
     ...(after === undefined ? [] : [`${position} < ({at: Int64}, {id: String})`]),
   ];
   const requests = await readRequestsWhere(
@@ -214,9 +214,9 @@ async function readErasures(connection: Connection, page: ErasurePage): Promise<
 }
 
 async function withReceipts(connection: Connection, requests: readonly ErasureRequest[]): Promise<Erasure[]> {
-  const receipts = await readOfIds(
+  const receipts = await readByIds(
     requests.map(({ erasureId }) => erasureId),
-    (ids) => readReceipts(connection, OF_IDS, { ids }),
+    (ids) => readReceipts(connection, HAS_ID, { ids }),
   );
   const receiptOf = new Map(receipts.map((receipt) => [receipt.erasureId.toString('hex'), receipt]));
   return requests.map((request) => ({ request, receipt: receiptOf.get(request.erasureId.toString('hex')) ?? null }));

@@ -17,40 +17,40 @@ export const NO_KEY = "toFixedString('', 16)";
 
 /** FROM clause for a batch's targets. */
 export const targetsOf = (batchId: Buffer): string => `erasure_targets WHERE batch_id = '${toIdText(batchId)}'`;
-/** Selects rows whose key in `column` is a target of the batch. */
+/** Selects rows whose key in `column` is a target in the batch. */
 export const isTarget = (column: string, batchId: Buffer): string =>
   `(environment_id, ${column}) IN (SELECT environment_id, identity_key FROM ${targetsOf(batchId)})`;
 
 /**
- * SQL conditions that select the rows of a batch. They read the keys from `erasure_targets`, which allows ClickHouse to
+ * SQL conditions that select a batch's rows. They read the keys from `erasure_targets`, which allows ClickHouse to
  * use the sorting key or the skip index `carried_keys`. Cut-offs are two constant arrays, which ClickHouse converts to
  * a hash table.
  */
-export function createPredicates({ own, carried, times, kept }: Sweep, batchId: Buffer) {
+export function createPredicates({ ownKeys, carriedKeys, timeColumns: times, keptRows: kept }: Sweep, batchId: Buffer) {
   const cutoffs = `SELECT concat(identity_key, environment_id) AS name, max(toUnixTimestamp64Milli(cutoff_at)) AS cutoff
     FROM ${targetsOf(batchId)} GROUP BY name`;
-  // Sorted, because the two arrays come from separate queries and need the same order.
+  // Sorted because the two arrays come from separate queries and must have the same order.
   const list = (element: 1 | 2) =>
     `(SELECT tupleElement(arraySort(groupArray((name, cutoff))), ${element}) FROM (${cutoffs}))`;
   const rowTime = `toUnixTimestamp64Milli(${times.length === 1 ? times[0] : `least(${times.join(', ')})`})`;
   const notKept = kept === undefined ? '' : ` AND ${kept.column} NOT IN (${kept.values.map((value) => `'${value}'`)})`;
-  const falls = (column: string) =>
+  const isErasedBy = (column: string) =>
     `${isTarget(column, batchId)}
       AND ${rowTime} <= transform(concat(${column}, environment_id), ${list(1)}, ${list(2)}, toInt64(-1))${notKept}`;
-  const anyOf = (columns: readonly string[]) => columns.map((column) => `(${falls(column)})`).join(' OR ');
-  const owned = anyOf(own);
+  const isErasedByAny = (columns: readonly string[]) => columns.map((column) => `(${isErasedBy(column)})`).join(' OR ');
+  const owned = isErasedByAny(ownKeys);
   const hits = [
-    ...own.map((column) => `('${column}', 'own', ${column}, ${falls(column)})`),
+    ...ownKeys.map((column) => `('${column}', 'own', ${column}, ${isErasedBy(column)})`),
     // Deleted rows are not blanked.
-    ...carried.map(({ key }) => `('${key}', 'carried', ${key}, ${falls(key)} AND NOT (${owned}))`),
+    ...carriedKeys.map(({ key }) => `('${key}', 'carried', ${key}, ${isErasedBy(key)} AND NOT (${owned}))`),
   ];
   return {
     /** Selects rows to erase because of the key in a column. */
-    falls,
+    isErasedBy,
     /** Selects rows to erase because of the key in any of these columns. */
-    anyOf,
+    isErasedByAny,
     /** Selects all rows to erase. */
-    any: anyOf([...own, ...carried.map(({ key }) => key)]),
+    isErased: isErasedByAny([...ownKeys, ...carriedKeys.map(({ key }) => key)]),
     /** Array with one tuple per column that contains an erased identity: column, how, key, true. */
     hits: `arrayFilter(hit -> hit.4, [${hits.join(', ')}])`,
   };

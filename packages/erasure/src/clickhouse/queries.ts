@@ -4,10 +4,10 @@ import type {
   FactOrder,
   FoundRows,
   KeptConsent,
-  NotedRows,
   SharedRows,
   StoredLink,
   StoredUnlink,
+  SweepResult,
 } from '../rows.ts';
 import { RULINGS, SWEPT_TABLES } from '../stores/tables.ts';
 import type { Connection } from './connection.ts';
@@ -18,7 +18,7 @@ const fromHex = (text: string) => Buffer.from(text, 'hex');
 
 export function createErasureQueries(
   connection: Connection,
-): Pick<ErasureRows, 'readNoted' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
+): Pick<ErasureRows, 'readFound' | 'findConsents' | 'findLinks' | 'findUnlinks' | 'findLaterLinks'> {
   const checked =
     <T>(find: (connection: Connection, batchId: Buffer) => Promise<T>) =>
     async (batchId: Buffer) => {
@@ -27,7 +27,7 @@ export function createErasureQueries(
       return found;
     };
   return {
-    readNoted: (batchId) => readNoted(connection, batchId),
+    readFound: (batchId) => readFound(connection, batchId),
     findConsents: checked(findConsents),
     findLinks: (batchId) => findLinks(connection, batchId),
     findUnlinks: checked(findUnlinks),
@@ -35,7 +35,7 @@ export function createErasureQueries(
   };
 }
 
-async function readNoted(connection: Connection, batchId: Buffer): Promise<NotedRows> {
+async function readFound(connection: Connection, batchId: Buffer): Promise<SweepResult> {
   const batch = `batch_id = '${toIdText(batchId)}'`;
   const found = await connection.read<FoundRow & { table: string }>(
     `SELECT table_name AS table, column_name AS column, how, environment_id, lower(hex(identity_key)) AS key, count() AS rows
@@ -53,7 +53,7 @@ async function readNoted(connection: Connection, batchId: Buffer): Promise<Noted
   };
 }
 
-/** Fast, because the table is sorted by identity. */
+/** This query is fast because the table is sorted by identity. */
 async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
   const rows = await connection.read<
     Omit<KeptConsent, 'identityKey' | 'position'> & KeptConsent['position'] & { identityKey: string }
@@ -73,17 +73,17 @@ async function* findLinks(connection: Connection, batchId: Buffer): AsyncGenerat
     `SELECT environment_id, lower(hex(least(a_key, b_key))) AS a, lower(hex(greatest(a_key, b_key))) AS b,
        min(toUnixTimestamp64Milli(received_at)) AS received_ms,
        max((link_generation, link_offset)) AS last, last.1 AS generation, last.2 AS offset
-     FROM identity_links WHERE ${touches(batchId)} AND received_at <= ${latestCutoff(batchId)}
+     FROM identity_links WHERE ${isTargetLink(batchId)} AND received_at <= ${latestCutoff(batchId)}
      GROUP BY environment_id, a, b`,
   );
-  const share = createShare();
+  const intern = createInterner();
   for await (const { environment_id: environmentId, a, b, received_ms: receivedAtMs, generation, offset } of rows)
-    yield { environmentId, a: share(a), b: share(b), receivedAtMs, last: { generation, offset } };
+    yield { environmentId, a: intern(a), b: intern(b), receivedAtMs, last: { generation, offset } };
   await assertTargets(connection, batchId);
 }
 
 /** Creates a function that interns keys: equal hexadecimal strings return the same Buffer. */
-export function createShare(): (hex: string) => Buffer {
+export function createInterner(): (hex: string) => Buffer {
   const known = new Map<string, Buffer>();
   return (hex) => {
     let key = known.get(hex);
@@ -110,11 +110,11 @@ async function findUnlinks(connection: Connection, batchId: Buffer): Promise<Sto
 
 async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<FactLocation[]> {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
-  const { anyOf } = createPredicates(clearing, batchId);
+  const { isErasedByAny } = createPredicates(clearing, batchId);
   return connection.read<FactLocation>(
     `SELECT DISTINCT environment_id AS environmentId, first.1 AS generation, first.3 AS partition, first.2 AS offset FROM (
        SELECT environment_id, min((link_generation, link_offset, link_partition)) AS first
-       FROM identity_links WHERE ${touches(batchId)} AND NOT (${anyOf(['a_key', 'b_key'])})
+       FROM identity_links WHERE ${isTargetLink(batchId)} AND NOT (${isErasedByAny(['a_key', 'b_key'])})
        GROUP BY environment_id, message_id, a_key, b_key
      ) ORDER BY generation, partition, offset`,
   );
@@ -122,13 +122,13 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
 
 const latestCutoff = (batchId: Buffer) => `(SELECT max(cutoff_at) FROM ${targetsOf(batchId)})`;
 
-/** Selects decisions in which an identity of the batch was linked or was already linked. */
-function touches(batchId: Buffer): string {
+/** Selects decisions that linked a target in the batch or found it already linked. */
+function isTargetLink(batchId: Buffer): string {
   return `(${isTarget('a_key', batchId)} OR ${isTarget('b_key', batchId)}) AND outcome IN ('linked', 'unchanged')
     AND link != 'unlink' AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;
 }
 
-/** A result row with the count of found rows. */
+/** A result row that contains the number of found rows. */
 export interface FoundRow {
   readonly column: string;
   readonly how: FoundRows['as'];

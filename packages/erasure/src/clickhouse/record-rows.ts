@@ -113,10 +113,9 @@ export const REQUEST_COLUMNS: readonly SentColumn[] = [
   },
 ];
 
-/** Number of links per chunk. */
 const LINKS_PER_CHUNK = 1_000;
 
-/** Encodes a request in chunks of JSON. A request with half a million links has 50 MB. */
+/** Encodes a request in chunks of JSON. A request with half a million links takes 50 MB. */
 export function* toRequestRow(request: ErasureRequest): Generator<string> {
   yield `${JSON.stringify(requestTable.toRow(request)).slice(0, -1)},"links":[`;
   const { links = [] } = request;

@@ -3,7 +3,7 @@ import type { NamedIdentity } from '../records.ts';
 import type { ErasureTarget } from '../rows.ts';
 import { SWEPT_TABLES } from '../stores/tables.ts';
 import { newSearchId } from '../upkeep/batches.ts';
-import { type Connection, INSERTING } from './connection.ts';
+import { type Connection, INSERT_SETTINGS } from './connection.ts';
 import { assertKey, targetsOf, toIdText } from './predicates.ts';
 
 const TARGET_COLUMNS: readonly SentColumn[] = [
@@ -31,7 +31,7 @@ export async function dropTargets(connection: Connection, batchId: Buffer): Prom
 }
 
 /**
- * Call this after a search, because a search without targets finds no rows and proves nothing.
+ * Call this after each search: a search without targets finds no rows, which proves nothing.
  * @throws StoreFault if the batch has no targets
  */
 export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
@@ -52,7 +52,7 @@ export function withSearchTargets<T>(
 }
 
 /**
- * Copies a batch's targets while `work` runs, because another process may drop the batch.
+ * Copies a batch's targets while `work` runs because another process may drop the batch.
  * @throws StoreFault if the batch has no targets
  */
 export function withTargetsCopy<T>(
@@ -65,7 +65,7 @@ export function withTargetsCopy<T>(
       `INSERT INTO erasure_targets (batch_id, environment_id, identity_key, cutoff_at)
        SELECT '${toIdText(copyId)}', environment_id, identity_key, cutoff_at
        FROM ${targetsOf(batchId)}`,
-      INSERTING,
+      INSERT_SETTINGS,
     );
     await assertTargets(connection, copyId);
   };

@@ -1,7 +1,7 @@
 /** Tables that materialized views derive from events. */
 import { columnsOf, type DerivedTable } from './store.ts';
 
-const ENVIRONMENT = 'names an environment';
+const ENVIRONMENT = 'identifies an environment';
 const OWNER = 'identity whose rows are deleted and rederived';
 const WITH_ROW = 'deleted with the row';
 
@@ -34,8 +34,8 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
 ];
 
 /**
- * Query for differences between the derived table and the events. `sides` is 1 for a row without events and 2 for a
- * missing row.
+ * SQL that finds differences between the derived table and the events. `sides` is 1 for a row without events and 2 for
+ * a missing row.
  * @param from the FROM clauses
  */
 export function differencesOf(

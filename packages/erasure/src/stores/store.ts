@@ -1,27 +1,27 @@
 /** The registry of stores that may contain personal data: types, topics, Redis keys and system tables. */
 
-/** A column that may contain another person's key, and the string columns with the same id. */
+/** A column that may contain another person's key, and the string columns that contain the id itself. */
 export interface CarriedKey {
   /** Blanked to zero bytes. */
   readonly key: string;
   /** Blanked to the empty string. */
-  readonly texts: readonly string[];
+  readonly idColumns: readonly string[];
 }
 
 /** Rows are found by identity key. */
 export interface Sweep {
   readonly by: 'sweep';
-  /** Key columns of the row's owner or subject. If one matches, the row is deleted. */
-  readonly own: readonly string[];
+  /** Key columns of the row's owner or subject. If any of them matches, the row is deleted. */
+  readonly ownKeys: readonly string[];
   /**
-   * Key columns that may contain another person's identity. If one matches, only the column is blanked. Must not be
+   * Key columns that may contain another person's identity. Only matching columns are blanked. Must not be
    * part of the sorting key.
    */
-  readonly carried: readonly CarriedKey[];
-  /** Time columns. A row is erased if the earliest time is not later than the cut-off, the same rule as for fences. */
-  readonly times: readonly string[];
-  /** Rows with one of these values in the column are not personal data and are kept. */
-  readonly kept?: { readonly column: string; readonly values: readonly string[] };
+  readonly carriedKeys: readonly CarriedKey[];
+  /** As for fences, a row is erased if the earliest of these timestamps is not later than the cut-off. */
+  readonly timeColumns: readonly string[];
+  /** Rows that contain one of these values in the column are not personal data and are kept. */
+  readonly keptRows?: { readonly column: string; readonly values: readonly string[] };
 }
 
 /** Rows are derived from `events`. They are deleted by identity key and rederived from the remaining events. */
@@ -34,7 +34,7 @@ export interface Derivation {
    * `test`.
    */
   readonly keys: readonly string[];
-  /** Expressions that aggregate the other columns over the unmerged rows of a key. */
+  /** Expressions that aggregate the other columns over unmerged rows that have the same key. */
   readonly values: readonly string[];
 }
 
@@ -81,7 +81,7 @@ export const withoutPersonalData = (name: string, reason: string): ErasureStore 
 });
 
 const HOUR_MS = 60 * 60 * 1000;
-/** Retention of 72 hours, counted from the last record in a segment, plus the six hours that a segment covers. */
+/** Retention of 72 hours after the last record in a segment, plus the six hours that a segment covers. */
 const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
 /**
  * Time until the log contains no data of an erased person. Includes late publishing and the brokers' retention check.
@@ -103,7 +103,7 @@ const otherTopic = (name: string, reason: string): ErasureStore[] => [
   withoutPersonalData(`${name}.dead`, reason),
 ];
 
-const MINTED = 'assets that a team mints for public addresses; not whose an address is';
+const MINTED = 'assets that a team mints for public addresses; does not reveal who owns an address';
 
 export const TOPIC_STORES: readonly ErasureStore[] = [
   expiringTopic('audience.messages.v1', 'messages with their ids'),
@@ -119,11 +119,11 @@ export const TOPIC_STORES: readonly ErasureStore[] = [
   otherTopic('access.rate-limit-keys.v1', 'hashes of partner keys'),
   otherTopic('access.collections.v1', 'contracts linked by projects'),
   otherTopic('access.accounts.v1', 'names and logins of portal users; removed with their accounts'),
-  otherTopic('access.signable-keys.v1', 'addresses of the service, with sealed private keys'),
-  otherTopic('access.audit.v1', 'actions of portal users, with the addresses of their requests'),
-  otherTopic('chain.activities.v1', 'public addresses and events of a chain; not whose an address is'),
+  otherTopic('access.signable-keys.v1', 'addresses of the service and sealed private keys'),
+  otherTopic('access.audit.v1', 'actions of portal users and the IP addresses they used'),
+  otherTopic('chain.activities.v1', 'public addresses and events on a chain; does not reveal who owns an address'),
   otherTopic('chain.tokens.v1', 'public data of tokens'),
-  otherTopic('chain.index-progress.v1', 'numbers and hashes of blocks'),
+  otherTopic('chain.index-progress.v1', 'block numbers and hashes'),
   otherTopic('chain.mint-requests.v1', MINTED),
   otherTopic('chain.mint-state.v1', MINTED),
   otherTopic('chain.mint-transactions.v1', 'public transactions'),
@@ -143,46 +143,46 @@ export const REDIS_STORES: readonly ErasureStore[] = [
     clearing: { by: 'kept', reason: 'keyed hashes, without which erased data would return' },
   },
   withoutPersonalData('f:{env}', 'buckets that have a fence'),
-  withoutPersonalData('f:complete', 'a run of Redis'),
+  withoutPersonalData('f:complete', 'id of a Redis run'),
   byScript('u:{env}', `${FORGOTTEN}; the time of the latest unlink is kept`),
-  byScript('q:{env}', `${FORGOTTEN}; rulings of operators are kept, by keyed hash`),
+  byScript('q:{env}', `${FORGOTTEN}; operator rulings are kept, by keyed hash`),
   withoutPersonalData('d:{env}', 'offsets'),
   byScript('h:{env}', RELEASED),
   byScript('hl:{env}', RELEASED),
   byScript('hk:{env}', RELEASED),
   byScript('erasure:lapsing', `${RELEASED}; contains no identity`),
-  byScript('c:{env}:<bucket>', 'the consents are forgotten'),
+  byScript('c:{env}:<bucket>', 'the consents are deleted'),
   withoutPersonalData('c:log:<consent topic>', 'offsets'),
-  byScript('o:{env}', 'trimmed when the decisions are published, which the erasure waits for'),
+  byScript('o:{env}', 'trimmed after the decisions are published, which the erasure waits for'),
   withoutPersonalData('identity:applied:<link topic>', 'offsets'),
   withoutPersonalData('identity:epoch', 'random'),
-  withoutPersonalData('access:<kind>', 'projects, keys of projects and partners, accounts of portal users'),
+  withoutPersonalData('access:<kind>', 'projects, project keys, partner keys and portal accounts'),
   withoutPersonalData('access:<kind>:places', 'offsets'),
   withoutPersonalData('access:<kind>:changes', 'random ids of access records'),
-  withoutPersonalData('access:<kind>:complete', 'a run of Redis'),
+  withoutPersonalData('access:<kind>:complete', 'id of a Redis run'),
   withoutPersonalData('access:<kind>:turn', 'a running command'),
-  withoutPersonalData('access:session:<hash>', 'portal users; expires within seven days'),
-  withoutPersonalData('access:session:of:<account id>', 'hashes of sessions of portal users'),
-  withoutPersonalData('access:one-time:<purpose>:<hash>', 'links and challenges of portal users'),
-  withoutPersonalData('access:one-time:spent:<purpose>:<hash>', 'a form that was sent'),
+  withoutPersonalData('access:session:<hash>', 'a portal session; expires within seven days'),
+  withoutPersonalData('access:session:of:<account id>', 'hashes of portal sessions'),
+  withoutPersonalData('access:one-time:<purpose>:<hash>', 'one-time links and challenges for portal users'),
+  withoutPersonalData('access:one-time:spent:<purpose>:<hash>', 'a submitted form'),
   withoutPersonalData('access:one-time:attempts:<hash>', 'number of sign-in attempts; the login is hashed'),
-  withoutPersonalData('access:usage:keys:<minute>', 'usage of project keys'),
-  withoutPersonalData('access:usage:environments:<minute>', 'numbers of messages'),
-  withoutPersonalData('access:usage:last-uses', 'times'),
-  withoutPersonalData('access:usage:last-refusals', 'times, response codes and trace ids'),
-  withoutPersonalData('chain:watermark', 'times'),
-  withoutPersonalData('mint:claim:{chain:contract}:<project id>:<reference id>', 'a reference and its current attempt'),
+  withoutPersonalData('access:usage:keys:<minute>', 'project key usage'),
+  withoutPersonalData('access:usage:environments:<minute>', 'message counts'),
+  withoutPersonalData('access:usage:last-uses', 'timestamps'),
+  withoutPersonalData('access:usage:last-refusals', 'timestamps, response codes and trace ids'),
+  withoutPersonalData('chain:watermark', 'timestamps'),
+  withoutPersonalData('mint:claim:{chain:contract}:<project id>:<reference id>', 'the current attempt of a reference'),
   withoutPersonalData('mint:state:{chain:contract}:<project id>:<reference id>', MINTED),
-  withoutPersonalData('mint:pending:<project id>', 'pending claims of a project'),
-  withoutPersonalData('mint:settled:<project id>', 'recently settled claims of a project'),
-  withoutPersonalData('mint:settled-bytes:<project id>', 'size of recently settled claims of a project'),
-  withoutPersonalData('mint:floor:<project id>', 'time of a mint request of a project'),
-  withoutPersonalData('mint:failed:<project id>', 'number of recently failed assets of a project'),
-  withoutPersonalData('mint:cleaned:<project id>', 'recent removal of expired claims'),
-  withoutPersonalData('mint:quota:<kind>:<project id>', 'number of minted assets of a project'),
-  withoutPersonalData('mint:complete', 'a run of Redis'),
+  withoutPersonalData('mint:pending:<project id>', "a project's pending claims"),
+  withoutPersonalData('mint:settled:<project id>', "a project's recently settled claims"),
+  withoutPersonalData('mint:settled-bytes:<project id>', "size of a project's recently settled claims"),
+  withoutPersonalData('mint:floor:<project id>', "time of a project's mint request"),
+  withoutPersonalData('mint:failed:<project id>', "number of a project's recently failed assets"),
+  withoutPersonalData('mint:cleaned:<project id>', 'a recent removal of expired claims'),
+  withoutPersonalData('mint:quota:<kind>:<project id>', "number of a project's minted assets"),
+  withoutPersonalData('mint:complete', 'id of a Redis run'),
   withoutPersonalData('mint:places', 'offsets'),
-  withoutPersonalData('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
+  withoutPersonalData('rate:<id>', 'project keys; client addresses stay in process memory'),
 ];
 
 /** The TTL in `infra/clickhouse/system-logs.xml`, equal to the retention of the log. */
@@ -197,19 +197,19 @@ const inMemory = (name: string, reason: string): ErasureStore => ({
   clearing: { by: 'kept', reason: `in memory until restart or eviction: ${reason}` },
 });
 
-const QUERY_TEXTS = 'queries of services contain keys; queries of people may contain anything';
+const QUERY_TEXTS = 'queries by services contain keys; queries by users may contain anything';
 
-/** System tables with queries or error messages. Erasure statements contain no keys, which are stored in a table. */
+/** System tables that contain queries or error messages. Erasure statements contain no keys. */
 export const SYSTEM_STORES: readonly ErasureStore[] = [
   inSystemLog('query_log', QUERY_TEXTS),
-  inSystemLog('part_log', 'names of parts; error texts'),
-  inMemory('errors', 'the last text of each error'),
-  inMemory('warnings', 'problems of the server'),
+  inSystemLog('part_log', 'part names and error messages'),
+  inMemory('errors', 'the last message of each error'),
+  inMemory('warnings', 'server warnings'),
   inMemory('processes', QUERY_TEXTS),
-  inMemory('query_cache', 'results, for a minute, of queries that request it'),
+  inMemory('query_cache', 'query results, kept for a minute if the query requests it'),
   inMemory('asynchronous_inserts', 'queued inserts, which Playline does not use'),
   inMemory('distributed_ddl_queue', 'statements that create and alter tables'),
-  { name: 'mutations', clearing: { by: 'kept', reason: 'the last hundred mutations of a table, which name batches' } },
-  withoutPersonalData('projections', 'queries of the schema'),
-  withoutPersonalData('dashboards', 'queries that come with ClickHouse'),
+  { name: 'mutations', clearing: { by: 'kept', reason: 'the last hundred mutations per table; contain batch ids' } },
+  withoutPersonalData('projections', 'queries in the schema'),
+  withoutPersonalData('dashboards', 'queries shipped with ClickHouse'),
 ];

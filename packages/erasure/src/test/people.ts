@@ -61,7 +61,7 @@ export function createRowsOf(environment_id: string) {
   };
 }
 
-/** Sweeps until no row survives, because merges may move rows. @returns the rows that the first sweep found */
+/** Sweeps until no row survives because merges may move rows. @returns the rows that the first sweep found */
 export async function sweepAll(rows: ErasureRows, batch: Buffer): Promise<FoundRows[]> {
   const found = await rows.sweep(batch);
   while ((await rows.findSurvivors(batch)).length > 0) await rows.sweep(batch);

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import type { ErasureReceipt, ErasureRequest, FoundLink } from '../records.ts';
 
-/** The current time, because the store drops links after a month. */
+/** Must be recent because the store drops links after a month. */
 export const AT: number = Date.now();
 export const newId = (): Buffer => randomBytes(16);
 

@@ -1,4 +1,4 @@
-/** Temporary targets for searches, and cleanup of targets that crashed processes left. */
+/** Temporary targets for searches, and cleanup of targets that crashed processes left behind. */
 import { randomBytes } from 'node:crypto';
 import type { ErasureRows, ErasureTarget } from '../rows.ts';
 
@@ -7,7 +7,7 @@ const TARGETS_MAX = 100_000;
 /** Longer than any search. Stale targets are keyed hashes of erased people and must not be kept. */
 const STALE_AFTER_MS = 6 * 60 * 60 * 1000;
 /** Prefix of search ids. The ids of erasure batches are random. */
-const TAG = Buffer.from('upkeep');
+const PREFIX = Buffer.from('upkeep');
 const TIME_BYTES = 6;
 
 /**
@@ -18,38 +18,38 @@ const TIME_BYTES = 6;
 export function newSearchId(atMs: number): Buffer {
   const time = Buffer.alloc(TIME_BYTES);
   time.writeUIntBE(Math.max(0, Math.trunc(atMs)), 0, TIME_BYTES);
-  return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
+  return Buffer.concat([PREFIX, time, randomBytes(16 - PREFIX.length - TIME_BYTES)]);
 }
 
 /** Start time of a search in epoch milliseconds, or null for an erasure batch. */
 export function searchTimeOf(batchId: Buffer): number | null {
-  return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
+  return batchId.subarray(0, PREFIX.length).equals(PREFIX) ? batchId.readUIntBE(PREFIX.length, TIME_BYTES) : null;
 }
 
 interface StaleBatches {
   readonly rows: Pick<ErasureRows, 'readBatches' | 'dropTargets'>;
   readonly wallClockMs: () => number;
   /**
-   * Reads the ids (hexadecimal) of batches in progress. Called after the batches are listed, because an eraser stores
+   * Reads the ids (hexadecimal) of batches in progress. Called after the batches are listed because an eraser stores
    * its progress before its targets. If absent, erasure batches are not dropped.
    */
-  readonly readWorkedOn?: () => Promise<ReadonlySet<string>>;
+  readonly readActiveBatches?: () => Promise<ReadonlySet<string>>;
 }
 
 /**
- * Drops targets that crashed processes left: searches after six hours, erasure batches once they are no longer in
- * progress.
+ * Drops targets that crashed processes left behind: searches after six hours, erasure batches once they are no longer
+ * in progress.
  * @returns the number of dropped batches
- * @throws StoreFault, or the fault of `readWorkedOn`
+ * @throws StoreFault, or the fault of `readActiveBatches`
  */
-export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: StaleBatches): Promise<number> {
+export async function dropStaleBatches({ rows, wallClockMs, readActiveBatches }: StaleBatches): Promise<number> {
   const batches = await rows.readBatches();
-  const workedOn = await readWorkedOn?.();
+  const active = await readActiveBatches?.();
   const staleMs = wallClockMs() - STALE_AFTER_MS;
   const stale = batches.filter((batch) => {
     const startedMs = searchTimeOf(batch);
     if (startedMs !== null) return startedMs < staleMs;
-    return workedOn !== undefined && !workedOn.has(batch.toString('hex'));
+    return active !== undefined && !active.has(batch.toString('hex'));
   });
   for (const batch of stale) await rows.dropTargets(batch);
   return stale.length;
@@ -66,7 +66,7 @@ export class TargetBatches {
   readonly #options: TargetBatchesOptions;
   readonly #ids: Buffer[] = [];
   readonly #kept = new Set<Buffer>();
-  #waiting: ErasureTarget[] = [];
+  #pending: ErasureTarget[] = [];
 
   constructor(options: TargetBatchesOptions) {
     this.#options = options;
@@ -79,22 +79,22 @@ export class TargetBatches {
 
   /** @throws StoreFault */
   async add({ environmentId, key, cutoffMs }: ErasureTarget): Promise<void> {
-    this.#waiting.push({ environmentId, key, cutoffMs });
-    if (this.#waiting.length >= (this.#options.targetsMax ?? TARGETS_MAX)) await this.flush();
+    this.#pending.push({ environmentId, key, cutoffMs });
+    if (this.#pending.length >= (this.#options.targetsMax ?? TARGETS_MAX)) await this.flush();
   }
 
   /** Stores the remaining targets. @throws StoreFault */
   async flush(): Promise<void> {
-    const targets = this.#waiting;
+    const targets = this.#pending;
     if (targets.length === 0) return;
-    this.#waiting = [];
+    this.#pending = [];
     const id = newSearchId(this.#options.wallClockMs());
     // Added before the write, which may fail after storing some targets.
     this.#ids.push(id);
     await this.#options.rows.putTargets(id, targets);
   }
 
-  /** Excludes a batch from `drop`, because a running mutation needs its targets. */
+  /** Excludes a batch from `drop` because a running mutation needs its targets. */
   keep(id: Buffer): void {
     this.#kept.add(id);
   }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { openMemoryErasureRecords } from '../test/memory/records.ts';
 import { newEnvironment, newKey } from '../test/people.ts';
 import { putErased } from '../test/upkeep.ts';
-import { noteExpiredLogs, type PartitionBounds } from './verify-receipt.ts';
+import { recordLogExpiry, type PartitionBounds } from './verify-receipt.ts';
 
 const DUE = Date.UTC(2026, 5, 18);
 const TOPIC = 'audience.messages.v1';
@@ -20,16 +20,16 @@ async function createCase(logEnds: Record<string, number>, topics: Record<string
       return topics[topic] ?? [];
     },
   };
-  const note = async (atMs: number) => {
-    await noteExpiredLogs({ records, log, topicPrefix: 'eu.', wallClockMs: () => atMs });
+  const record = async (atMs: number) => {
+    await recordLogExpiry({ records, log, topicPrefix: 'eu.', wallClockMs: () => atMs });
     return (await records.readReceipt(id))!.logExpiredAt;
   };
-  return { records, id, note, queried, log };
+  return { records, id, record, queried, log };
 }
 
 const at = (partition: number, start: number, end: number) => ({ partition, start, end });
 
-describe('noteExpiredLogs', () => {
+describe('recordLogExpiry', () => {
   it.each([
     ['starts after the end offset', [at(0, 11, 90)], 10, true],
     ['starts at the end offset', [at(0, 10, 90)], 10, true],
@@ -41,12 +41,12 @@ describe('noteExpiredLogs', () => {
     ['no longer exists', [], 10, true],
     ['has lost the partition', [at(1, 50, 50)], 10, true],
   ])(
-    'noteExpiredLogs handles a log that %s and never records an expiry before logExpiresAt',
+    'recordLogExpiry handles a log that %s and never records an expiry before logExpiresAt',
     async (_what, bounds, end, isExpired) => {
-      const { note } = await createCase({ [`${TOPIC}/0`]: end }, { [`eu.${TOPIC}`]: bounds });
-      // Late records may follow the end offset.
-      expect(await note(DUE - 1)).toBeNull();
-      expect(await note(DUE)).toBe(isExpired ? DUE : null);
+      const { record } = await createCase({ [`${TOPIC}/0`]: end }, { [`eu.${TOPIC}`]: bounds });
+      // Late records may have offsets after the end offset.
+      expect(await record(DUE - 1)).toBeNull();
+      expect(await record(DUE)).toBe(isExpired ? DUE : null);
     },
   );
 
@@ -64,22 +64,22 @@ describe('noteExpiredLogs', () => {
         topics[`eu.${topic}`] = [...own, at(partition, start, 100)];
         isLeft.push(start < end);
       }
-      const { note, queried } = await createCase(ends, topics);
-      expect((await note(DUE)) !== null).toBe(!isLeft.includes(true));
+      const { record, queried } = await createCase(ends, topics);
+      expect((await record(DUE)) !== null).toBe(!isLeft.includes(true));
       expect(queried.length).toBe(new Set(queried).size);
     });
     await fc.assert(property);
   });
 
-  it('noteExpiredLogs changes only logExpiredAt, and nothing while the log is unreachable', async () => {
-    const { records, id, note, log } = await createCase({ [`${TOPIC}/0`]: 10 }, { [`eu.${TOPIC}`]: [at(0, 10, 20)] });
+  it('recordLogExpiry changes only logExpiredAt, and changes nothing while the log is unreachable', async () => {
+    const { records, id, record, log } = await createCase({ [`${TOPIC}/0`]: 10 }, { [`eu.${TOPIC}`]: [at(0, 10, 20)] });
     const unavailable = { bounds: async () => Promise.reject(new Error('Kafka is unavailable')) };
     const before = await records.readReceipt(id);
     const options = { records, topicPrefix: 'eu.', wallClockMs: () => DUE };
-    await expect(noteExpiredLogs({ ...options, log: unavailable })).rejects.toThrow('Kafka is unavailable');
+    await expect(recordLogExpiry({ ...options, log: unavailable })).rejects.toThrow('Kafka is unavailable');
     expect(await records.readReceipt(id)).toEqual(before);
-    expect(await noteExpiredLogs({ ...options, log })).toEqual({ noted: 1, waiting: 0 });
+    expect(await recordLogExpiry({ ...options, log })).toEqual({ recorded: 1, waiting: 0 });
     expect(await records.readReceipt(id)).toEqual({ ...before, logExpiredAt: DUE });
-    expect(await note(DUE + 5)).toBe(DUE);
+    expect(await record(DUE + 5)).toBe(DUE);
   });
 });

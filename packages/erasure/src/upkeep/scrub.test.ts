@@ -72,7 +72,7 @@ describe('scrub', () => {
     const environmentId = newEnvironment();
     const [fenced, returning] = [newKey(), newKey()];
     await beginErasure(upkeep.records, { environmentId, keys: [fenced] });
-    // This identity was erased before and is requested again with a later cut-off.
+    // This identity was already erased, and a new request has a later cut-off.
     await putErased(upkeep.records, { environmentId, keys: [returning] });
     await beginErasure(upkeep.records, { environmentId, keys: [returning], cutoffMs: AFTER });
     const { event } = createRowsOf(environmentId);
@@ -121,13 +121,13 @@ describe('scrub', () => {
     const stop = new AbortController();
     const putTargets: typeof rows.putTargets = async (...all) => {
       await rows.putTargets(...all);
-      stop.abort(new Error('enough'));
+      stop.abort(new Error('aborted by the test'));
     };
-    await expect(run({ rows: { ...rows, putTargets }, signal: stop.signal })).rejects.toThrow('enough');
+    await expect(run({ rows: { ...rows, putTargets }, signal: stop.signal })).rejects.toThrow('aborted by the test');
     expect(await rows.readBatches()).toEqual([]);
   });
 
-  it('a scrub fails if rows arrive as fast as they are deleted', async () => {
+  it('a scrub fails if rows keep arriving', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await putErased(upkeep.records, { environmentId, keys: [key] });
@@ -175,16 +175,16 @@ describe('scrub', () => {
   it('dropStaleBatches drops erasure batches that are no longer in progress', async () => {
     const { rows } = upkeep.harness;
     const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
-    const [dead, alive, ending] = [newBatch(), newBatch(), newBatch()];
-    for (const batch of [dead, alive, ending]) await rows.putTargets(batch, [target]);
-    const readWorkedOn = async () => {
+    const [crashed, running, ending] = [newBatch(), newBatch(), newBatch()];
+    for (const batch of [crashed, running, ending]) await rows.putTargets(batch, [target]);
+    const readActiveBatches = async () => {
       await rows.dropTargets(ending);
-      return new Set([alive.toString('hex')]);
+      return new Set([running.toString('hex')]);
     };
     expect(await dropStaleBatches({ rows, wallClockMs })).toBe(0);
-    expect(await dropStaleBatches({ rows, wallClockMs, readWorkedOn })).toBe(2);
-    expect(await rows.readBatches()).toEqual([alive]);
-    await rows.dropTargets(alive);
+    expect(await dropStaleBatches({ rows, wallClockMs, readActiveBatches })).toBe(2);
+    expect(await rows.readBatches()).toEqual([running]);
+    await rows.dropTargets(running);
   });
 });
 
@@ -215,7 +215,7 @@ describe('removeFromDisk', () => {
     return { ...person, batch, id: await putErased(upkeep.records, person) };
   };
 
-  it('a receipt is marked once when no file contains a row, and its other fields are unchanged', async () => {
+  it('the removal marks a receipt only once, when no file contains a row, and changes no other field', async () => {
     const { id, batch } = await erase();
     const { rows } = upkeep.harness;
     expect(await rows.findOnDisk(batch)).not.toEqual([]);
@@ -231,7 +231,7 @@ describe('removeFromDisk', () => {
     expect(await physicalOf(id)).toBe(NOW);
   });
 
-  it('the removal waits until replaced files are deleted, and fails without marking receipts if any remain', async () => {
+  it('the removal waits until replaced files are deleted, and fails and marks no receipts if any remain', async () => {
     const { id, batch } = await erase();
     await upkeep.harness.rows.dropTargets(batch);
     const { rows } = upkeep.harness;
@@ -247,7 +247,7 @@ describe('removeFromDisk', () => {
     expect(await physicalOf(id)).toBe(NOW);
   });
 
-  it('no receipt is marked until a scrub if any file contains a row', async () => {
+  it('if any file contains a row, no receipt is marked until the next scrub', async () => {
     const [one, other] = [await erase(), await erase()];
     for (const { batch } of [one, other]) await upkeep.harness.rows.dropTargets(batch);
     await addEvent(one.environmentId, one.keys[0]!);
@@ -277,19 +277,19 @@ describe('removeFromDisk', () => {
     expect(await run()).toMatchObject({ marked: 1 });
   });
 
-  it('a receipt is deferred while one of its identities is being erased again', async () => {
-    const [kept, taken] = [newKey(), newKey()];
+  it('a receipt is deferred while another erasure of one of its identities is unfinished', async () => {
+    const [kept, erasedAgain] = [newKey(), newKey()];
     // Only a fence contains the second key.
-    const { id, batch, environmentId } = await erase({ keys: [kept, taken], requested: [kept] });
+    const { id, batch, environmentId } = await erase({ keys: [kept, erasedAgain], requested: [kept] });
     await upkeep.harness.rows.dropTargets(batch);
-    const again = { environmentId, keys: [taken], cutoffMs: AFTER };
+    const again = { environmentId, keys: [erasedAgain], cutoffMs: AFTER };
     const second = await beginErasure(upkeep.records, again);
     const elsewhere = await erase();
     await upkeep.harness.rows.dropTargets(elsewhere.batch);
     // Simulates a merge of the identity's two fences.
     const readFences: typeof upkeep.records.readFences = async function* (reading) {
       for await (const fence of upkeep.records.readFences(reading))
-        if (!(fence.key.equals(taken) && fence.erasureId.equals(id))) yield fence;
+        if (!(fence.key.equals(erasedAgain) && fence.erasureId.equals(id))) yield fence;
     };
     const records = { ...upkeep.records, readFences };
     expect(await run({ records })).toMatchObject({ marked: 1, deferred: 1 });
@@ -312,9 +312,9 @@ describe('removeFromDisk', () => {
     const { rows } = upkeep.harness;
     await rows.dropTargets(batch);
     const stop = new AbortController();
-    const pause = async () => stop.abort(new Error('enough'));
+    const pause = async () => stop.abort(new Error('aborted by the test'));
     const running = run({ rows: { ...rows, countReplaced: async () => 1 }, pause, signal: stop.signal });
-    await expect(running).rejects.toThrow('enough');
+    await expect(running).rejects.toThrow('aborted by the test');
     expect(await physicalOf(id)).toBeNull();
     expect(await rows.readBatches()).toEqual([]);
     expect(await run()).toMatchObject({ marked: 1 });

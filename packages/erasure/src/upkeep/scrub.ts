@@ -13,33 +13,33 @@ export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'sweep' | 'findSurvivors' | 'readBatches' | 'dropTargets'>;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readFinished'>;
   readonly people: FenceEnforcer;
-  /** Called before each sweep with the survivors. Later passes may report moved rows again. */
+  /** Called with the survivors before each sweep. A row that a merge moved may be reported several times. */
   readonly onSurvivors?: (survivors: readonly Survivors[], pass: number) => void;
   /** Stops the scrub between two steps; passed to `sweep`. */
   readonly signal?: AbortSignal;
 }
 
-export interface Scrubbed {
-  /** Number of searched fences. A fence that was set again counts twice until ClickHouse merges the rows. */
+export interface ScrubResult {
+  /** Number of searched fences. A fence that was set twice is counted twice until ClickHouse merges its rows. */
   readonly fences: number;
   /** Number of fences of unfinished erasures, whose rows are not survivors. */
   readonly unfinished: number;
   /** Survivors found by the first pass. */
   readonly found: readonly Survivors[];
-  /** Deleted rows. A row that the store moved counts several times. */
+  /** Deleted rows. A row that a merge moved may be counted several times. */
   readonly swept: readonly Survivors[];
 }
 
 /**
  * Deletes rows, links and consents that fences should have refused, for all erased people. Safe to retry and to run
  * concurrently with erasers and other scrubs.
- * @throws StoreFault, including when rows arrive as fast as they are deleted; the signal's reason
+ * @throws StoreFault, including when rows keep arriving; the signal's reason if it is aborted
  */
-export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
+export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
   const { rows, records, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Read before the fences, so that all these erasures have already deleted their rows.
+    // Read before the fences, so that every listed erasure has already deleted its rows.
     const finished = await records.readFinished();
     let [fences, unfinished] = [0, 0];
     for await (const fence of records.readFences(signal && { signal })) {
@@ -90,7 +90,7 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     if (survivors.length === 0) return { found, swept };
     onSurvivors?.(survivors, pass);
     if (pass === PASSES_MAX) {
-      const message = `Rows of erased people arrive as fast as they are deleted: ${PASSES_MAX} passes found some`;
+      const message = `Rows of erased people keep arriving: all ${PASSES_MAX} passes found rows`;
       throw new StoreFault(message, { kind: 'passing', code: 'SURVIVORS' });
     }
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
@@ -146,21 +146,21 @@ export interface Removal {
   readonly foundOnDisk: readonly Survivors[];
   /** Number of receipts on which `physicallyErasedAt` was set. */
   readonly marked: number;
-  /** Number of receipts left for the next removal, because some of their identities are being erased again. */
+  /** Number of receipts left for the next removal because another erasure of their identities is unfinished. */
   readonly deferred: number;
 }
 
 /**
- * Rewrites all files with deleted rows, waits several minutes until the replaced files are deleted, searches the
- * remaining files for everyone who was already erased, and marks their receipts. Run `scrub` first, because survivors
- * prevent the marking. Safe to retry.
- * @throws StoreFault, including when replaced files remain or fences are missing; the signal's reason
+ * Rewrites all files that contain deleted rows, waits several minutes until the replaced files are deleted, searches
+ * the remaining files for people whose erasures had finished, and marks their receipts. Run `scrub` first because
+ * survivors prevent the marking. Safe to retry.
+ * @throws StoreFault, including when replaced files remain or fences are missing; the signal's reason if aborted
  */
 export async function removeFromDisk(options: RemovalOptions): Promise<Removal> {
   const { rows, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Read before the removal, because rows that are erased while it runs are only masked.
+    // Read before the removal because rows that are erased while it runs are only masked.
     const { fences, covered, deferred } = await putErasedTargets(options, batches);
     signal?.throwIfAborted();
     const removedAtMs = await rows.removeDeleted(signal);
@@ -237,7 +237,7 @@ async function awaitReplaced(
 
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {
   const physicallyErasedAt = wallClockMs();
-  // Read again, because `logExpiredAt` may have been set in the meantime.
+  // Reread because `logExpiredAt` may have been set since the first read.
   const open = (await records.readOpenReceipts()).filter(isUnmarked);
   const receipts = open.filter(({ erasureId }) => covered.has(erasureId.toString('hex')));
   await records.putReceipts(receipts.map((receipt) => ({ ...receipt, physicallyErasedAt })));

@@ -59,13 +59,13 @@ it('a scrub that is aborted during a mutation keeps its targets until they are s
   try {
     const rejection = expect(
       scrub({ rows, records, people: EMPTY_PEOPLE, wallClockMs, signal: stop.signal }),
-    ).rejects.toThrow('enough');
+    ).rejects.toThrow('aborted by the test');
     const mutations = 'system.mutations WHERE database = currentDatabase() AND NOT is_done';
     await until(
       'the mutation is running',
       async () => (await harness.query(`SELECT count() FROM ${mutations}`)) === '1',
     );
-    stop.abort(new Error('enough'));
+    stop.abort(new Error('aborted by the test'));
     await rejection;
     expect(await left()).toEqual([['old']]);
   } finally {

@@ -4,7 +4,7 @@ import { beginErasure, openMemoryUpkeep, putErased, type UpkeepHarness } from '.
 import { type ErasedPeople, isVerified, type Verification, verifyReceipt } from './verify-receipt.ts';
 
 const wallClockMs = () => T + 24 * 3_600_000;
-const NOTHING = {
+const NO_ROWS = {
   'clickhouse.events': 0,
   'clickhouse.identity_links': 0,
   'clickhouse.identity_overrides': 0,
@@ -15,7 +15,7 @@ const NOTHING = {
 };
 
 /** Creates a people store with these links and consents. Each call of `readEpoch` returns the next epoch. */
-function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, number][]; epochs?: (string | null)[] }) {
+function createPeople(known: { linked?: [Buffer, number][]; stored?: [Buffer, number][]; epochs?: (string | null)[] }) {
   const epochs = known.epochs ?? [];
   const people: ErasedPeople = {
     readEpoch: async () => (epochs.length > 0 ? epochs.shift()! : 'one'),
@@ -25,7 +25,7 @@ function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, num
     },
     consents: {
       readStored: async (_, keys) =>
-        (known.chose ?? []).flatMap(([each, receivedAt]) =>
+        (known.stored ?? []).flatMap(([each, receivedAt]) =>
           keys.some((key) => each.equals(key)) ? [{ receivedAt }] : [],
         ),
     },
@@ -57,10 +57,10 @@ describe('verifyReceipt', () => {
       event({ name: 'new', identity_key: keys[0], event_time: AFTER, received_at: AFTER }),
     );
     const verified = await verify(id, { people: createPeople({}) });
-    const remaining = { ...NOTHING, 'redis.i': 0, 'redis.c': 0 };
+    const remaining = { ...NO_ROWS, 'redis.i': 0, 'redis.c': 0 };
     expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [], remaining, onDisk: null });
     expect(isVerified(verified)).toBe(true);
-    expect((await verify(id)).remaining).toEqual(NOTHING);
+    expect((await verify(id)).remaining).toEqual(NO_ROWS);
     expect(await verify(newKey())).toBeNull();
   });
 
@@ -73,7 +73,7 @@ describe('verifyReceipt', () => {
     await upkeep.harness.add('events', event({ name: 'shared', identity_key: newKey(), anonymous_key: other }));
     await upkeep.harness.add('identity_links', link({ name: 'link', a_key: other }));
     const verified = await verify(id);
-    expect(verified.remaining).toEqual({ ...NOTHING, 'clickhouse.events': 2, 'clickhouse.identity_links': 1 });
+    expect(verified.remaining).toEqual({ ...NO_ROWS, 'clickhouse.events': 2, 'clickhouse.identity_links': 1 });
     expect(isVerified(verified)).toBe(false);
   });
 
@@ -86,11 +86,11 @@ describe('verifyReceipt', () => {
       [old, T],
       [back, AFTER],
     ];
-    const verified = await verify(id, { people: createPeople({ linked: both, chose: both }) });
-    expect(verified.remaining).toEqual({ ...NOTHING, 'redis.i': 1, 'redis.c': 1 });
+    const verified = await verify(id, { people: createPeople({ linked: both, stored: both }) });
+    expect(verified.remaining).toEqual({ ...NO_ROWS, 'redis.i': 1, 'redis.c': 1 });
     expect(isVerified(verified)).toBe(false);
     const returned: [Buffer, number][] = [[back, AFTER]];
-    expect(isVerified(await verify(id, { people: createPeople({ linked: returned, chose: returned }) }))).toBe(true);
+    expect(isVerified(await verify(id, { people: createPeople({ linked: returned, stored: returned }) }))).toBe(true);
   });
 
   it('verification fails if Redis is empty or was rebuilt', async () => {
@@ -105,7 +105,7 @@ describe('verifyReceipt', () => {
     expect(await upkeep.harness.rows.readBatches()).toEqual([]);
   });
 
-  it('a receipt with physicallyErasedAt is not verified if files contain deleted rows', async () => {
+  it('a receipt that has physicallyErasedAt is not verified if files contain deleted rows', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));
@@ -115,14 +115,14 @@ describe('verifyReceipt', () => {
     await upkeep.harness.rows.dropTargets(batch);
     const id = await putErased(upkeep.records, { environmentId, keys: [key] });
     const verified = await verify(id, { checkDisk: true });
-    expect(verified).toMatchObject({ remaining: NOTHING, onDisk: { ...NOTHING, 'clickhouse.events': 1 } });
+    expect(verified).toMatchObject({ remaining: NO_ROWS, onDisk: { ...NO_ROWS, 'clickhouse.events': 1 } });
     expect(isVerified(verified)).toBe(true);
     await upkeep.records.putReceipts([{ ...verified.receipt, physicallyErasedAt: T + 20_000 }]);
     expect(isVerified(await verify(id, { checkDisk: true }))).toBe(false);
     expect(isVerified(await verify(id))).toBe(true);
     await upkeep.harness.rows.removeDeleted();
     const clean = await verify(id, { checkDisk: true });
-    expect(clean.onDisk).toEqual(NOTHING);
+    expect(clean.onDisk).toEqual(NO_ROWS);
     expect(isVerified(clean)).toBe(true);
   });
 
@@ -135,7 +135,7 @@ describe('verifyReceipt', () => {
     } as typeof upkeep.records.readFences,
   });
 
-  it('keys of a person who was erased again are read from the request and use the first cut-off', async () => {
+  it('after a second erasure, the keys are read from the first request and its cut-off applies', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys });
@@ -148,7 +148,7 @@ describe('verifyReceipt', () => {
     expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
-  it('keys of requests for the same person are read from the fences of both requests', async () => {
+  it('if two requests concern the same person, keys are read from the fences of both requests', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
@@ -166,7 +166,7 @@ describe('verifyReceipt', () => {
     // The later erasure includes a newly linked identity.
     const later = await beginErasure(upkeep.records, { environmentId, keys: [...keys, newKey()], cutoffMs: AFTER });
     const verified = await verify(id, { records: withMergedFences(keys, id) });
-    expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], remaining: NOTHING });
+    expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], remaining: NO_ROWS });
     expect(isVerified(verified)).toBe(false);
   });
 

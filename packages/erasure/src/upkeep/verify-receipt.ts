@@ -23,11 +23,11 @@ export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> 
   readonly records: Pick<ErasureRecords, 'readReceipt' | 'readRequests' | 'readFences'>;
   /** If absent, Redis is not searched. */
   readonly people?: ErasedPeople;
-  /** Whether to also search files for deleted rows. */
+  /** Whether files are searched for deleted rows. */
   readonly checkDisk: boolean;
 }
 
-/** Counts by store, such as `clickhouse.events`. Zero if a store was searched and contains no data. */
+/** Counts by store, such as `clickhouse.events`. Zero for searched stores that contain no data. */
 export type Counts = Readonly<Record<string, number>>;
 
 export interface Verification {
@@ -44,9 +44,7 @@ export interface Verification {
   readonly onDisk: Counts | null;
 }
 
-/**
- * Whether all keys were searched and no data was found. Files are considered once the receipt has `physicallyErasedAt`.
- */
+/** Whether all keys were searched and no data was found. Files matter only if `physicallyErasedAt` is set. */
 export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
   const isEmpty = (counts: Counts) => Object.values(counts).every((count) => count === 0);
   const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
@@ -119,7 +117,7 @@ function toRowCounts(found: readonly FoundRows[]): Counts {
   return Object.fromEntries([...counts].map(([table, rows]) => [`clickhouse.${table}`, rows]));
 }
 
-/** Counts identities with a link or consent up to the cut-off. */
+/** Counts identities that have a link or consent up to the cut-off. */
 async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: readonly Buffer[]): Promise<Counts> {
   const { environmentId, cutoffAt } = receipt;
   const epoch = await people.readEpoch();
@@ -134,7 +132,7 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
   const stored = await people.consents.readStored(environmentId, keys);
   const consents = stored.filter(({ receivedAt }) => receivedAt <= cutoffAt).length;
   if (epoch === null || (await people.readEpoch()) !== epoch)
-    throw new StoreFault('Redis is empty or was rebuilt during the search. Rebuild it and verify again', {
+    throw new StoreFault('Redis is empty or was rebuilt during the search. If it is empty, rebuild it; then retry', {
       kind: 'passing',
       code: 'NO_EPOCH',
     });
@@ -195,9 +193,9 @@ interface ExpiredLogsOptions {
  * Sets `logExpiredAt` on receipts once `logExpiresAt` has passed, which accounts for late records, and every partition
  * starts at or after its offset in `logEnds`. For a partition that is missing or ends earlier, only the time is
  * checked.
- * @returns the numbers of receipts whose log has expired (`noted`) and has not expired (`waiting`)
+ * @returns the numbers of receipts whose log has expired (`recorded`) and has not expired (`waiting`)
  */
-export async function noteExpiredLogs({ records, log, topicPrefix, wallClockMs }: ExpiredLogsOptions) {
+export async function recordLogExpiry({ records, log, topicPrefix, wallClockMs }: ExpiredLogsOptions) {
   const receipts = (await records.readOpenReceipts()).filter(({ logExpiredAt }) => logExpiredAt === null);
   const logExpiredAt = wallClockMs();
   const due = receipts.filter(({ logExpiresAt }) => logExpiredAt >= logExpiresAt);
@@ -213,7 +211,7 @@ export async function noteExpiredLogs({ records, log, topicPrefix, wallClockMs }
     }),
   );
   await records.putReceipts(expired.map((receipt) => ({ ...receipt, logExpiredAt })));
-  return { noted: expired.length, waiting: receipts.length - expired.length };
+  return { recorded: expired.length, waiting: receipts.length - expired.length };
 }
 
 function endsOf({ logEnds }: ErasureReceipt): { topic: string; partition: number; end: number }[] {

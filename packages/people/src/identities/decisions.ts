@@ -53,11 +53,11 @@ export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' 
   readonly root: Buffer;
   /** Sorted by key. For an unlink, all split-off identities. */
   readonly moved: readonly MovedIdentity[];
-  /** The side that stays, for an unlink that split a person. */
+  /** For an unlink that split a person, the side that stays. */
   readonly stayed: SplitSide | null;
 }
 
-/** A fact with its decisions from the log, for a graph that has lost them. */
+/** A fact and its logged decisions, for a graph that has lost them. */
 export interface LoggedFact extends GraphFact {
   /** Decisions for the first steps. `parked`: the environment has decisions for later facts but not for this fact. */
   readonly logged?: readonly StepDecision[] | 'parked';
@@ -127,11 +127,11 @@ const REFUSALS: Readonly<Record<string, string>> = {
   suspect: 'one of the ids links too many anonymous ids. Allow or block it with "identity suspects"',
   operator_allowed: 'an operator allowed the id to link many anonymous ids (identity suspects)',
   operator_blocked: 'an operator blocked the id (identity suspects)',
-  unlinked: 'an operator has split the two ids, and the message is not later than the split (identity unlink)',
-  not_one_person: 'the identities to split off are not of one person',
+  unlinked: 'an operator split the two ids, and the message is not later than the split (identity unlink)',
+  not_one_person: 'the identities to split do not belong to one person',
 };
 
-/** Describes a reason for people. Unknown reasons are returned unchanged. */
+/** Describes a reason for display. Unknown reasons are returned unchanged. */
 export const refusalText = (reason: string): string =>
   // Ignores inherited properties such as `constructor`.
   (Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined) ?? reason;
@@ -143,11 +143,11 @@ export interface DecidedLink {
   readonly movedCount: number;
 }
 
-/** Describes the outcome of a link for people. Unknown reasons are returned unchanged. */
+/** Describes the outcome of a link for display. Unknown reasons are returned unchanged. */
 export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
   if (outcome === 'linked') return `the two are now one person; ${moved} moved to another person key`;
-  if (outcome === 'unlinked') return `an operator split the two, and ${moved} became another person`;
+  if (outcome === 'unlinked') return `an operator split the two, and ${moved} moved to another person`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
   if (outcome === 'unchanged') return 'they were already one person';

@@ -115,11 +115,11 @@ export interface Utf8IdentityKeyer extends IdentityKeyer {
 export function createIdentityKeyer(pepper: Buffer): Utf8IdentityKeyer {
   const scratch = new Scratch(pepper);
   const ofBytes: Utf8IdentityKeyer['ofBytes'] = (environmentId, kind, id) => {
-    scratch.begin(environmentId, kind);
+    scratch.setPrefix(environmentId, kind);
     return scratch.keyOf(id);
   };
   const keyOf = (environmentId: string, kind: IdentityKind, id: string) => {
-    scratch.begin(environmentId, kind);
+    scratch.setPrefix(environmentId, kind);
     return scratch.keyOfText(id.trim());
   };
   return Object.assign(keyOf, { ofBytes });
@@ -143,8 +143,8 @@ class Scratch {
     this.#textStart = pepper.copy(this.#bytes);
   }
 
-  /** Writes environment and kind, unless they are the same as in the previous call. */
-  begin(environmentId: string, kind: IdentityKind): void {
+  /** Writes environment and kind, unless they equal those of the previous call. */
+  setPrefix(environmentId: string, kind: IdentityKind): void {
     if (kind === this.#kind && environmentId === this.#environmentId) return;
     this.#environmentId = environmentId;
     this.#kind = kind;

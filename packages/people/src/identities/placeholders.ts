@@ -1,30 +1,30 @@
 /** Recognizes placeholder values that clients send instead of an id and that would join unrelated people. */
 import { hash } from 'node:crypto';
 
-const wordSet = (text: string): string[] => text.split(/\s+/).filter(Boolean);
+const splitTerms = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
 /** Terms that mean "no value". Any sequence of these terms is a placeholder. */
-const NOTHING = wordSet(`
+const EMPTY_TERMS = splitTerms(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
   notfound notapplicable noid nouser novalue nodata nullptr invalid true false inf infinity placeholder changeme tbd todo xxx
 `).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
 /** Field and type names sent instead of a value. */
-const FIELDS = wordSet(`
+const FIELD_NAMES = splitTerms(`
   id uid uuid guid udid imei idfa idfv gaid aaid email username userid playerid accountid customerid deviceid
   anonymousid anonid distinctid sessionid clientid visitorid profileid memberid externalid installid advertisingid
   instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
   string integer boolean
 `);
 /** Terms that are placeholders only in combination with the terms above: `unknown_user`, `your user id`, `not set`. */
-const FILLERS = wordSet(`
+const FILLER_TERMS = splitTerms(`
   anon user player account customer device client visitor session profile member external install installation advertising
   distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
   enter replace not is available set authenticated found applicable optional
 `);
 
 /** Device ids from emulators, factory defaults and documentation. */
-const DEVICE_CONSTANTS = wordSet(`
+const DEVICE_CONSTANTS = splitTerms(`
   9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
   012345678912345 123456789012345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
   12345678-1234-1234-1234-123456789abc 12345678-1234-5678-1234-567812345678
@@ -35,14 +35,14 @@ const DIGESTS = ['md5', 'sha1', 'sha256'].flatMap((algorithm) =>
   ['', 'null', 'undefined'].map((text) => hash(algorithm, text, 'hex')),
 );
 
-const bare = (text: string): string => text.replaceAll(/[^\p{L}\p{N}]/gu, '');
-const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(bare));
-const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
-const NEUTRAL = new Set(FILLERS);
+const stripPunctuation = (text: string): string => text.replaceAll(/[^\p{L}\p{N}]/gu, '');
+const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(stripPunctuation));
+const CORE_TERMS = new Set([...EMPTY_TERMS, ...FIELD_NAMES].map(stripPunctuation));
+const FILLERS = new Set(FILLER_TERMS);
 
 /** Opening and closing template delimiters. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: unfilled templates
-const TEMPLATES = wordSet('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
+const TEMPLATES = splitTerms('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
 /** Objects and functions that were converted to strings. */
@@ -53,13 +53,13 @@ const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
 /** Top-level domains accepted in placeholder email addresses such as `null@null.com`. */
-const DOMAINS = wordSet('com net org io');
+const DOMAINS = splitTerms('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
-/** A prefix without its id: `user-`. */
-const PREFIX_ALONE = /^([a-z]+)[-_:./#]+$/;
+/** A prefix without an id: `user-`. */
+const BARE_PREFIX = /^([a-z]+)[-_:./#]+$/;
 const PERCENT = /%[0-9a-f]{2}/;
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-const CLOSERS = new Map([
+const CLOSING = new Map([
   ['"', '"'],
   ["'", "'"],
   ['`', '`'],
@@ -79,7 +79,7 @@ function unwrap(wrapped: string): string {
   for (;;) {
     while (start < end && isSpace(wrapped[start]!)) start++;
     while (start < end && isSpace(wrapped[end - 1]!)) end--;
-    if (end - start < 2 || CLOSERS.get(wrapped[start]!) !== wrapped[end - 1]) return wrapped.slice(start, end);
+    if (end - start < 2 || CLOSING.get(wrapped[start]!) !== wrapped[end - 1]) return wrapped.slice(start, end);
     start++;
     end--;
   }
@@ -111,8 +111,8 @@ function classify(id: string): boolean {
   if (isEmptyJson(visible)) return true;
   const text = unwrap(visible);
   if (text === '' || text === '-1' || ZEROS.test(text) || PUNCTUATION.test(text)) return true;
-  const chars = bare(text);
-  return REPEATED.test(chars) || CONSTANTS.has(chars) || MEANINGFUL.has(chars) || hasOnlyEmptyParts(text);
+  const chars = stripPunctuation(text);
+  return REPEATED.test(chars) || CONSTANTS.has(chars) || CORE_TERMS.has(chars) || hasOnlyEmptyParts(text);
 }
 
 /** Decodes percent-encoding. Invalid strings are returned unchanged. */
@@ -125,31 +125,31 @@ function decode(text: string): string {
 }
 
 function hasOnlyEmptyParts(text: string): boolean {
-  const [, prefix = ''] = PREFIX_ALONE.exec(text) ?? [];
-  if (NEUTRAL.has(prefix)) return true;
+  const [, prefix = ''] = BARE_PREFIX.exec(text) ?? [];
+  if (FILLERS.has(prefix)) return true;
   const [, mailbox, domain] = EMAIL.exec(text) ?? [];
   if (mailbox !== undefined && domain !== undefined) return isEmptyPhrase(mailbox) && isEmptyPhrase(domain);
   return isEmptyPhrase(text);
 }
 
-/** Whether all terms are known and at least one is a placeholder by itself: `undefined undefined`, `unknown_user`. */
+/** Whether all terms are known and at least one is a core term: `undefined undefined`, `unknown_user`. */
 function isEmptyPhrase(text: string): boolean {
   const terms = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
-  return terms.some((word) => MEANINGFUL.has(word)) && terms.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
+  return terms.some((word) => CORE_TERMS.has(word)) && terms.every((word) => CORE_TERMS.has(word) || FILLERS.has(word));
 }
 
 /** Whether a string is JSON that contains no value: `{}`, `[null]`, `{"id":"undefined"}`. */
 function isEmptyJson(text: string): boolean {
   if (!/^[[{]/.test(text)) return false;
   try {
-    return isHollow(JSON.parse(text));
+    return isEmptyValue(JSON.parse(text));
   } catch {
     return false;
   }
 }
 
-function isHollow(value: unknown): boolean {
-  if (typeof value === 'object') return value === null || Object.values(value).every(isHollow);
+function isEmptyValue(value: unknown): boolean {
+  if (typeof value === 'object') return value === null || Object.values(value).every(isEmptyValue);
   return typeof value === 'string' ? classify(value) : value === 0 || typeof value === 'boolean';
 }
 
@@ -161,7 +161,7 @@ const FNV_PRIME = 0x01000193;
 const EMPTY_HASH = 0x11c9dc5;
 const mix = (hashed: number, byte: number): number => Math.imul(hashed ^ byte, FNV_PRIME);
 const slotOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
-const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS, ...DOMAINS].map((word) => Buffer.from(word));
+const ENTRIES = [...CORE_TERMS, ...FILLERS, ...CONSTANTS, ...DOMAINS].map((word) => Buffer.from(word));
 const PREFIX_BYTES = 4;
 /** Bloom filters for known terms and for their first four bytes. */
 const TERMS = new Uint8Array(FILTER_BITS);
@@ -171,18 +171,18 @@ for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
   PREFIXES[slotOf(word.subarray(0, PREFIX_BYTES).reduce(mix, EMPTY_HASH))] = 1;
 }
 
-const OTHER = 0;
+const UNKNOWN = 0;
 const SEPARATOR = 1;
-/** Per byte: the lower-case byte, `SEPARATOR`, or `OTHER`, which requires the complete check. */
+/** Per byte: the lower-case byte, `SEPARATOR`, or `UNKNOWN`, which requires the complete check. */
 const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[0-9a-zA-Z]/.test(character)) return character.toLowerCase().charCodeAt(0);
-  return /[-_.:@+/,=|~!?*& ]/.test(character) ? SEPARATOR : OTHER;
+  return /[-_.:@+/,=|~!?*& ]/.test(character) ? SEPARATOR : UNKNOWN;
 });
 
 /** Returns false only if the id is not a placeholder. Does not allocate. */
 function mayBePlaceholder(id: Uint8Array): boolean {
-  for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === OTHER) return true;
+  for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === UNKNOWN) return true;
   return startsLikePlaceholder(id) && consistsOfKnownTerms(id);
 }
 

@@ -26,7 +26,7 @@ export interface GraphFact {
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
-  /** The distinct identities to split off, for an unlink. An unlink has no steps. */
+  /** For an unlink, the distinct identities to split off. An unlink has no steps. */
   readonly unlink?: readonly NamedIdentity[];
 }
 
@@ -58,7 +58,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      // Lazy, because computing the keys takes seven hashes and they are rarely needed.
+      // Computed lazily because the keys take seven hashes and are rarely needed.
       get otherKeys() {
         return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
       },
@@ -88,7 +88,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
   };
 }
 
-/** Both sides are the identity that the ruling is about. */
+/** Both sides are the identity that was ruled on. */
 function toRulingStep({ verdict, key, kind }: Ruling): GraphStep {
   return { link: verdict, aKey: key, aKind: kind, bKey: key, bKind: kind, blocked: false, otherKeys: [] };
 }

@@ -66,10 +66,10 @@ function createFactCalls(
   const { redis, layout } = parts;
   const applyFacts = createScript(redis, 'applyFacts');
   const trimOutbox = createScript(redis, 'trimOutbox');
-  const { identitiesMax, anonymousIdsMax, anonymousWindowMs, gathering } = limits;
+  const { identitiesMax, anonymousIdsMax, anonymousWindowMs, suspectLimit } = limits;
   const personLimits = [toKindCodes(limits.uniqueTypes), identitiesMax, anonymousIdsMax, anonymousWindowMs];
-  const gatheringLimits = [gathering?.anonymousIdsMax ?? 'inf', gathering?.windowMs ?? 0, SUSPECTS_MAX];
-  const limitArguments = [...personLimits, ...gatheringLimits];
+  const suspectLimits = [suspectLimit?.anonymousIdsMax ?? 'inf', suspectLimit?.windowMs ?? 0, SUSPECTS_MAX];
+  const limitArguments = [...personLimits, ...suspectLimits];
 
   const applyCall = async (block: FactBlock, withOtherKeys: boolean): Promise<Applied[]> => {
     const position = [layout.namespace, toSourceText(block), block.after, block.through];
@@ -103,7 +103,7 @@ type ApplyCall = (call: FactBlock, withOtherKeys: boolean) => Promise<Applied[]>
 
 /** Applies a block in pipelined calls. If a call stops early, its remaining facts are sent before later calls. */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
-  const waiting = splitBlock(block);
+  const queued = splitBlock(block);
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
   const results: Applied[] = [];
   const report = (part: Applied[]) => {
@@ -117,15 +117,15 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
   };
   try {
     // Each call sends the preceding offset, so Redis refuses the call if the previous call failed or stopped early.
-    while (running.length + waiting.length > 0) {
-      while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
+    while (running.length + queued.length > 0) {
+      while (queued.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(queued.shift()!);
       const { call, reply } = running[0]!;
       const part = await reply;
       running.shift();
       report(part);
       if (part.length === call.facts.length) continue;
       await Promise.allSettled(running.map((later) => later.reply));
-      for (const later of running.splice(0).reverse()) waiting.unshift(later.call);
+      for (const later of running.splice(0).reverse()) queued.unshift(later.call);
       for (let rest = toRest(call, part.length); rest.facts.length > 0; ) {
         const decided = await applyCall(rest, true);
         report(decided);
@@ -189,7 +189,7 @@ function toRest(call: FactBlock, decided: number): FactBlock {
   return { ...call, after, facts: call.facts.slice(decided) };
 }
 
-/** Members of the component with this root, sorted by key. */
+/** Members of the component that has this root, sorted by key. */
 export async function readMembers(
   { redis, layout }: Pick<GraphParts, 'redis' | 'layout'>,
   environmentId: string,

@@ -280,7 +280,7 @@ async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: str
   return sides;
 }
 
-/** Far more than the number of holds that expire between two sweeps. */
+/** Far more than the number of holds that expire between two calls of `dropLapsedHolds`. */
 const LAPSED_PER_SWEEP_MAX = 1_000;
 
 const FENCES_PER_CALL_MAX = 1_000;
@@ -301,7 +301,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
     async putHold(hold) {
-      // Written first, because a hold without an entry would never expire.
+      // Added first because a hold that is missing from this set would never expire.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
       await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
@@ -377,7 +377,7 @@ function earlierOf(a: number | null, b: number | null): number | null {
 
 const ERASURE_ID_BYTES = 16;
 
-/** Encodes a hold as read by the scripts: cut-off, expiry (0: never), keys. */
+/** Encodes a hold for the scripts: cut-off, expiry (0: never), keys. */
 function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   const times = Buffer.alloc(2 * NUMBER_BYTES);
   times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);

@@ -34,10 +34,10 @@ const FAMILIES = {
 
 /**
  * 16,384 buckets: with a million identities, about 64 per bucket, which is small enough for a listpack
- * (`infra/redis/README.md`). Must not change, because stored keys are not migrated.
+ * (`infra/redis/README.md`). Must not change: stored keys are not migrated.
  */
 const BUCKET_BITS = 14;
-/** Divides the first two bytes of a key. */
+/** The first two bytes of a key, divided by this number, are its bucket. */
 const BUCKET_KEYS = 2 ** (16 - BUCKET_BITS);
 
 /** The bucket is the first 14 bits of the key. */
@@ -45,7 +45,7 @@ export function bucketOf(key: Buffer): number {
   return Math.floor(key.readUInt16BE(0) / BUCKET_KEYS);
 }
 
-/** Size of an offset or a time in bytes. Times reach the year 10,889. */
+/** Size of an offset or a timestamp in bytes. Covers timestamps up to the year 10,889. */
 export const NUMBER_BYTES = 6;
 /** Size of a member in bytes: key, kind and link time. */
 export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + NUMBER_BYTES;

@@ -24,7 +24,7 @@ describe.each(Object.entries(SCRIPT_TEXTS))('the script %s', (_name, text) => {
     expect(globals.filter((name) => !PROVIDED_GLOBALS.includes(name))).toEqual([]);
   });
 
-  it("the script stays below Lua's limit of local names", () => {
+  it("the script stays below Lua's limit on local variables", () => {
     // Lua 5.1 allows 200 local variables per function.
     const top = parse(text, { luaVersion: '5.1' }).body;
     const names = top.flatMap((node) => (node.type === 'LocalStatement' ? node.variables : []));

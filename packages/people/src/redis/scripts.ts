@@ -37,7 +37,7 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
   raiseFences: { files: ['raise-fences'], flag: '' },
-  // Allowed when out of memory, because links and consents are unavailable until all fences are enforced.
+  // Allowed when out of memory because links and consents are unavailable until all fences are enforced.
   enforceFences: { files: ['unlink-sides', 'remove-identities', 'enforce-fences'], flag: 'allow-oom' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: 'allow-oom' },

@@ -59,7 +59,7 @@ export function toKindCodes(kinds: readonly IdentityKind[]): string {
   return kinds.map((kind) => KIND_CODES[kind]).join('');
 }
 
-/** Times before 1970 are stored as 0. */
+/** Timestamps before 1970 are stored as 0. */
 function toNumberBytes(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(NUMBER_BYTES);
   bytes.writeUIntBE(Math.max(0, value), 0, NUMBER_BYTES);
@@ -76,14 +76,14 @@ const FACT_BYTES = 3 * NUMBER_BYTES + 2;
 const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 
 /** Replaces the number of other keys if the keys are omitted. */
-const OTHERS_LEFT_OUT = 255;
+const OTHER_KEYS_OMITTED = 255;
 
 /** Replaces the number of steps in an unlink. Followed by the number of identities (2 bytes) and the identities. */
 const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
 /**
- * Precedes the number of steps in a fact with logged decisions. Followed by the entry's length (4 bytes) and the entry.
+ * Precedes the step count in a fact that has logged decisions. Followed by the entry's length (4 bytes) and the entry.
  */
 const IS_LOGGED = 254;
 const LOGGED_HEAD_BYTES = 1 + 4;
@@ -113,7 +113,7 @@ function writeStep(
   at = writeKey(target, at, step.aKey);
   at = writeKey(target, at, step.bKey);
   const others = withOtherKeys ? step.otherKeys : [];
-  target[at++] = withOtherKeys || step.link !== 'same_id' ? others.length : OTHERS_LEFT_OUT;
+  target[at++] = withOtherKeys || step.link !== 'same_id' ? others.length : OTHER_KEYS_OMITTED;
   for (const key of others) at = writeKey(target, at, key);
   return at;
 }
@@ -129,9 +129,9 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
 }
 
 /**
- * Encodes facts: offset, receipt, event time, environment index, logged decisions if any, number of steps, then the
- * steps or the identities to split off.
- * @param withOtherKeys false to omit the other keys of `same_id` steps, which take a hash each and are rarely needed
+ * Encodes facts: offset, receipt time, event time, environment index, logged decisions if any, number of steps, then
+ * the steps or the identities to split off.
+ * @param withOtherKeys false to omit the other keys of `same_id` steps, which are rarely needed and slow to compute
  */
 export function toFactsBlob(
   facts: readonly LoggedFact[],
@@ -296,10 +296,10 @@ function fromStep(reply: Buffer, at: number, end: number): StepDecision {
   };
 }
 
-const NOTHING = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 function toLoggedBytes(logged: LoggedFact['logged']): Buffer {
-  if (logged === undefined) return NOTHING;
+  if (logged === undefined) return EMPTY_BUFFER;
   const entry = logged === 'parked' ? Buffer.of(PARKED) : Buffer.concat(logged.map(toEntry));
   const head = Buffer.allocUnsafe(LOGGED_HEAD_BYTES);
   head[0] = IS_LOGGED;

@@ -31,8 +31,8 @@ export class NaivePeople {
   readonly #fences = new Map<Name, number>();
   readonly #holds = new Map<Name, number>();
   readonly #splits: Split[] = [];
-  /** Unlinks without effect, with their first identity. */
-  #ineffective: { first: Name; atMs: number }[] = [];
+  /** The first identity and time of each unlink without effect. */
+  #ineffectiveUnlinks: { first: Name; atMs: number }[] = [];
 
   constructor(rules: NaiveRules) {
     this.#rules = rules;
@@ -45,10 +45,10 @@ export class NaivePeople {
   /** Number of unlink sides stored for the name, including unlinks without effect. */
   splitsOf(name: Name): number {
     const splits = this.#splits.filter(({ leaving, stayed }) => leaving.has(name) || stayed.has(name));
-    return splits.length + this.#ineffective.filter(({ first }) => first === name).length;
+    return splits.length + this.#ineffectiveUnlinks.filter(({ first }) => first === name).length;
   }
 
-  /** Erases all members of a person and fences them up to the cut-off. */
+  /** Erases all of a person's members and fences them up to the cut-off. */
   erase(name: Name, cutoffMs: number): Name[] {
     const erased = [...(this.personOf(name)?.members.keys() ?? [name])];
     for (const member of erased) {
@@ -57,7 +57,7 @@ export class NaivePeople {
       for (const { leaving, stayed } of this.#splits) for (const side of [leaving, stayed]) side.delete(member);
     }
     this.#persons = this.#persons.filter(({ members }) => members.size > 0);
-    this.#ineffective = this.#ineffective.filter(({ first }) => !erased.includes(first));
+    this.#ineffectiveUnlinks = this.#ineffectiveUnlinks.filter(({ first }) => !erased.includes(first));
     return erased;
   }
 
@@ -69,9 +69,9 @@ export class NaivePeople {
   }
 
   #isHeld(fact: FactOptions): boolean {
-    const { link, from, to, and = [] } = fact;
+    const { link, from, to, extra = [] } = fact;
     const untyped: Name[] = link === 'identify' ? [`untyped:${idOf(to)}`] : [];
-    const named = link === 'unlink' ? [to, ...and] : [to, ...untyped, ...(from === undefined ? [] : [from])];
+    const named = link === 'unlink' ? [to, ...extra] : [to, ...untyped, ...(from === undefined ? [] : [from])];
     const affected = named.flatMap((name) => [...(this.personOf(name)?.members.keys() ?? [name])]);
     return affected.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
   }
@@ -82,7 +82,7 @@ export class NaivePeople {
     if (fact.link === 'unlink') {
       const outcome = this.#unlink(fact);
       const isIneffective = outcome !== 'unlinked' && !this.#isFenced(fact.to, fact);
-      if (isIneffective) this.#ineffective.push({ first: fact.to, atMs: fact.receivedAt! });
+      if (isIneffective) this.#ineffectiveUnlinks.push({ first: fact.to, atMs: fact.receivedAt! });
       return [outcome];
     }
     const { link, from, to } = fact;
@@ -129,7 +129,7 @@ export class NaivePeople {
   #refusalOf(fact: FactOptions, link: string, [a, b]: [Person, Person]): string | null {
     const { limits } = this.#rules;
     const names = [...a.members.keys(), ...b.members.keys()];
-    const separates = (split: Split) =>
+    const isSeparatedBy = (split: Split) =>
       Math.min(fact.receivedAt!, fact.eventTime!) <= split.atMs &&
       [
         [a, b],
@@ -139,7 +139,7 @@ export class NaivePeople {
           [...leavingSide!.members.keys()].some((name) => split.leaving.has(name)) &&
           [...stayingSide!.members.keys()].some((name) => split.stayed.has(name)),
       );
-    if (this.#splits.some(separates)) return 'unlinked';
+    if (this.#splits.some(isSeparatedBy)) return 'unlinked';
     if (names.length > limits.identitiesMax) return 'too_many_identities';
     const both = [...a.members.keys()]
       .map(kindOf)
@@ -155,11 +155,11 @@ export class NaivePeople {
   }
 
   #unlink(fact: FactOptions): string {
-    const names = [...new Set([fact.to, ...(fact.and ?? [])])];
+    const names = [...new Set([fact.to, ...(fact.extra ?? [])])];
     if (names.some((name) => this.#isFenced(name, fact))) return 'refused: fenced';
     const isSame = ({ atMs }: { atMs: number }) => atMs === fact.receivedAt;
     if (this.#splits.some((one) => isSame(one) && one.leaving.has(fact.to))) return 'unchanged';
-    if (this.#ineffective.some((one) => isSame(one) && one.first === fact.to)) return 'unchanged';
+    if (this.#ineffectiveUnlinks.some((one) => isSame(one) && one.first === fact.to)) return 'unchanged';
     const person = this.personOf(fact.to);
     if (names.some((name) => name !== fact.to && (person === undefined || !person.members.has(name))))
       return 'refused: not_one_person';
@@ -169,10 +169,10 @@ export class NaivePeople {
     );
     const [leaving, stayed] = sides as [Map<Name, number>, Map<Name, number>];
     const least = (members: Map<Name, number>) => [...members.keys()].sort(this.#rules.compare)[0]!;
-    const keeps = leaving.has(person.root) ? leaving : stayed;
+    const rootSide = leaving.has(person.root) ? leaving : stayed;
     this.#persons = this.#persons.filter((one) => one !== person);
     for (const members of [leaving, stayed])
-      this.#persons.push({ root: members === keeps ? person.root : least(members), members });
+      this.#persons.push({ root: members === rootSide ? person.root : least(members), members });
     this.#splits.push({ atMs: fact.receivedAt!, leaving: new Set(leaving.keys()), stayed: new Set(stayed.keys()) });
     return 'unlinked';
   }

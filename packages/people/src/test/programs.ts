@@ -9,26 +9,26 @@ export const NAMES: readonly Name[] = [
 const name = fc.constantFrom(...NAMES);
 /** Delay of a message, and time between event and receipt. */
 const lateness = fc.oneof(
-  { weight: 3, arbitrary: fc.constant({ late: 0, before: 0 }) },
-  { weight: 2, arbitrary: fc.record({ late: fc.nat(80), before: fc.nat(60) }) },
+  { weight: 3, arbitrary: fc.constant({ delayMs: 0, eventAgeMs: 0 }) },
+  { weight: 2, arbitrary: fc.record({ delayMs: fc.nat(80), eventAgeMs: fc.nat(60) }) },
 );
 export type LinkRequest = {
   link: FactOptions['link'];
   from: Name;
   to: Name;
-  and: Name[];
-  late: number;
-  before: number;
+  extra: Name[];
+  delayMs: number;
+  eventAgeMs: number;
 };
 const linkRequest: fc.Arbitrary<LinkRequest> = fc
   .record({
     link: fc.constantFrom<FactOptions['link'][]>('alias', 'alias', 'identify', 'identify', 'unlink'),
     from: name,
     to: name,
-    and: fc.array(name, { maxLength: 2 }),
+    extra: fc.array(name, { maxLength: 2 }),
     lateness,
   })
-  .map(({ lateness: { late, before }, ...rest }) => ({ ...rest, late, before }))
+  .map(({ lateness: { delayMs, eventAgeMs }, ...rest }) => ({ ...rest, delayMs, eventAgeMs }))
   .filter(({ from, to, link }) => link === 'unlink' || from !== to);
 
 export type Command =
@@ -44,7 +44,7 @@ export type Command =
   /** Redis loses all data while some decisions are unpublished and some facts are uncommitted. */
   | { kind: 'crash'; unpublished: number; uncommitted: number }
   /**
-   * Redis loses the writes of the last commands. Holds that were released in these commands exist again and are
+   * Redis loses the writes of the last commands. Holds that those commands released are restored, and are
    * released before or after the linker reapplies the facts.
    */
   | { kind: 'loss'; back: number; releasedFirst: boolean };

@@ -22,8 +22,8 @@ export interface FactOptions {
   link: 'identify' | 'alias' | 'unlink';
   from?: Name;
   to: Name;
-  /** Identities of an unlink in addition to `to`. */
-  and?: readonly Name[];
+  /** The identities to unlink in addition to `to`. */
+  extra?: readonly Name[];
   receivedAt?: number;
   eventTime?: number;
 }
@@ -33,10 +33,10 @@ export function createScenario() {
   const environmentId = `test-${randomUUID()}`;
   let next = 0;
 
-  const toFact = ({ link, from, to, and = [], receivedAt = 1_000_000, eventTime = receivedAt }: FactOptions) => {
+  const toFact = ({ link, from, to, extra = [], receivedAt = 1_000_000, eventTime = receivedAt }: FactOptions) => {
     const origin = { environmentId, messageId: Buffer.alloc(16), traceId: '0'.repeat(32) };
     if (link === 'unlink') {
-      const unlink = [to, ...and].map((name) => ({ key: keyOf(name), kind: split(name)[0] }));
+      const unlink = [to, ...extra].map((name) => ({ key: keyOf(name), kind: split(name)[0] }));
       return { ...toUnlinkFact({ ...origin, receivedAt, unlink }), eventTime };
     }
     const [fromKind, fromId] = from === undefined ? (['anonymous', ''] as const) : split(from);

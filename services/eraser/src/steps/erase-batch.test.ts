@@ -13,7 +13,7 @@ const ENVIRONMENT = 'env';
 const PEOPLE = 6;
 const SOURCE = { generation: 0, partition: 0 };
 
-/** Numbers are indexes of people; `at` is a time. */
+/** Numbers are indexes of people; `at` is a timestamp. */
 interface Program {
   readonly links: readonly { a: number; b: number; at: number }[];
   readonly events: readonly { owner: number; device: number; at: number }[];
@@ -25,8 +25,8 @@ interface Program {
 
 class Crash extends Error {}
 
-/** Wraps an object so that `crash` decides after each call whether the caller crashes. */
-function crashing<T extends object>(object: T, crash: () => boolean): T {
+/** Wraps an object so that `crash` decides whether the caller crashes after each call. */
+function withCrashes<T extends object>(object: T, crash: () => boolean): T {
   return new Proxy(object, {
     get(target, name) {
       const value = Reflect.get(target, name);
@@ -70,7 +70,7 @@ async function openWorld(program: Program) {
     offset++;
     return { applied: applied!, first };
   };
-  const noteLink = ({ a, b, at }: Program['links'][number], outcome: string) =>
+  const storeLink = ({ a, b, at }: Program['links'][number], outcome: string) =>
     rows.add('identity_links', {
       environment_id: ENVIRONMENT,
       link_generation: 0,
@@ -88,7 +88,7 @@ async function openWorld(program: Program) {
   for (const link of program.links) {
     facts.push(link);
     const { applied } = await apply(link);
-    if (applied.kind === 'decided') noteLink(link, applied.decisions[0]!.outcome);
+    if (applied.kind === 'decided') storeLink(link, applied.decisions[0]!.outcome);
   }
   for (const [at, event] of program.events.entries()) rows.add('events', { name: at, ...toEventRow(event, keys) });
   for (const [at, { subject, at: receivedAt }] of program.consents.entries()) {
@@ -118,18 +118,18 @@ type World = Awaited<ReturnType<typeof openWorld>>;
 
 function toParts(world: World, waiting: number[], crash: () => boolean): BatchParts {
   const { people, rows, records } = world;
-  const stored = crashing(
+  const stored = withCrashes(
     { linksStored: async () => [], allStored: async () => ENDS, linkCommits: async () => COMMITS },
     crash,
   );
   return {
     people: {
-      graph: crashing<IdentityGraph>(people.graph, crash),
-      guards: crashing<People['guards']>(people.guards, crash),
-      consents: crashing<People['consents']>(people.consents, crash),
+      graph: withCrashes<IdentityGraph>(people.graph, crash),
+      guards: withCrashes<People['guards']>(people.guards, crash),
+      consents: withCrashes<People['consents']>(people.consents, crash),
     },
-    rows: crashing(rows, crash),
-    records: crashing(records, crash),
+    rows: withCrashes(rows, crash),
+    records: withCrashes(records, crash),
     barrier: stored,
     republishLater: async (batchId) => {
       for (const { offset } of await rows.findLaterLinks(batchId)) waiting.push(offset);
@@ -178,44 +178,44 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
 }
 
 interface Erased {
-  readonly who: Set<number>;
+  readonly people: Set<number>;
   cutoffAt: number;
 }
 
 const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
   persons
     .flatMap((one, at) => persons.slice(at + 1).map((other) => [one, other]))
-    .find(([one, other]) => [...one!.who].some((each) => other!.who.has(each))) ?? [];
+    .find(([one, other]) => [...one!.people].some((each) => other!.people.has(each))) ?? [];
 
 /** Computes the expected closures: everyone linked up to the cut-off. Overlapping requests use the latest cut-off. */
 function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
-  let persons = requests.map(({ subject, cutoffAt }): Erased => ({ who: new Set([subject]), cutoffAt }));
-  for (let grown = true; grown; ) {
-    grown = false;
+  let persons = requests.map(({ subject, cutoffAt }): Erased => ({ people: new Set([subject]), cutoffAt }));
+  for (let hasGrown = true; hasGrown; ) {
+    hasGrown = false;
     for (const person of persons)
       for (const [at, link] of links.entries()) {
-        const isErasedLink = person.who.has(link.a) !== person.who.has(link.b) && link.at <= person.cutoffAt;
+        const isErasedLink = person.people.has(link.a) !== person.people.has(link.b) && link.at <= person.cutoffAt;
         if (!isErasedLink || !applied[at]) continue;
-        person.who.add(link.a).add(link.b);
-        grown = true;
+        person.people.add(link.a).add(link.b);
+        hasGrown = true;
       }
     const [first, second] = findOverlap(persons);
     if (first === undefined || second === undefined) continue;
     first.cutoffAt = Math.max(first.cutoffAt, second.cutoffAt);
-    for (const each of second.who) first.who.add(each);
+    for (const each of second.people) first.people.add(each);
     persons = persons.filter((person) => person !== second);
-    grown = true;
+    hasGrown = true;
   }
-  return (who: number) => persons.find((person) => person.who.has(who));
+  return (subject: number) => persons.find((person) => person.people.has(subject));
 }
 
-const who = fc.nat({ max: PEOPLE - 1 });
-const moment = fc.integer({ min: T - 3, max: T + 3 });
+const personIndex = fc.nat({ max: PEOPLE - 1 });
+const timestamp = fc.integer({ min: T - 3, max: T + 3 });
 const program: fc.Arbitrary<Program> = fc.record({
-  links: fc.array(fc.record({ a: who, b: who, at: moment }), { maxLength: 8 }),
-  events: fc.array(fc.record({ owner: who, device: who, at: moment }), { maxLength: 8 }),
-  consents: fc.array(fc.record({ subject: who, at: moment }), { maxLength: 5 }),
-  requests: fc.array(fc.record({ subject: who, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
+  links: fc.array(fc.record({ a: personIndex, b: personIndex, at: timestamp }), { maxLength: 8 }),
+  events: fc.array(fc.record({ owner: personIndex, device: personIndex, at: timestamp }), { maxLength: 8 }),
+  consents: fc.array(fc.record({ subject: personIndex, at: timestamp }), { maxLength: 5 }),
+  requests: fc.array(fc.record({ subject: personIndex, cutoffAt: fc.integer({ min: T - 1, max: T + 1 }) }), {
     minLength: 1,
     maxLength: 3,
   }),
@@ -229,8 +229,8 @@ function createRules(run: Program, applied: readonly boolean[]) {
   const personOf = expectErased(run, applied);
   const cutoffOf = (subject: number) => personOf(subject)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
   const isErased = ({ a, b, at }: Link) => at <= Math.max(cutoffOf(a), cutoffOf(b));
-  const isOfTwo = ({ a, b, at }: Link) => at <= Math.min(cutoffOf(a), cutoffOf(b)) && personOf(a) !== personOf(b);
-  return { personOf, cutoffOf, isErased, isOfTwo };
+  const isSharedByTwo = ({ a, b, at }: Link) => at <= Math.min(cutoffOf(a), cutoffOf(b)) && personOf(a) !== personOf(b);
+  return { personOf, cutoffOf, isErased, isSharedByTwo };
 }
 type Rules = ReturnType<typeof createRules>;
 
@@ -262,7 +262,7 @@ async function checkPeople({ keys, people }: World, run: Program, rules: Rules &
 async function checkRecords(
   { people, rows, records }: World,
   run: Program,
-  { personOf, isErased, isOfTwo, requested }: Rules & { requested: ReadonlyMap<string, number> },
+  { personOf, isErased, isSharedByTwo, requested }: Rules & { requested: ReadonlyMap<string, number> },
 ) {
   expect(await records.readUnfinished()).toEqual([]);
   expect(await records.readProgress()).toEqual([]);
@@ -270,13 +270,13 @@ async function checkRecords(
   expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
   const receipts: ErasureReceipt[] = await records.readOpenReceipts();
   expect(receipts).toHaveLength(run.requests.length);
-  // All receipts of a person have the same counts. A row of two persons counts for both.
+  // All receipts of a person have the same counts. A row that belongs to two persons is counted for each of them.
   const byPerson = new Map(
     receipts.map((receipt) => [personOf(requested.get(receipt.erasureId.toString('hex'))!), receipt]),
   );
   const sumOf = (store: string) => [...byPerson.values()].reduce((sum, { deleted }) => sum + (deleted[store] ?? 0), 0);
   expect(sumOf('clickhouse.events')).toBe(run.events.length - rows.rowsOf('events').length);
-  const links = run.links.filter(isErased).length + run.links.filter(isOfTwo).length;
+  const links = run.links.filter(isErased).length + run.links.filter(isSharedByTwo).length;
   expect(sumOf('clickhouse.identity_links')).toBe(links);
 }
 
@@ -310,7 +310,7 @@ function watchCalls<S extends object>(object: S, names: readonly string[], onCal
   });
 }
 
-async function eraseFirst({ keys, people, records }: World, parts: BatchParts): Promise<void> {
+async function erasePerson({ keys, people, records }: World, parts: BatchParts): Promise<void> {
   const { signal } = new AbortController();
   const names = { erasureId: randomBytes(16), environmentId: ENVIRONMENT, subjectKeys: [keys[0]!], memberKeys: [] };
   await records.putRequests([{ ...names, cutoffAt: T, requestedAt: T, traceId: '' }]);
@@ -326,7 +326,7 @@ it('a batch is swept until no row remains, and only then gets a receipt', async 
   const { records, rows } = world;
   const leftAtReceipt: number[] = [];
   let sweeps = 0;
-  await eraseFirst(world, {
+  await erasePerson(world, {
     ...toParts(world, [], () => false),
     // The first sweep misses the row, as if a merge moved it.
     rows: { ...rows, sweep: async (...args) => (++sweeps === 1 ? [] : rows.sweep(...args)) },
@@ -348,7 +348,7 @@ it('a batch runs its steps in order', async () => {
     watchCalls(object, names, (name) => order.push(name));
   const parts = toParts(world, [], () => false);
   const { graph, guards, consents } = parts.people;
-  await eraseFirst(world, {
+  await erasePerson(world, {
     ...parts,
     pause: async (ms) => void order.push(`wait ${ms} ms`),
     people: { graph: watched(graph, 'forget'), guards: watched(guards, 'fence'), consents },
@@ -360,7 +360,7 @@ it('a batch runs its steps in order', async () => {
     ...['putFences', 'fence'],
     // All writers know the fences before the log's end offsets are read.
     ...['wait 5000 ms', 'allStored'],
-    // Repeated, because Redis may have lost its last second.
+    // Repeated because Redis may have lost its last second of writes.
     ...['putFences', 'fence', 'forget'],
     // ClickHouse may still run an insert of a crashed writer.
     ...['awaitInserts', 'sweep'],
@@ -399,7 +399,7 @@ it('the receipt is written at least two seconds after the last change in Redis',
       },
       pause: async (ms) => void vi.advanceTimersByTime(ms),
     };
-    await eraseFirst(world, parts);
+    await erasePerson(world, parts);
     expect(receiptsAfterMs).toEqual([expect.any(Number)]);
     expect(receiptsAfterMs[0]).toBeGreaterThanOrEqual(2_000);
   } finally {

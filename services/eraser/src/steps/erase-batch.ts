@@ -11,8 +11,8 @@ import {
   hashClosure,
   type KeptConsent,
   LOG_EXPIRES_AFTER_MS,
-  type NotedRows,
   raiseFences,
+  type SweepResult,
 } from '@playline/erasure';
 import type { ChosenStatus, HoldName, People } from '@playline/people';
 import { pauseOrThrow } from '@playline/stores';
@@ -47,12 +47,12 @@ export interface Batch {
 
 /** Redis syncs its append-only file every second, so older changes survive a crash. */
 const REDIS_ON_DISK_MS = 2_000;
-/** If rows survive more sweeps, a process writes rows without checking fences. */
+/** If rows survive this many sweeps, a process is writing rows without checking fences. */
 const SWEEPS_MAX = 10;
 
 /**
- * Maximum number of links in memory, 300 bytes each. A person with 1,000 identities, the graph's limit, has 499,500
- * pairs.
+ * Maximum number of links in memory, 300 bytes each. A person may have 1,000 identities (the graph's limit) and
+ * therefore 499,500 links.
  */
 const LINKS_MAX = 100_000;
 const HEAVY_LINKS_MAX = 500_000;
@@ -108,25 +108,25 @@ async function settleLight(
       ? found.heavy
       : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
     if (hasTooManyLinks && heavy.length === 0 && remaining.length > 1) throw found;
-    // A request that has too many links alone is heavy.
-    const leftOut = hasTooManyLinks && remaining.length === 1 ? remaining : heavy;
-    if (leftOut.length > 0) onHeavy(leftOut);
+    // A request that alone has too many links is heavy.
+    const excluded = hasTooManyLinks && remaining.length === 1 ? remaining : heavy;
+    if (excluded.length > 0) onHeavy(excluded);
     if (!hasTooManyLinks) return found.filter(({ keys }) => !isHeavy(keys));
-    remaining = remaining.filter((request) => !leftOut.includes(request));
+    remaining = remaining.filter((request) => !excluded.includes(request));
   }
   return [];
 }
 
 /**
- * Another process may have started these erasures while this process was paused. If both detect each other, both
+ * Another process may have started these erasures while this process was paused. If each detects the other, both
  * withdraw.
  */
 async function assertOnlyStarter({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
-  const isOther = (noted: ErasureProgress) => ids.has(toId(noted)) && !noted.batchId.equals(batchId);
+  const isOther = (row: ErasureProgress) => ids.has(toId(row)) && !row.batchId.equals(batchId);
   if (!(await records.readProgress()).some(isOther)) return;
   await records.dropProgress(batchId);
-  throw new Error('another process has started erasures of this batch');
+  throw new Error('another process has started erasures in this batch');
 }
 
 /** Adds the closure and the links to a request. Without links, the request already contains all known members. */
@@ -147,7 +147,7 @@ function limitIdentities(closures: readonly FoundClosure[]): readonly FoundClosu
 }
 
 /**
- * Restores started batches from their progress, because the closures cannot be found again after the deletes.
+ * Restores started batches from their progress because the closures cannot be found again after the deletes.
  * @param unfinished requests without a receipt
  */
 export function toBatches(progress: readonly ErasureProgress[], unfinished: readonly ErasureRequest[]): Batch[] {
@@ -170,7 +170,7 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
 export async function finishBatch(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
-  // Released after the receipts are stored, because the intake checks for a receipt when a request is redelivered.
+  // Released after the receipts are stored because the intake checks for a receipt when a request is redelivered.
   for (const name of batch.names) await parts.people.guards.releaseHold(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
@@ -200,17 +200,17 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
   begin('forget');
   const forget = createForget(people, parts);
-  // Repeated, because Redis may have lost its last second.
+  // Repeated because Redis may have lost its last second of writes.
   await raiseFences(records, people.guards, fences);
-  await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
-  await note(parts, batch, await forget.consents(persons));
+  await storeCounts(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
+  await storeCounts(parts, batch, await forget.consents(persons));
   let changedMs = performance.now();
 
   begin('sweep');
   await rows.putTargets(batchId, fences);
   await rows.awaitInserts(signal);
   await sweepAll(parts, batch, signal);
-  if (await forget.restoreLater(await rows.findConsents(batchId))) changedMs = performance.now();
+  if (await forget.restoreConsents(await rows.findConsents(batchId))) changedMs = performance.now();
 
   begin('put back');
   await parts.republishLater(batchId);
@@ -224,11 +224,11 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   return receipts;
 }
 
-/** Receipts also list stores without rows. */
+/** Receipts also list stores that contained no rows. */
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [storeNameOf({ table, column: '', as: 'own' }), 0],
-    ...(clearing.by === 'sweep' ? clearing.carried : []).map(({ key: column }) => [
+    ...(clearing.by === 'sweep' ? clearing.carriedKeys : []).map(({ key: column }) => [
       storeNameOf({ table, column, as: 'carried' }),
       0,
     ]),
@@ -237,25 +237,25 @@ const NO_ROWS: Counts = Object.fromEntries(
 
 async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const { rows } = parts;
-  const noteRows = async () => {
-    const noted = await rows.readNoted(batch.batchId);
-    await note(parts, batch, countRows(batch.persons, noted));
+  const storeSweepCounts = async () => {
+    const result = await rows.readFound(batch.batchId);
+    await storeCounts(parts, batch, countRows(batch.persons, result));
   };
   // Includes the counts of an eraser that crashed after its sweep.
-  await noteRows();
+  await storeSweepCounts();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
     await rows.sweep(batch.batchId, signal);
-    await noteRows();
+    await storeSweepCounts();
     const survivors = await rows.findSurvivors(batch.batchId);
     if (survivors.length === 0) return;
     if (sweep === SWEEPS_MAX)
-      throw new Error(`rows of ${survivors[0]!.table} remain after ${sweep} sweeps: a process does not check fences`);
+      throw new Error(`rows of ${survivors[0]!.table} remain after ${sweep} sweeps: a process is not checking fences`);
   }
 }
 
-/** Stores the counts so far, because the next eraser would find fewer rows. */
-async function note({ records }: BatchParts, batch: Batch, found: Found): Promise<void> {
+/** Stores the counts so far because the next eraser would find fewer rows. */
+async function storeCounts({ records }: BatchParts, batch: Batch, found: Found): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {
       const id = request.erasureId.toString('hex');
@@ -279,9 +279,9 @@ function toReceipts({ deleted }: Batch, { closures }: ErasedPerson, findings: Fi
   return closures.map(({ keys, request: { erasureId, environmentId, cutoffAt, requestedAt: acceptedAt, traceId } }) => {
     const request = { erasureId, environmentId, cutoffAt, acceptedAt, traceId };
     const closure = { closureHash: hashClosure(keys), closureCount: keys.length };
-    const open = { physicallyErasedAt: null, logExpiredAt: null };
+    const pending = { physicallyErasedAt: null, logExpiredAt: null };
     const found = { ...NO_ROWS, ...deleted.get(erasureId.toString('hex')) };
-    return { ...request, ...closure, ...findings, ...open, deleted: found };
+    return { ...request, ...closure, ...findings, ...pending, deleted: found };
   });
 }
 
@@ -290,7 +290,7 @@ type Found = ReadonlyMap<ErasedPerson, Counts>;
 /** Key families in `infra/redis/README.md`. */
 const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
 
-/** The idempotent steps in Redis. @throws store faults */
+/** Creates the steps in Redis, all of which are idempotent. @throws store faults */
 function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, { generation }: { generation: number }) {
   return {
     /**
@@ -323,7 +323,7 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
       return found;
     },
     /** Restores later consents that a removed consent had superseded. @returns whether Redis was changed */
-    async restoreLater(kept: readonly KeptConsent[]): Promise<boolean> {
+    async restoreConsents(kept: readonly KeptConsent[]): Promise<boolean> {
       let isChanged = false;
       for (const { status, ...consent } of kept) {
         const outcome = await consents.apply({ ...consent, status: status as ChosenStatus });
@@ -344,7 +344,7 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
 }
 
 /**
- * Whether the graph contains a link up to the cut-off. Later links may exist, because the hold of another erasure with
+ * Whether the graph contains a link up to the cut-off. Later links may exist because the hold of another erasure with
  * a later cut-off does not delay them.
  */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
@@ -367,10 +367,10 @@ async function findConsents(consents: People['consents'], { environmentId, ident
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Counts the found rows per person. A row with two identities of a person counts once; a row of two persons counts for
- * both.
+ * Counts the found rows per person. A row that contains two identities of a person is counted once; a row that belongs
+ * to two persons is counted for each of them.
  */
-function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): Found {
+function countRows(persons: readonly ErasedPerson[], { found, shared }: SweepResult): Found {
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
   const named = persons.flatMap((person) => person.identities.map((identity) => ({ person, ...identity })));
   const byName = new Map(named.map(({ person, environmentId, key }) => [nameOf(environmentId, key), person]));

@@ -59,7 +59,7 @@ function createFact(number: number): Fact {
 }
 
 /** Creates a marker for a fact that was moved from the parked topic. */
-function toMark(offset: number): OutgoingRecord {
+function toMarker(offset: number): OutgoingRecord {
   const offsets = Buffer.alloc(8);
   offsets.writeBigUInt64BE(BigInt(offset));
   const headers = { [WAITING_HEADERS.left]: offsets };
@@ -100,10 +100,10 @@ describe('LogBarrier', () => {
       await commit(topic === links ? groups.linker : groups.writer, topic.name);
   });
   const startWait = <T>(wait: Promise<T>) => {
-    const state = { isOver: false, wait };
+    const state = { isDone: false, wait };
     wait.then(
       () => {
-        state.isOver = true;
+        state.isDone = true;
       },
       () => {},
     );
@@ -112,7 +112,7 @@ describe('LogBarrier', () => {
   const polled = (groupId: string, topic: string, times = 3) => {
     const countPolls = () => polls.filter((poll) => poll === `${groupId} ${topic}`).length;
     const before = countPolls();
-    return until('the barrier polls again', () => countPolls() >= before + times);
+    return until('the barrier has polled', () => countPolls() >= before + times);
   };
   const { signal } = new AbortController();
 
@@ -124,10 +124,10 @@ describe('LogBarrier', () => {
     await publish(decisions.name, 3);
     await commit(groups.linker, links.name);
     await polled(groups.writer, decisions.name);
-    expect(stored.isOver).toBe(false);
+    expect(stored.isDone).toBe(false);
     await commit(groups.writer, decisions.name, (end) => Math.max(0, end - 1));
     await polled(groups.writer, decisions.name);
-    expect(stored.isOver).toBe(false);
+    expect(stored.isDone).toBe(false);
     await commit(groups.writer, decisions.name);
     await stored.wait;
   });
@@ -137,14 +137,14 @@ describe('LogBarrier', () => {
     const stored = startWait(barrier.linksStored(signal));
     await polled(groups.linker, links.name);
     const before = await reader.bounds(ownStores.prefix + links.name);
-    const [round, parked, unlink, done, gone] = [0, 1, 2, 3, 4].map(createFact) as [Fact, Fact, Fact, Fact, Fact];
-    await publishFacts(links.name, [round, { ...unlink, record: { ...unlink.record, unlink: UNLINK } }]);
+    const [delayed, parked, unlink, done, moved] = [0, 1, 2, 3, 4].map(createFact) as [Fact, Fact, Fact, Fact, Fact];
+    await publishFacts(links.name, [delayed, { ...unlink, record: { ...unlink.record, unlink: UNLINK } }]);
     await publishFacts(parkedLinks.name, [done]);
     await commit(`${groups.linker}-parked`, parkedLinks.name);
-    await publishFacts(parkedLinks.name, [parked, gone]);
+    await publishFacts(parkedLinks.name, [parked, moved]);
     const ends = (await reader.bounds(ownStores.prefix + parkedLinks.name)).map(({ end }) => end);
-    await publishRecords([toMark(Math.max(...ends) - 1)]);
-    // Unreadable records do not count as waiting links.
+    await publishRecords([toMarker(Math.max(...ends) - 1)]);
+    // Unreadable records are not counted as waiting links.
     await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));
     await commitAt(groups.linker, ownStores.prefix + links.name, partitions);
@@ -153,7 +153,7 @@ describe('LogBarrier', () => {
     const toWaiting = ({ record, keys }: Fact, isUnlink = false) => {
       return { environmentId: 'env', receivedAtMs: record.receivedAt, keys, isUnlink };
     };
-    const expected = [toWaiting(round), toWaiting(unlink, true), toWaiting(parked)];
+    const expected = [toWaiting(delayed), toWaiting(unlink, true), toWaiting(parked)];
     expect(waiting).toHaveLength(expected.length);
     expect(waiting).toEqual(expect.arrayContaining(expected));
   });
@@ -163,11 +163,11 @@ describe('LogBarrier', () => {
     await publish(`${messages.name}.dead`, 1);
     const stored = startWait(barrier.allStored(signal));
     await polled(groups.writer, messages.name);
-    // Later records are not awaited, because writers check them against the loaded fences.
+    // Later records are not awaited because writers check them against the loaded fences.
     await publish(consents.name, 5);
     await commit(groups.writer, messages.name);
     await polled(groups.writer, consents.name);
-    expect(stored.isOver).toBe(false);
+    expect(stored.isDone).toBe(false);
     await commit(groups.writer, consents.name, (end) => Math.max(0, end - 5));
     const ends = await stored.wait;
     const now = await reader.bounds(ownStores.prefix + consents.name);
@@ -191,20 +191,20 @@ describe('LogBarrier', () => {
     await barrier.allStored(signal);
 
     const kafka = new Kafka({ clientId: 'test', brokers, logLevel: logLevel.NOTHING });
-    const open = kafka.producer({
+    const transactionProducer = kafka.producer({
       transactionalId: `open-${randomBytes(4).toString('hex')}`,
       maxInFlightRequests: 1,
       idempotent: true,
     });
-    await open.connect();
-    const transaction = await open.transaction();
+    await transactionProducer.connect();
+    const transaction = await transactionProducer.transaction();
     await transaction.send({ topic: record.topic, messages: [{ key: 'k', value }] });
     const stored = startWait(barrier.allStored(signal));
     await polled(groups.writer, messages.name, 12);
-    expect(stored.isOver).toBe(false);
+    expect(stored.isDone).toBe(false);
     await transaction.abort();
     await stored.wait;
-    await open.disconnect();
+    await transactionProducer.disconnect();
   });
 
   it('a wait rejects when its signal is aborted', async () => {

@@ -21,13 +21,13 @@ export interface LogBarrierOptions {
 /** End offsets of non-empty partitions by `topic/partition`, without the topic prefix. */
 export type LogEnds = Readonly<Record<string, number>>;
 
-/** Waits until the current records in the log are stored. @throws a broker error; the signal's reason */
+/** Waits until the current records in the log are stored. @throws a broker error, or the signal's reason if aborted */
 export interface LogBarrier {
   /** Waits until links are decided and decisions are stored. @returns the links that wait for erasures */
   linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
   /** Waits until all personal data is stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
-  /** The linker's committed offsets by partition. Decisions on earlier facts are published. */
+  /** The linker's committed offsets by partition. The decisions on all earlier facts are published. */
   linkCommits(): Promise<ReadonlyMap<number, number>>;
 }
 
@@ -39,7 +39,7 @@ const IDLE_POLLS = 10;
 const EXCLUDED: readonly Topic[] = [TOPICS.erasures, TOPICS.accessKeys, TOPICS.projects, TOPICS.rateLimitKeys];
 const SOURCES: readonly Topic[] = Object.values(TOPICS).filter((topic) => !EXCLUDED.includes(topic));
 const DEAD_LETTERS: readonly Topic[] = SOURCES.map((topic) => ({ ...topic, name: deadLetterTopicOf(topic.name) }));
-const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
+const PERSONAL_TOPICS: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
 
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const { reader, groups, topicPrefix } = options;
@@ -69,9 +69,9 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
     linksStored,
     async allStored(signal) {
       const ends = new Map<Topic, LogBounds[]>();
-      for (const topic of WITH_PEOPLE) ends.set(topic, await endsOf(topic));
+      for (const topic of PERSONAL_TOPICS) ends.set(topic, await endsOf(topic));
       await awaitEnds(TOPICS.identityLinks, groups.linker, { ends: ends.get(TOPICS.identityLinks)!, signal });
-      // Read again to include decisions that the linker has just published.
+      // Reread to include decisions that the linker has just published.
       ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
       for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
@@ -93,11 +93,11 @@ async function awaitCommitted(
     signal.throwIfAborted();
     const committed = await reader.committed(groupId, topic);
     const from = ({ partition, start }: LogBounds) => Math.max(committed.get(partition) ?? start, start);
-    const behind = ends.filter((bounds) => from(bounds) < bounds.end);
-    if (behind.length === 0)
+    const lagging = ends.filter((bounds) => from(bounds) < bounds.end);
+    if (lagging.length === 0)
       return assertLogExists(topic, await reader.bounds(topic, { readUncommitted: true }), committed);
     // The last record may be followed by a transaction's end marker, which consumers do not commit.
-    if (poll % IDLE_POLLS === 0 && !(await containRecords(reader, topic, { behind, from }))) return;
+    if (poll % IDLE_POLLS === 0 && !(await hasRecords(reader, topic, { lagging, from }))) return;
     await pauseOrThrow(pollMs, signal);
   }
 }
@@ -109,13 +109,13 @@ function assertLogExists(topic: string, bounds: readonly LogBounds[], committed:
     throw new Error(`${topic}/${lost.partition} ends before its committed offset: the log was truncated or recreated`);
 }
 
-async function containRecords(
+async function hasRecords(
   reader: LogReader,
   topic: string,
-  { behind, from }: { behind: readonly LogBounds[]; from(bounds: LogBounds): number },
+  { lagging, from }: { lagging: readonly LogBounds[]; from(bounds: LogBounds): number },
 ): Promise<boolean> {
   const decided = new Map((await reader.bounds(topic)).map(({ partition, end }) => [partition, end]));
-  for (const bounds of behind) {
+  for (const bounds of lagging) {
     const { partition, end } = bounds;
     if ((decided.get(partition) ?? 0) < end) return true;
     for await (const _ of reader.read({ topic, partition, start: from(bounds), end })) return true;

@@ -35,12 +35,12 @@ it('an eraser that was paused while reading decisions does not start an erasure 
   const request = { ...(await requestErasure(subject, T)), memberKeys: [] };
   const resume = Promise.withResolvers<void>();
   const paused = { ...parts, barrier: { ...parts.barrier, linksStored: () => resume.promise.then(() => []) } };
-  const late = beginBatch(paused, [request], signal);
+  const lateBatch = beginBatch(paused, [request], signal);
   const crashing = { ...parts, rows: { ...rows, findConsents: () => Promise.reject(new Error('killed')) } };
-  const begun = (await beginBatch(parts, [request], signal))!;
-  await expect(finishBatch(crashing, begun, signal)).rejects.toThrow('killed');
+  const started = (await beginBatch(parts, [request], signal))!;
+  await expect(finishBatch(crashing, started, signal)).rejects.toThrow('killed');
   resume.resolve();
-  await expect(late).rejects.toThrow('another process has started');
+  await expect(lateBatch).rejects.toThrow('another process has started');
   const [restored] = toBatches(await records.readProgress(), await records.readUnfinished());
   const [receipt] = await finishBatch(parts, restored!, signal);
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
@@ -58,7 +58,7 @@ it("an eraser that was paused after reading decisions does not overwrite another
     await resume.promise;
     return holds;
   };
-  const late = beginBatch(
+  const lateBatch = beginBatch(
     { ...parts, people: { ...people, guards: { ...people.guards, extendHold: extend } } },
     [request],
     signal,
@@ -67,10 +67,10 @@ it("an eraser that was paused after reading decisions does not overwrite another
   // This link was accepted in time but published late.
   log.push({ a: subject, b: member, at: T - 1 });
   await runLinker();
-  const begun = (await beginBatch(parts, [request], signal))!;
+  const started = (await beginBatch(parts, [request], signal))!;
   resume.resolve();
-  await expect(late).rejects.toThrow('another process has started');
-  const [receipt] = await finishBatch(parts, begun, signal);
+  await expect(lateBatch).rejects.toThrow('another process has started');
+  const [receipt] = await finishBatch(parts, started, signal);
   expect(receipt!.closureCount).toBe(2);
   expect((await records.readRequests([request.erasureId]))[0]!.memberKeys).toEqual([member]);
   expect(await records.readProgress()).toEqual([]);

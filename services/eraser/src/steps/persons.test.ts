@@ -33,40 +33,40 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
   toPersons(findClosures(requests, { links, unlinks: [], others: [] }));
 /** Describes each person by cut-off per key index and number of requests. */
-const show = (persons: readonly ErasedPerson[]) =>
+const describePersons = (persons: readonly ErasedPerson[]) =>
   persons.map(({ closures, identities }) => {
     const found = identities.map(
       ({ key, cutoffMs }) => [keys.findIndex((each) => each.equals(key)), cutoffMs] as const,
     );
     return { cutoffs: new Map(found.sort(([a], [b]) => a - b)), requests: closures.length };
   });
-const until = (cutoffAt: number, ...indexes: number[]) => new Map(indexes.map((index) => [index, cutoffAt]));
+const withCutoff = (cutoffAt: number, ...indexes: number[]) => new Map(indexes.map((index) => [index, cutoffAt]));
 
 describe('findClosures', () => {
   it('a closure excludes identities split off up to the cut-off, unless a later link rejoins them', () => {
     const at = { generation: 0, offset: 9 };
-    const separated = (who: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
-      return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs } as const;
+    const separated = (index: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
+      return { environmentId: 'env', key: keyOf(index), side, at, unlinkedAtMs } as const;
     };
     // 0 and 1 were split off from 2 and 3.
     const links = [link(0, 1), link(1, 2), link(2, 3)];
     const unlinks = [separated(0, 'split'), separated(1, 'split'), separated(2, 'stayed'), separated(3, 'stayed')];
     const indexesOf = (subject: number, decisions: { links: StoredLink[]; unlinks: typeof unlinks }) => {
       const persons = toPersons(findClosures([request([subject])], { ...decisions, others: [] }));
-      return [...show(persons)[0]!.cutoffs.keys()];
+      return [...describePersons(persons)[0]!.cutoffs.keys()];
     };
     expect(indexesOf(0, { links, unlinks })).toEqual([0, 1]);
     expect(indexesOf(3, { links, unlinks })).toEqual([2, 3]);
-    const again = { ...link(0, 3), last: { generation: 1, offset: 2 } };
-    expect(indexesOf(0, { links: [...links, again], unlinks })).toEqual([0, 1, 2, 3]);
+    const rejoining = { ...link(0, 3), last: { generation: 1, offset: 2 } };
+    expect(indexesOf(0, { links: [...links, rejoining], unlinks })).toEqual([0, 1, 2, 3]);
     const later = unlinks.map((unlink) => ({ ...unlink, unlinkedAtMs: T + 1 }));
     expect(indexesOf(0, { links, unlinks: later })).toEqual([0, 1, 2, 3]);
   });
 
   it('a closure includes identities split off after the request', () => {
     const at = { generation: 0, offset: 9 };
-    const separated = (who: number, side: 'split' | 'stayed') => {
-      return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs: T + 3 } as const;
+    const separated = (index: number, side: 'split' | 'stayed') => {
+      return { environmentId: 'env', key: keyOf(index), side, at, unlinkedAtMs: T + 3 } as const;
     };
     const requested = [request([0]), request([0], { cutoffAt: T + 5 })];
     const decisions = {
@@ -74,8 +74,8 @@ describe('findClosures', () => {
       unlinks: [separated(0, 'stayed'), separated(1, 'split')],
       others: [],
     };
-    const cutoffs = new Map([...until(T + 5, 0), ...until(T, 1)]);
-    expect(show(toPersons(findClosures(requested, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
+    const cutoffs = new Map([...withCutoff(T + 5, 0), ...withCutoff(T, 1)]);
+    expect(describePersons(toPersons(findClosures(requested, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
   });
 
   it('a closure includes people from another erasure that was unfinished at the time of the request', () => {
@@ -84,15 +84,15 @@ describe('findClosures', () => {
     const others = [{ request: request([1], { members: [2], cutoffAt: T - 5 }), receipt }];
     const links = [link(0, 1, T + 30_000)];
     const find = (requested: ErasureRequest[], other = others) =>
-      show(toPersons(findClosures(requested, { links, unlinks: [], others: other })));
+      describePersons(toPersons(findClosures(requested, { links, unlinks: [], others: other })));
     const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
-    expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
-    expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
+    expect(find([early!])).toEqual([{ cutoffs: withCutoff(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
+    expect(find([late!])).toEqual([{ cutoffs: withCutoff(late!.cutoffAt, 0, 1), requests: 1 }]);
     // Requests for the same person are resolved separately and ignore erasures with a later cut-off.
-    const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
+    const both = new Map([...withCutoff(late!.cutoffAt, 0, 1), ...withCutoff(early!.cutoffAt, 2)]);
     expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
     const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));
-    expect(find([early!], later)).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1), requests: 1 }]);
+    expect(find([early!], later)).toEqual([{ cutoffs: withCutoff(early!.cutoffAt, 0, 1), requests: 1 }]);
   });
 
   it('findClosures returns the same closures as a naive implementation', () => {
@@ -104,13 +104,13 @@ describe('findClosures', () => {
     });
     const links = fc.array(fc.tuple(index, index, at), { maxLength: 12 });
     const property = fc.property(requests, links, (requested, linked) => {
-      const found = show(
+      const found = describePersons(
         findLinked(
           requested.map(([subjects, cutoffAt]) => request(subjects, { cutoffAt })),
           linked.map(([a, b, receivedAtMs]) => link(a, b, receivedAtMs)),
         ),
       );
-      expect(found.sort(byFirst)).toEqual(naive(requested, linked));
+      expect(found.sort(byFirst)).toEqual(findNaively(requested, linked));
     });
     fc.assert(property, { numRuns: 2_000 });
   });
@@ -124,7 +124,7 @@ const firstOf = ({ cutoffs }: Person) => Math.min(...cutoffs.keys());
 const byFirst = (a: Person, b: Person) => firstOf(a) - firstOf(b);
 
 /** Expands each closure up to its cut-off, then joins closures that have an identity in common. */
-function naive(requested: [number[], number][], linked: [number, number, number][]): Person[] {
+function findNaively(requested: [number[], number][], linked: [number, number, number][]): Person[] {
   let persons: Person[] = [];
   for (const [subjects, cutoffAt] of requested) {
     const indexes = new Set(subjects);
@@ -133,7 +133,7 @@ function naive(requested: [number[], number][], linked: [number, number, number]
       for (const [a, b, at] of linked) if (at <= cutoffAt && (indexes.has(a) || indexes.has(b))) indexes.add(a).add(b);
     }
     const isSame = ({ cutoffs }: Person) => [...indexes].some((index) => cutoffs.has(index));
-    const joined: Person = { cutoffs: until(cutoffAt, ...indexes), requests: 1 };
+    const joined: Person = { cutoffs: withCutoff(cutoffAt, ...indexes), requests: 1 };
     for (const other of persons.filter(isSame)) {
       joined.requests += other.requests;
       for (const [index, at] of other.cutoffs) joined.cutoffs.set(index, Math.max(at, joined.cutoffs.get(index) ?? at));

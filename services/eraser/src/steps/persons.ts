@@ -44,9 +44,9 @@ export const CLOCK_SKEW_MS = 2_000;
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * Finds the closure of each request: the members in the request, and all identities linked with the subject up to the
- * cut-off. Links are read from decisions, because the graph may contain later links. A link across an unlink counts
- * only if it is later than the unlink. Links that another erasure deletes count for requests made before its receipt.
+ * Finds each request's closure: the members in the request, and all identities linked with the subject up to the
+ * cut-off. Links are read from decisions because the graph may contain later links. A link across an unlink applies
+ * only if it is later than the unlink. Links that another erasure deletes apply to requests made before its receipt.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
@@ -72,8 +72,8 @@ const HEAVY_IDENTITIES = 140;
 export const isHeavy = (keys: readonly Buffer[]): boolean => keys.length > HEAVY_IDENTITIES;
 
 /**
- * Assigns each link that the erasure deletes to one closure. A closure without links of its own gets a link from
- * another closure. Call this only once.
+ * Assigns each link that the erasure deletes to one closure. A closure to which no link is assigned shares a
+ * link with another closure. Call this only once.
  */
 export function collectLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
   const collected = new Set<Edge>();
@@ -117,12 +117,12 @@ export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
 
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-/** A stored decision or a link that another erasure deletes. Not copied, because there may be half a million. */
+/** A stored decision or a link that another erasure deletes. Not copied because there may be half a million. */
 interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
   /** Order of the last fact for this link; null if unknown. */
   readonly last: FactOrder | null;
   readonly unlinkedAtMs?: number | null;
-  /** End of the erasure that deletes the link. The link counts only for earlier requests. */
+  /** End of the erasure that deletes the link. The link applies only to earlier requests. */
   readonly knownUntilMs?: number;
 }
 
@@ -165,7 +165,7 @@ function createLinkGraph({ links, unlinks, others }: StoredDecisions): LinkGraph
 
 const earlierOf = (a: number | null, b: number) => (a === null ? b : Math.min(a, b));
 
-/** Links that another erasure deletes. If none are stored, all members count as linked with the first member. */
+/** Links that another erasure deletes. If none are stored, all members are treated as linked with the first member. */
 function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
   const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCK_SKEW_MS;
   const { subjectKeys, memberKeys, links = [], cutoffAt } = request;
@@ -190,7 +190,7 @@ const isSame = (a: FactOrder, b: FactOrder) => a.generation === b.generation && 
 const isLater = (a: FactOrder, b: FactOrder) =>
   a.generation === b.generation ? a.offset > b.offset : a.generation > b.generation;
 
-/** Finds all nodes that are reachable through links that count for the request. */
+/** Finds all nodes that are reachable through links that apply to the request. */
 function findReachable(graph: LinkGraph, request: ErasureRequest): Node[] {
   const { subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
   const reached: Node[] = [];

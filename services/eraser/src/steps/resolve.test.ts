@@ -16,7 +16,7 @@ it('cleanup keeps the targets of a search for six hours', async () => {
   const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys, memberKeys: [] };
   const request: ErasureRequest = { ...names, cutoffAt: Date.now(), requestedAt: Date.now(), traceId: '' };
   const cleanUpIn = (ms: number) =>
-    dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NO_PROGRESS });
+    dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readActiveBatches: NO_PROGRESS });
   const findLinks: typeof rows.findLinks = async function* (searchId) {
     // A search has no progress row, so only its age protects its targets.
     expect(await cleanUpIn(5 * HOUR_MS)).toBe(0);

@@ -1,4 +1,4 @@
-/** Reads the decisions from which the identities of requests are found. */
+/** Finds the identities to erase for each request by reading stored decisions. */
 import {
   type Erasure,
   type ErasureRequest,
@@ -21,7 +21,7 @@ export interface ResolveParts {
 /** The requests have too many links for one batch. */
 export class TooManyLinksError extends Error {
   override readonly name = 'TooManyLinksError';
-  /** Requests for people with many identities. */
+  /** Requests for people who have many identities. */
   readonly heavy: readonly ErasureRequest[];
 
   constructor(message: string, heavy: readonly ErasureRequest[]) {
@@ -39,14 +39,14 @@ export async function resolveClosures(
   const links: StoredLink[] = [];
   const unlinks: StoredUnlink[] = [];
   const others = new Map<string, Erasure>();
-  const seen = new Map<string, number>();
+  const roundOf = new Map<string, number>();
   let round = 0;
   let frontier: NamedIdentity[] = [];
   let next: NamedIdentity[] = [];
   const collect = (environmentId: string, key: Buffer) => {
     const name = nameOf(environmentId, key);
-    if (seen.has(name)) return;
-    seen.set(name, round);
+    if (roundOf.has(name)) return;
+    roundOf.set(name, round);
     next.push({ environmentId, key });
   };
   const collectNamed = (request: ErasureRequest) => {
@@ -56,7 +56,7 @@ export async function resolveClosures(
   const toClosures = () => findClosures(requests, { links, unlinks, others: [...others.values()] });
   const onLink = createLimit(linksMax, toClosures);
   const wasQueried = (environmentId: string, key: Buffer) =>
-    (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
+    (roundOf.get(nameOf(environmentId, key)) ?? round) < round - 1;
   // One query per link distance from the subjects. More than three queries are rare.
   while (next.length > 0) {
     [frontier, next] = [next, []];

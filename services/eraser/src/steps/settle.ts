@@ -17,16 +17,16 @@ export interface SettleParts {
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 
 /**
- * Number of polls after which a request with a freed link is excluded. The linker decides freed links within four
+ * Number of polls after which a request with a released link is excluded. The linker decides released links within four
  * seconds.
  */
-const FREED_POLLS = 24;
-const FREED_POLL_MS = 250;
+const RELEASED_POLLS = 24;
+const RELEASED_POLL_MS = 250;
 
 /**
- * Finds the closures of requests and holds their identities. A request is excluded if a link up to its cut-off waits
- * for another erasure and may add identities. If a hold with a later cut-off frees such a link, this function waits for
- * the link's decision.
+ * Finds the requests' closures and holds their identities. A request is excluded if a link up to its cut-off waits
+ * for another erasure and may add identities. If a hold with a later cut-off releases such a link, this function waits
+ * for the link's decision.
  * @param linksMax maximum number of links in memory
  * @throws TooManyLinksError, or store faults, after which the call may be retried
  */
@@ -38,20 +38,20 @@ export async function settleClosures(
 ): Promise<FoundClosure[]> {
   for (let polls = 0; ; polls++) {
     const waiting = await parts.barrier.linksStored(signal);
-    const noted = await parts.records.readProgress();
+    const progress = await parts.records.readProgress();
     const closures = await resolveClosures(
-      { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted), linksMax },
+      { rows: parts.rows, findOthers: createFindOthers(parts, requests, progress), linksMax },
       requests,
     );
-    // Read again after the decisions, because an eraser stores its progress before it deletes decisions.
-    const notedNow = await parts.records.readProgress();
-    assertNotBegun(requests, notedNow);
-    if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;
+    // Reread after the decisions because an eraser stores its progress before it deletes decisions.
+    const progressNow = await parts.records.readProgress();
+    assertNotStarted(requests, progressNow);
+    if (progressNow.some(({ batchId }) => !progress.some((known) => known.batchId.equals(batchId)))) continue;
     await holdAll(parts, closures);
     const undecided = await findUndecided(parts, closures, waiting);
-    if (![...undecided.values()].includes('freed') || polls === FREED_POLLS)
+    if (![...undecided.values()].includes('released') || polls === RELEASED_POLLS)
       return closures.filter((closure) => !undecided.has(closure));
-    await (parts.pause ?? pauseOrThrow)(FREED_POLL_MS, signal);
+    await (parts.pause ?? pauseOrThrow)(RELEASED_POLL_MS, signal);
   }
 }
 
@@ -59,21 +59,21 @@ export async function settleClosures(
 function createFindOthers(
   { records }: SettleParts,
   requests: readonly ErasureRequest[],
-  noted: readonly ErasureProgress[],
+  progress: readonly ErasureProgress[],
 ): ResolveParts['findOthers'] {
   const times = requests.map(({ requestedAt }) => requestedAt);
   const firstRequestedAt = times.reduce((first, at) => Math.min(first, at), Number.POSITIVE_INFINITY);
-  const begun = new Set(noted.map(toId));
+  const started = new Set(progress.map(toId));
   return async (identities, onLink) => {
     const open = await records.readOpenSince(firstRequestedAt - CLOCK_SKEW_MS, identities, onLink);
-    return open.filter(({ request, receipt }) => receipt !== null || begun.has(toId(request)));
+    return open.filter(({ request, receipt }) => receipt !== null || started.has(toId(request)));
   };
 }
 
-function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly ErasureProgress[]): void {
-  const begun = new Set(noted.map(toId));
-  if (requests.some((request) => begun.has(toId(request))))
-    throw new Error('another process has started erasures of this batch');
+function assertNotStarted(requests: readonly ErasureRequest[], progress: readonly ErasureProgress[]): void {
+  const started = new Set(progress.map(toId));
+  if (requests.some((request) => started.has(toId(request))))
+    throw new Error('another process has started erasures in this batch');
 }
 
 /**
@@ -91,31 +91,31 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
   if (missing.length === 0) return;
   const unfinished = new Set((await parts.records.readUnfinished()).map(toId));
   if (missing.some((hold) => !unfinished.has(toId(hold))))
-    throw new Error('another process has finished erasures of this batch');
+    throw new Error('another process has finished erasures in this batch');
   for (const hold of missing) await guards.putHold(hold);
 }
 
 /**
  * Finds closures that an undecided link may change. The link still waits for another erasure (`held`) or no longer
- * waits (`freed`). The other erasure has the earlier cut-off, so one of two requests always makes progress.
+ * waits (`released`). The other erasure has the earlier cut-off, so one of two requests always makes progress.
  */
 async function findUndecided(
   { people: { guards } }: SettleParts,
   closures: readonly Closure[],
   waiting: readonly WaitingLink[],
-): Promise<ReadonlyMap<Closure, 'held' | 'freed'>> {
+): Promise<ReadonlyMap<Closure, 'held' | 'released'>> {
   const named = closures.flatMap((closure) => closure.keys.map((key) => ({ closure, key })));
   const closuresOf = Map.groupBy(named, ({ closure, key }) => nameOf(closure.request.environmentId, key));
-  const touching = waiting.flatMap((link) => {
-    const touched = link.keys.map((key) => closuresOf.get(nameOf(link.environmentId, key)) ?? []);
-    const isInAll = (closure: Closure) => touched.every((each) => each.some((entry) => entry.closure === closure));
+  const affected = waiting.flatMap((link) => {
+    const perIdentity = link.keys.map((key) => closuresOf.get(nameOf(link.environmentId, key)) ?? []);
+    const isInAll = (closure: Closure) => perIdentity.every((each) => each.some((entry) => entry.closure === closure));
     const mayChange = (closure: Closure) =>
       link.receivedAtMs <= closure.request.cutoffAt && (link.isUnlink || !isInAll(closure));
-    const each = new Set(touched.flat().map(({ closure }) => closure));
+    const each = new Set(perIdentity.flat().map(({ closure }) => closure));
     return [...each].filter(mayChange).map((closure) => ({ closure, link }));
   });
-  const undecided = new Map<Closure, 'held' | 'freed'>();
-  for (const [environmentId, group] of Map.groupBy(touching, ({ link }) => link.environmentId)) {
+  const undecided = new Map<Closure, 'held' | 'released'>();
+  for (const [environmentId, group] of Map.groupBy(affected, ({ link }) => link.environmentId)) {
     const keys = new Map(group.flatMap(({ link }) => link.keys.map((key) => [key.toString('latin1'), key] as const)));
     const from = await guards.heldFrom(environmentId, [...keys.values()]);
     const heldFromMs = new Map([...keys.keys()].map((name, at) => [name, from[at]!]));
@@ -123,7 +123,7 @@ async function findUndecided(
       ends.some((key) => receivedAtMs > (heldFromMs.get(key.toString('latin1')) ?? Number.POSITIVE_INFINITY));
     for (const { closure, link } of group)
       if (isHeld(link)) undecided.set(closure, 'held');
-      else if (!undecided.has(closure)) undecided.set(closure, 'freed');
+      else if (!undecided.has(closure)) undecided.set(closure, 'released');
   }
   return undecided;
 }

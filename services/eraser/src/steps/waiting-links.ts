@@ -13,7 +13,7 @@ import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
 export interface WaitingLink {
   readonly environmentId: string;
-  /** Receipt by the gateway, in epoch milliseconds. */
+  /** Receipt time at the gateway, in epoch milliseconds. */
   readonly receivedAtMs: number;
   /** Keys of all identities in the fact, 16 bytes each. */
   readonly keys: readonly Buffer[];
@@ -27,7 +27,7 @@ export interface WaitingLinksOptions {
   readonly topicPrefix: string;
 }
 
-/** Topics in which links that wait are after the linker's committed offsets. */
+/** Topics in which waiting links follow the linker's committed offsets. */
 const SOURCES = [
   { topic: TOPICS.identityLinks, groupOf: (linkerGroup: string) => linkerGroup },
   { topic: TOPICS.parkedLinks, groupOf: parkedGroupOf },
@@ -43,7 +43,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   const decode = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
   const toLink = async (
     { value, headers }: StreamRecord,
-    share: (key: Buffer) => Buffer,
+    intern: (key: Buffer) => Buffer,
   ): Promise<WaitingLink | null> => {
     const keys = headers[WAITING_HEADERS.identityKeys];
     const decoded = keys === undefined ? null : await decode(value);
@@ -52,18 +52,18 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     return {
       environmentId,
       receivedAtMs,
-      keys: split(keys!, IDENTITY_KEY_BYTES).map(share),
+      keys: split(keys!, IDENTITY_KEY_BYTES).map(intern),
       isUnlink: unlink.length > 0,
     };
   };
   const readPartition = async (range: Parameters<LogReader['read']>[0]): Promise<WaitingLink[]> => {
     const waiting = new Map<number, WaitingLink>();
-    const share = createKeyPool();
+    const intern = createKeyPool();
     for await (const record of reader.read(range)) {
-      const left = record.headers[WAITING_HEADERS.left];
-      for (const offset of left === undefined ? [] : split(left, WAITING_OFFSET_BYTES))
+      const leftOffsets = record.headers[WAITING_HEADERS.left];
+      for (const offset of leftOffsets === undefined ? [] : split(leftOffsets, WAITING_OFFSET_BYTES))
         waiting.delete(Number(offset.readBigUInt64BE()));
-      const link = await toLink(record, share);
+      const link = await toLink(record, intern);
       if (link !== null) waiting.set(record.offset, link);
     }
     return [...waiting.values()];

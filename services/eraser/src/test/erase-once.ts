@@ -14,10 +14,10 @@ const unfinished = await records.readUnfinished();
 for (const { erasureId, environmentId, subjectKeys: keys, cutoffAt: cutoffMs } of unfinished)
   await people.guards.putHold({ erasureId, environmentId, keys, cutoffMs, lapsesAtMs: null });
 const steps: Record<string, number> = {};
-let [step, beganMs] = ['', performance.now()];
-const note = (next: string) => {
-  if (step !== '') steps[step] = Math.round(performance.now() - beganMs);
-  [step, beganMs] = [next, performance.now()];
+let [step, startedMs] = ['', performance.now()];
+const recordStep = (next: string) => {
+  if (step !== '') steps[step] = Math.round(performance.now() - startedMs);
+  [step, startedMs] = [next, performance.now()];
 };
 const parts = {
   rows,
@@ -26,7 +26,7 @@ const parts = {
   generation: 0,
   wallClockMs: Date.now,
   pause: async () => {},
-  onStep: note,
+  onStep: recordStep,
   republishLater: async (batchId: Buffer) => void (await rows.findLaterLinks(batchId)),
   barrier: { linksStored: async () => [], allStored: async () => ({}), linkCommits: async () => new Map() },
 };
@@ -47,7 +47,7 @@ const batches = await Promise.all([begin(many), others.length === 0 ? null : beg
 const receipts: ErasureReceipt[] = [];
 for (const batch of batches)
   if (batch !== null) for (const receipt of await finishBatch(parts, batch, signal)) receipts.push(receipt);
-note('');
+recordStep('');
 const peakMb = Math.round(process.resourceUsage().maxRSS / 1024);
 const identities = receipts.map(({ closureCount }) => closureCount);
 process.stdout.write(JSON.stringify({ receipts: receipts.length, identities, steps, peakMb }));

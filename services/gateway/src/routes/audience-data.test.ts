@@ -155,7 +155,7 @@ it('an erasure returns 202 even if the hold cannot be confirmed, because the req
   const guards = { ...people.guards, confirmHold };
   const gateway = await openGateway({ audience: { people: { ...people, guards } } });
   expect((await erase(gateway)).status).toBe(202);
-  expect(gateway.logLines.join()).toContain('hold not confirmed');
+  expect(gateway.logLines.join()).toContain('cannot confirm hold');
 });
 
 const LONG_ID = '%F0%9F%8E%AE'.repeat(257);

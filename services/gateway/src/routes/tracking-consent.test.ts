@@ -271,7 +271,7 @@ it('a consent change returns 500 while the store is unavailable, and succeeds wh
 
 it('consent operations return 500 instead of not_set after the store has lost its data', async () => {
   const gateway = await openGateway();
-  gateway.audience.people.loseEpoch();
+  gateway.audience.people.deleteEpoch();
   expect((await getConsent(gateway)).status).toBe(500);
   expect((await putConsent(gateway, consentChange())).status).toBe(500);
 });

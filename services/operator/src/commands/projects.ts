@@ -23,7 +23,6 @@ import {
   printResult,
   type Terminal,
   UsageError,
-  type Work as CommandWork,
   yesOption,
 } from '../command.ts';
 import { type ProjectSources, requireProject, withProjects } from '../projects/environments.ts';

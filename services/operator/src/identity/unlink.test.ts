@@ -1,5 +1,5 @@
 import type { IdentityDecisionRecord } from '@playline/contracts';
-import { GATHERING } from '@playline/people';
+import { SUSPECT_LIMIT } from '@playline/people';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
 import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
@@ -63,8 +63,8 @@ it.each([
 });
 
 it.each([
-  ['of two persons', [...subjectArgs('email', BOB), '--kind', 'steam', '--id', 'zoe'], 'not of one person'],
-  ['that are not linked', subjectArgs('steam', 'unknown'), 'a person of its own already'],
+  ['of two persons', [...subjectArgs('email', BOB), '--kind', 'steam', '--id', 'zoe'], 'do not belong to one person'],
+  ['that are not linked', subjectArgs('steam', 'unknown'), 'already a separate person'],
   [
     'that are the whole person',
     [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
@@ -98,7 +98,7 @@ it('identity unlink exits with code 2 for invalid arguments, and does not repeat
 });
 
 it.each([
-  ['a person who changed since the plan', { outcome: 'refused', reason: 'not_one_person' }, 'not of one person'],
+  ['a person who changed since the plan', { outcome: 'refused', reason: 'not_one_person' }, 'do not belong to one person'],
   ['a person who was erased since the plan', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
   ['a person who is already split', { outcome: 'unchanged', reason: '' }, 'nothing to split'],
   [
@@ -132,7 +132,7 @@ it('identity why shows a split and later refused links, and omits undone links f
   await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
   await bench.alias('steam', 'bob', ['email', BOB]);
   const printed = await bench.run('why', ...subjectArgs('email', BOB));
-  expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');
+  expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity moved to another person');
   expect(printed.text).toContain('refused: an operator has split the two');
   const other = ['--other-kind', 'email', '--other-id', BOB];
   const afterSplit = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
@@ -150,7 +150,7 @@ const KEY = keyOf(ENVIRONMENT, 'untyped', 'shared').toString('hex');
 
 async function openSuspectBench() {
   const bench = await openMemoryBench();
-  for (let device = 0; device <= GATHERING.anonymousIdsMax; device++)
+  for (let device = 0; device <= SUSPECT_LIMIT.anonymousIdsMax; device++)
     await bench.identify(`device-${device}`, 'untyped', 'shared');
   return bench;
 }
@@ -161,7 +161,7 @@ it('identity suspects lists an id that linked 21 anonymous ids within a day, and
   expect(results).toEqual([expect.stringContaining(`${KEY}  held`)]);
   const allowed = await bench.run('suspects', 'allow', ...NAMED, '--yes');
   expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; refused links to be decided again: 1' });
-  expect(bench.log.repeated).toEqual([GATHERING.anonymousIdsMax]);
+  expect(bench.log.repeated).toEqual([SUSPECT_LIMIT.anonymousIdsMax]);
   expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
 });
 

@@ -7,7 +7,7 @@ import {
   identityDecisionCodec,
   TOPICS,
 } from '@playline/contracts';
-import { GATHERING, LaggingStoreFault, rebuildConsents } from '@playline/people';
+import { LaggingStoreFault, rebuildConsents, SUSPECT_LIMIT } from '@playline/people';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
@@ -267,7 +267,7 @@ it('a rebuild restores held ids', async () => {
   const environmentId = 'test-suspects';
   const to = { toKind: 'untyped', toId: 'everybody' } as const;
   const links = Array.from(
-    { length: GATHERING.anonymousIdsMax + 2 },
+    { length: SUSPECT_LIMIT.anonymousIdsMax + 2 },
     (_, index): LinkParts => ({
       environmentId,
       link: 'identify',

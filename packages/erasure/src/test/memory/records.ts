@@ -69,7 +69,7 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
 
 const withoutLinks = ({ links: _, ...request }: ErasureRequest): ErasureRequest => request;
 
-type OfRequests =
+type RequestMethods =
   | 'addRequests'
   | 'putRequests'
   | 'putFound'
@@ -82,7 +82,7 @@ type OfRequests =
 function createRequests(
   receipts: ReadonlyMap<string, ErasureReceipt>,
   readProgress: ErasureRecords['readProgress'],
-): Pick<ErasureRecords, OfRequests> {
+): Pick<ErasureRecords, RequestMethods> {
   const requests = new Map<string, ErasureRequest>();
   const listAll = (): Erasure[] =>
     [...requests].map(([id, request]) => ({ request, receipt: receipts.get(id) ?? null }));
@@ -97,14 +97,14 @@ function createRequests(
       for (const request of put) requests.set(request.erasureId.toString('hex'), request);
     },
     async readUnfinished() {
-      const left = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => withoutLinks(request));
-      return left.sort((one, other) => one.requestedAt - other.requestedAt);
+      const unfinished = [...requests].filter(([id]) => !receipts.has(id)).map(([, request]) => withoutLinks(request));
+      return unfinished.sort((one, other) => one.requestedAt - other.requestedAt);
     },
     async putFound(found) {
-      const begun = new Set((await readProgress()).map(({ erasureId }) => erasureId.toString('hex')));
+      const started = new Set((await readProgress()).map(({ erasureId }) => erasureId.toString('hex')));
       for (const request of found) {
         const id = request.erasureId.toString('hex');
-        if (!begun.has(id) && !receipts.has(id)) requests.set(id, request);
+        if (!started.has(id) && !receipts.has(id)) requests.set(id, request);
       }
     },
     async readOpenSince(sinceMs, identities, onLink) {

@@ -1,9 +1,9 @@
 import { StoreFault } from '@playline/stores';
-import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, NotedRows, SharedRows } from '../../rows.ts';
+import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, SharedRows, SweepResult } from '../../rows.ts';
 import type { Sweep } from '../../stores/store.ts';
 import { RULINGS, SWEPT_TABLES } from '../../stores/tables.ts';
 
-/** A row of a swept table. Keys are buffers, times epoch milliseconds. */
+/** A row of a swept table. Keys are buffers; timestamps are epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
 
 export interface MemoryErasureRows extends ErasureRows {
@@ -14,26 +14,25 @@ export interface MemoryErasureRows extends ErasureRows {
 }
 
 type Cutoffs = ReadonlyMap<string, number>;
-type Falls = (row: MemoryRow, column: string) => boolean;
+type IsErasedBy = (row: MemoryRow, column: string) => boolean;
 
 const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('hex')}`;
 
-function createFalls({ times, kept }: Sweep, cutoffs: Cutoffs): Falls {
+function createIsErasedBy({ timeColumns, keptRows }: Sweep, cutoffs: Cutoffs): IsErasedBy {
   return (row, column) => {
-    if (kept?.values.includes(String(row[kept.column]))) return false;
+    if (keptRows?.values.includes(String(row[keptRows.column]))) return false;
     const cutoffMs = cutoffs.get(nameOf(row.environment_id, row[column] as Buffer));
     return (
       cutoffMs !== undefined &&
-      times.map((time) => Number(row[time])).reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY) <=
-        cutoffMs
+      timeColumns.map((name) => Number(row[name])).reduce((least, each) => Math.min(least, each)) <= cutoffMs
     );
   };
 }
 
 function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): FoundRows[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
-  const falls = createFalls(clearing, cutoffs);
-  const isOwn = (row: MemoryRow) => clearing.own.some((column) => falls(row, column));
+  const isErasedBy = createIsErasedBy(clearing, cutoffs);
+  const isOwn = (row: MemoryRow) => clearing.ownKeys.some((column) => isErasedBy(row, column));
   const found = new Map<string, FoundRows>();
   const count = (row: MemoryRow, column: string, as: FoundRows['as']) => {
     const [environmentId, key] = [row.environment_id, row[column] as Buffer];
@@ -41,19 +40,19 @@ function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): Fo
     found.set(name, { table, column, as, environmentId, key, rows: (found.get(name)?.rows ?? 0) + 1 });
   };
   for (const row of rows) {
-    for (const column of clearing.own) if (falls(row, column)) count(row, column, 'own');
-    for (const { key } of clearing.carried) if (falls(row, key) && !isOwn(row)) count(row, key, 'carried');
+    for (const column of clearing.ownKeys) if (isErasedBy(row, column)) count(row, column, 'own');
+    for (const { key } of clearing.carriedKeys) if (isErasedBy(row, key) && !isOwn(row)) count(row, key, 'carried');
   }
   return [...found.values()];
 }
 
 function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): SharedRows[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
-  const falls = createFalls(clearing, cutoffs);
+  const isErasedBy = createIsErasedBy(clearing, cutoffs);
   const shared = new Map<string, SharedRows>();
   for (const row of rows) {
     const environmentId = row.environment_id;
-    const keys = clearing.own.filter((column) => falls(row, column)).map((column) => row[column] as Buffer);
+    const keys = clearing.ownKeys.filter((column) => isErasedBy(row, column)).map((column) => row[column] as Buffer);
     if (keys.length < 2) continue;
     keys.sort(Buffer.compare);
     const name = [environmentId, ...keys.map((key) => key.toString('hex'))].join(' ');
@@ -62,19 +61,19 @@ function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs)
   return [...shared.values()];
 }
 
-function blank(row: MemoryRow, { carried, ...rest }: Sweep, cutoffs: Cutoffs): MemoryRow {
-  const falls = createFalls({ carried, ...rest }, cutoffs);
-  const blanked = carried
-    .filter(({ key }) => falls(row, key))
-    .flatMap(({ key, texts }) => [[key, Buffer.alloc(16)] as const, ...texts.map((text) => [text, ''] as const)]);
+function blank(row: MemoryRow, { carriedKeys, ...rest }: Sweep, cutoffs: Cutoffs): MemoryRow {
+  const isErasedBy = createIsErasedBy({ carriedKeys, ...rest }, cutoffs);
+  const blanked = carriedKeys
+    .filter(({ key }) => isErasedBy(row, key))
+    .flatMap(({ key, idColumns }) => [[key, Buffer.alloc(16)] as const, ...idColumns.map((id) => [id, ''] as const)]);
   return { ...row, ...Object.fromEntries(blanked) };
 }
 
 function partitionRows(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
-  const falls = createFalls(clearing, cutoffs);
-  const isOwn = (row: MemoryRow) => clearing.own.some((column) => falls(row, column));
-  const left = rows.filter((row) => !isOwn(row)).map((row) => blank(row, clearing, cutoffs));
-  return { left, deleted: rows.filter(isOwn) };
+  const isErasedBy = createIsErasedBy(clearing, cutoffs);
+  const isOwn = (row: MemoryRow) => clearing.ownKeys.some((column) => isErasedBy(row, column));
+  const remaining = rows.filter((row) => !isOwn(row)).map((row) => blank(row, clearing, cutoffs));
+  return { remaining, deleted: rows.filter(isOwn) };
 }
 
 interface Store {
@@ -82,17 +81,17 @@ interface Store {
   /** Deleted rows, which remain until `removeDeleted`. */
   readonly masked: Map<string, MemoryRow[]>;
   readonly batches: Map<string, Map<string, number>>;
-  readonly noted: Map<string, NotedRows>;
+  readonly sweepResults: Map<string, SweepResult>;
   readonly faults: Error[];
 }
 
 function createStore(): Store {
   const empty = () => new Map<string, MemoryRow[]>(SWEPT_TABLES.map(({ name }) => [name, []]));
-  return { tables: empty(), masked: empty(), batches: new Map(), noted: new Map(), faults: [] };
+  return { tables: empty(), masked: empty(), batches: new Map(), sweepResults: new Map(), faults: [] };
 }
 
 /** Returns a batch's cut-offs. @throws the fault set by `failNext` */
-function begin({ faults, batches }: Store, batchId: Buffer): Map<string, number> {
+function beginCall({ faults, batches }: Store, batchId: Buffer): Map<string, number> {
   const fault = faults.shift();
   if (fault !== undefined) throw fault;
   const cutoffs = batches.get(batchId.toString('hex'));
@@ -102,14 +101,14 @@ function begin({ faults, batches }: Store, batchId: Buffer): Map<string, number>
 
 function sweep(store: Store, batchId: Buffer): FoundRows[] {
   const { tables, masked } = store;
-  const cutoffs = begin(store, batchId);
+  const cutoffs = beginCall(store, batchId);
   const found = [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
   const shared = [...tables].flatMap(([table, rows]) => findShared(table, rows, cutoffs));
-  store.noted.set(batchId.toString('hex'), { found, shared });
+  store.sweepResults.set(batchId.toString('hex'), { found, shared });
   for (const { name, clearing } of SWEPT_TABLES) {
-    const { left, deleted } = partitionRows(tables.get(name)!, clearing, cutoffs);
+    const { remaining, deleted } = partitionRows(tables.get(name)!, clearing, cutoffs);
     for (const each of deleted) masked.get(name)!.push(each);
-    tables.set(name, left);
+    tables.set(name, remaining);
   }
   return found;
 }
@@ -118,8 +117,8 @@ const toOrder = ({ link_generation, link_offset }: MemoryRow) => {
   return { generation: Number(link_generation), offset: Number(link_offset) };
 };
 
-/** Whether an identity of the batch was linked or already linked in this decision. */
-function touches(row: MemoryRow, cutoffs: Cutoffs): boolean {
+/** Whether the decision linked a target in the batch or found it already linked. */
+function isTargetLink(row: MemoryRow, cutoffs: Cutoffs): boolean {
   const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
   const isLink = (row.outcome === 'linked' || row.outcome === 'unchanged') && row.link !== 'unlink';
   return isLink && !RULINGS.includes(String(row.reason)) && (isTarget(row.a_key) || isTarget(row.b_key));
@@ -129,11 +128,11 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
   const { tables, masked } = store;
   return {
     async findSurvivors(batchId) {
-      const cutoffs = begin(store, batchId);
+      const cutoffs = beginCall(store, batchId);
       return [...tables].flatMap(([table, rows]) => findIn(table, rows, cutoffs));
     },
     async findOnDisk(batchId) {
-      const cutoffs = begin(store, batchId);
+      const cutoffs = beginCall(store, batchId);
       return [...tables].flatMap(([table, rows]) => findIn(table, [...rows, ...masked.get(table)!], cutoffs));
     },
   };
@@ -141,9 +140,9 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
 
 function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): FactLocation[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
-  const falls = createFalls(clearing, cutoffs);
+  const isErasedBy = createIsErasedBy(clearing, cutoffs);
   const later = tables.get('identity_links')!.flatMap((row) => {
-    if (!touches(row, cutoffs) || falls(row, 'a_key') || falls(row, 'b_key')) return [];
+    if (!isTargetLink(row, cutoffs) || isErasedBy(row, 'a_key') || isErasedBy(row, 'b_key')) return [];
     const order = [row.link_generation, row.link_partition, row.link_offset].map(Number);
     const [generation, partition, offset] = order as [number, number, number];
     return [{ message: String(row.message_id), environmentId: row.environment_id, generation, partition, offset }];
@@ -162,9 +161,9 @@ const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) =
 function createQueries(store: Store) {
   const { tables } = store;
   return {
-    readNoted: async (batchId) => store.noted.get(batchId.toString('hex')) ?? { found: [], shared: [] },
+    readFound: async (batchId) => store.sweepResults.get(batchId.toString('hex')) ?? { found: [], shared: [] },
     async findConsents(batchId) {
-      const cutoffs = begin(store, batchId);
+      const cutoffs = beginCall(store, batchId);
       return tables.get('consent_log')!.flatMap((row) => {
         const [environmentId, identityKey] = [row.environment_id, row.identity_key as Buffer];
         if (!cutoffs.has(nameOf(environmentId, identityKey))) return [];
@@ -176,17 +175,17 @@ function createQueries(store: Store) {
       });
     },
     async *findLinks(batchId) {
-      const cutoffs = begin(store, batchId);
+      const cutoffs = beginCall(store, batchId);
       const cutoffMs = latestOf(cutoffs.values());
       for (const row of tables.get('identity_links')!) {
         const receivedAtMs = Number(row.received_at);
-        if (!touches(row, cutoffs) || receivedAtMs > cutoffMs) continue;
+        if (!isTargetLink(row, cutoffs) || receivedAtMs > cutoffMs) continue;
         const [environmentId, a, b] = [row.environment_id, row.a_key as Buffer, row.b_key as Buffer];
         yield { environmentId, a, b, receivedAtMs, last: toOrder(row) };
       }
     },
     async findUnlinks(batchId) {
-      const cutoffs = begin(store, batchId);
+      const cutoffs = beginCall(store, batchId);
       const cutoffMs = latestOf(cutoffs.values());
       return tables.get('identity_unlinks')!.flatMap((row) => {
         const [environmentId, key, side] = [row.environment_id, row.identity_key as Buffer, row.side];
@@ -196,7 +195,7 @@ function createQueries(store: Store) {
         return [{ environmentId, key, side, at: toOrder(row), unlinkedAtMs }];
       });
     },
-    findLaterLinks: async (batchId) => findLaterLinks(store, begin(store, batchId)),
+    findLaterLinks: async (batchId) => findLaterLinks(store, beginCall(store, batchId)),
   } satisfies Partial<ErasureRows>;
 }
 
@@ -227,7 +226,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     },
     countReplaced: async () => 0,
     dropTargets: async (batchId) => {
-      for (const known of [batches, store.noted]) known.delete(batchId.toString('hex'));
+      for (const known of [batches, store.sweepResults]) known.delete(batchId.toString('hex'));
     },
     close: async () => {},
   };

@@ -1,11 +1,11 @@
 -- Applies link facts of one partition in order and exactly once. Only this script changes the graph. Redis runs a
 -- script atomically and, when out of memory, refuses it as a whole (see the flags in scripts.ts).
 -- KEYS  epoch, progress, run with all fences
--- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, gathered ids
---       max, gathering window ms, suspects max, facts, then the facts' environments
+-- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, suspect ids
+--       max, suspect window ms, suspects max, facts, then the facts' environments
 -- Reply offset, length and entry per fact. An entry is 'P' and the person's root if parked, '' if already done,
 --       otherwise the recorded decisions. The reply has fewer entries than facts if the next fact needs its other keys,
---       which are usually omitted, or if the call has reached its limit of fields
+--       which are usually omitted, or if the call has reached its limit on fields
 -- wire.ts describes facts and entries, layout.ts the keys. This file contains the components, unlink.lua splits them,
 -- and facts.lua decides facts. Redis commands dominate the cost, so a call caches its reads and writes all changes at
 -- the end.
@@ -14,19 +14,19 @@ local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
 local unique_kinds = ARGV[5]
 local identities_max, anonymous_max, window_ms = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
-local gathered_max = ARGV[9] == 'inf' and math.huge or tonumber(ARGV[9])
-local gathering_ms, suspects_max = tonumber(ARGV[10]), tonumber(ARGV[11])
+local suspect_ids_max = ARGV[9] == 'inf' and math.huge or tonumber(ARGV[9])
+local suspect_window_ms, suspects_max = tonumber(ARGV[10]), tonumber(ARGV[11])
 local facts = ARGV[12]
 local FIRST_ENVIRONMENT = 13
 local ZERO_KEY = string.rep('\0', 16)
--- Smaller components are rewritten, because APPEND doubles the memory of a value.
+-- Smaller components are rewritten because APPEND doubles the memory of a value.
 local APPENDED_MEMBERS_MIN = 16
-local OTHERS_LEFT_OUT = 255
--- Later than any time, for identities without a hold.
+local OTHER_KEYS_OMITTED = 255
+-- Later than any timestamp; used for identities without a hold.
 local NEVER = math.huge
 -- The component's holds have not been read yet.
 local UNKNOWN = -1
--- Maximum number of arguments per command, because Lua's stack is limited to about 8,000 values.
+-- Maximum number of arguments per command because Lua's stack is limited to about 8,000 values.
 local FIELDS_MAX = 1000
 
 local call, pack_bytes = redis.call, struct.pack
@@ -38,7 +38,7 @@ local applied = tonumber(call('HGET', KEYS[2], source) or -1)
 if applied < after then return redis.error_reply('BEHIND ' .. string.format('%.0f', applied)) end
 
 -- Compares keys by bytes. The operator `<` would use the server's locale.
-local function less(a, b)
+local function is_less(a, b)
   local a1, a2, a3, a4 = unpack_bytes('>I4I4I4I4', a)
   local b1, b2, b3, b4 = unpack_bytes('>I4I4I4I4', b)
   if a1 ~= b1 then return a1 < b1 end
@@ -47,14 +47,14 @@ local function less(a, b)
   return a4 < b4
 end
 
-local function open_environment(id)
+local function load_environment(id)
   local fences, holds = name_of(namespace, FAMILY.fences, id), name_of(namespace, FAMILY.holds, id)
   local unlinks, suspects = name_of(namespace, FAMILY.unlinks, id), name_of(namespace, FAMILY.suspects, id)
   return {
     suspects = suspects,
     suspect_count = call('HLEN', suspects),
     -- Suspect states by identity key (false: not a suspect), and the values to write.
-    suspicions = {},
+    suspect_states = {},
     new_suspects = {},
     indexes = name_of(namespace, FAMILY.index, id) .. ':',
     members = name_of(namespace, FAMILY.component, id) .. ':',
@@ -104,23 +104,23 @@ end
 
 -- Reads hash fields with as few commands as possible. Missing fields are false.
 local fields_read = 0
-local function read_fields(name, keys, act)
+local function read_fields(name, keys, visit)
   for first = 1, #keys, FIELDS_MAX do
     local last = min(first + FIELDS_MAX - 1, #keys)
     local values = call('HMGET', name, unpack(keys, first, last))
-    for at = first, last do act(keys[at], values[at - first + 1]) end
+    for at = first, last do visit(keys[at], values[at - first + 1]) end
   end
   fields_read = fields_read + #keys
 end
 
--- Loads a component. Its members are in parts; a part's `root` is the root of these members in the stored index.
+-- Loads a component, whose members are split into parts. `root` in a part is the members' root in the stored index.
 local function load_component(env, root)
   local value = call('GET', env.members .. root)
   local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
   local blob = sub(value, HEADER_BYTES + 1)
   local component = {
-    root = root, size = #blob / MEMBER_BYTES, kinds = kinds, anonymous_ids = anonymous_ids, is_new = false, into = false,
-    held_from = UNKNOWN, parts = { { blob = blob, root = root } },
+    root = root, size = #blob / MEMBER_BYTES, kinds = kinds, anonymous_ids = anonymous_ids, is_new = false,
+    merged_into = false, held_from = UNKNOWN, parts = { { blob = blob, root = root } },
   }
   env.stored[root] = component
   return component
@@ -133,14 +133,15 @@ local function component_of(env, key)
     component = root and (env.stored[root] or load_component(env, root))
     env.components[key] = component
   end
-  while component and component.into do component = component.into end
+  while component and component.merged_into do component = component.merged_into end
   return component
 end
 
 local function new_component(env, key, kind, fact)
   return {
-    root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true, into = false,
-    held_from = env.cutoffs[key] or NEVER, parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
+    root = key, size = 1, kinds = KIND_BITS[kind], anonymous_ids = kind == 'a' and 1 or 0, is_new = true,
+    merged_into = false, held_from = env.cutoffs[key] or NEVER,
+    parts = { { blob = key .. kind .. fact.received_at_bytes, root = false } },
   }
 end
 
@@ -156,11 +157,11 @@ end
 local function is_erased_root(env, key)
   if not may_have_fence(env, key) or component_of(env, key) then return false end
   local stored = env.stored[key]
-  if stored then return not stored.into end
+  if stored then return not stored.merged_into end
   return call('EXISTS', env.members .. key) == 1
 end
 
--- Adds an erased root to its former component when it is linked again. A new component would overwrite that one.
+-- Adds an erased root to its former component when it is linked again. A new component would overwrite the former one.
 local function rejoin(env, key, kind, fact)
   if not is_erased_root(env, key) then return end
   local component = env.stored[key] or load_component(env, key)
@@ -176,7 +177,7 @@ end
 local function join(env, kept, lost)
   local blobs, moved = {}, lost.size
   for at, part in ipairs(lost.parts) do blobs[at] = part.blob end
-  -- A root that is linked for the first time counts as moved, too.
+  -- A root that is linked for the first time also counts as moved.
   if kept.is_new then
     blobs[#blobs + 1] = kept.parts[1].blob
     moved = moved + 1
@@ -188,7 +189,7 @@ local function join(env, kept, lost)
   -- UNKNOWN is less than any time, so the minimum is UNKNOWN if either value is.
   kept.held_from = min(kept.held_from, lost.held_from)
   kept.is_new = false
-  lost.into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true
+  lost.merged_into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true
   return moved, concat(blobs)
 end
 
@@ -202,7 +203,7 @@ end
 local function write_component(env, component)
   local name = env.members .. component.root
   local header = pack_bytes('>I2I2', component.kinds, component.anonymous_ids)
-  local is_stored = component.parts[1].root == component.root and not component.is_cut
+  local is_stored = component.parts[1].root == component.root and not component.must_rewrite
   local blobs = {}
   for at, part in ipairs(component.parts) do
     blobs[at] = part.blob
@@ -219,7 +220,7 @@ end
 local function write(env)
   for key, value in pairs(env.new_suspects) do call('HSET', env.suspects, key, value) end
   for root, component in pairs(env.stored) do
-    if component.into then call('DEL', env.members .. root) end
+    if component.merged_into then call('DEL', env.members .. root) end
   end
   for component in pairs(env.changed) do write_component(env, component) end
   if env.first then
@@ -232,20 +233,20 @@ end
 local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 
 -- Suspect state of an identity, or false.
-local function suspicion_of(env, key)
+local function suspect_state_of(env, key)
   if env.suspect_count == 0 then return false end
-  if env.suspicions[key] == nil then
+  if env.suspect_states[key] == nil then
     local value = call('HGET', env.suspects, key)
-    env.suspicions[key] = value and sub(value, 1, 1)
+    env.suspect_states[key] = value and sub(value, 1, 1)
   end
-  return env.suspicions[key]
+  return env.suspect_states[key]
 end
 
 local function mark_suspect(env, fact, key, state)
-  if not suspicion_of(env, key) then
+  if not suspect_state_of(env, key) then
     if state == HELD and env.suspect_count >= suspects_max then return end
     env.suspect_count = env.suspect_count + 1
   end
-  env.suspicions[key] = state
+  env.suspect_states[key] = state
   env.new_suspects[key] = state .. fact.received_at_bytes .. pack_bytes('>I1I6', generation, fact.offset)
 end

@@ -1,5 +1,5 @@
--- Sets fences of one environment, unless a later fence exists, and removes the data up to the cut-off that they should
--- have refused: links, consents, held suspects and unlink sides.
+-- Sets fences of one environment, unless a later fence exists, and removes the data up to the cut-off that the fences
+-- should have refused: links, consents, held suspects and unlink sides.
 -- ARGV  namespace, environment, then alternating identity keys and cut-offs
 -- Reply the numbers of identities and consents removed
 local namespace, environment = ARGV[1], ARGV[2]
@@ -15,7 +15,7 @@ for at = 3, #ARGV, 2 do
   -- Set the bucket's bit first: a fence in an unmarked bucket would never be read.
   redis.call('SETBIT', map, bucket, 1)
   if cutoff > known then redis.call('HSET', fences, key, ARGV[at + 1]) end
-  -- Use this erasure's cut-off, not a later stored one: the later erasure removes its own data.
+  -- Use this erasure's cut-off even if a later cut-off is stored: the later erasure removes its own data.
   keys[#keys + 1], cutoffs[key] = key, math.max(cutoffs[key] or 0, cutoff)
   local stored = redis.call('HGET', consents .. bucket, key)
   if stored and struct.unpack('>I6', stored, RECEIVED_AT + 1) <= cutoffs[key] then

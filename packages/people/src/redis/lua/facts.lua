@@ -1,4 +1,4 @@
--- Parses and decides facts. Last file of the script, after components.lua, unlink.lua and logged.lua.
+-- Parses and decides facts. The last file of the script, after components.lua, unlink.lua and logged.lua.
 
 -- A call ends after it has read this many fields, which takes about two milliseconds.
 local FIELDS_READ_MAX = 8000
@@ -6,9 +6,9 @@ local FIELDS_READ_MAX = 8000
 local environments = {}
 local IS_UNLINK, IS_LOGGED = 255, 254
 
--- Calls `act` with each key and its hold's cut-off, or NEVER.
-local function read_cutoffs(env, keys, act)
-  read_fields(env.holds, keys, function(key, cutoff) act(key, tonumber(cutoff or nil) or NEVER) end)
+-- Calls `visit` with each key and its hold's cut-off, or NEVER.
+local function read_cutoffs(env, keys, visit)
+  read_fields(env.holds, keys, function(key, cutoff) visit(key, tonumber(cutoff or nil) or NEVER) end)
 end
 
 -- Keys of all identities in a fact, in order.
@@ -78,16 +78,16 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
--- Whether the id that is linked with an anonymous id is held, or must be held because it has too many anonymous ids.
+-- Whether the id linked with an anonymous id is held, or must be held because it has too many anonymous ids.
 local function is_held(env, fact, step, a, b)
   if step.a_kind ~= 'a' and step.b_kind ~= 'a' then return false end
-  local gatherer = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
-  local state = suspicion_of(env, gatherer)
+  local linked_id = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
+  local state = suspect_state_of(env, linked_id)
   if state then return state == HELD end
-  if a.anonymous_ids + b.anonymous_ids <= gathered_max then return false end
-  local since = fact.received_at - gathering_ms
-  if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) <= gathered_max then return false end
-  mark_suspect(env, fact, gatherer, HELD)
+  if a.anonymous_ids + b.anonymous_ids <= suspect_ids_max then return false end
+  local since = fact.received_at - suspect_window_ms
+  if recent_anonymous_ids_in(a, since) + recent_anonymous_ids_in(b, since) <= suspect_ids_max then return false end
+  mark_suspect(env, fact, linked_id, HELD)
   return true
 end
 
@@ -112,7 +112,7 @@ local function decide_outcome(env, fact, step)
     mark_suspect(env, fact, step.a, step.link)
     return 'n', step.link, step.a, 0, ''
   end
-  if suspicion_of(env, step.a) == BLOCKED or suspicion_of(env, step.b) == BLOCKED then
+  if suspect_state_of(env, step.a) == BLOCKED or suspect_state_of(env, step.b) == BLOCKED then
     return 'r', 'b', ZERO_KEY, 0, ''
   end
   rejoin(env, step.a, step.a_kind, fact)
@@ -130,7 +130,7 @@ local function decide_outcome(env, fact, step)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
   -- The larger side keeps its root, so an identity moves at most ten times before its person has a thousand members.
-  if b.size > a.size or b.size == a.size and less(b.root, a.root) then kept, lost = b, a end
+  if b.size > a.size or b.size == a.size and is_less(b.root, a.root) then kept, lost = b, a end
   env.components[step.a], env.components[step.b] = kept, kept
   return 'l', '-', kept.root, join(env, kept, lost)
 end
@@ -144,10 +144,10 @@ end
 -- Creates each table with a constructor; adding fields one at a time would reallocate the table four times.
 local function read_step(at)
   local link, a_kind, b_kind, blocked, a, b, others, others_at = unpack_bytes('>c1c1c1Bc16c16B', facts, at)
-  local others_end = others == OTHERS_LEFT_OUT and others_at - 1 or others_at + others * 16 - 1
+  local others_end = others == OTHER_KEYS_OMITTED and others_at - 1 or others_at + others * 16 - 1
   return {
     link = link, a_kind = a_kind, b_kind = b_kind, a = a, b = b, blocked = blocked == 1,
-    needs_others = others == OTHERS_LEFT_OUT, others = others_at, others_end = others_end,
+    may_need_other_keys = others == OTHER_KEYS_OMITTED, others = others_at, others_end = others_end,
   }, others_end + 1
 end
 
@@ -173,10 +173,10 @@ local function read_fact(start)
   }, at
 end
 
--- Whether the omitted keys are needed, because the untyped id's person has an id of another type.
-local function lacks_others(env, fact)
+-- Whether the omitted keys are needed because the untyped id's person has an id of another type.
+local function needs_other_keys(env, fact)
   local step = fact.steps[1]
-  if not step or not step.needs_others then return false end
+  if not step or not step.may_need_other_keys then return false end
   local b = component_of(env, step.b)
   if not b then return is_erased_root(env, step.b) end
   if b == component_of(env, step.a) then return false end
@@ -223,7 +223,7 @@ local function read_facts()
 end
 
 -- After a rebuild, facts after the linkers' commit are redelivered. Decided facts are already part of the rebuilt graph
--- and must not be decided again. Undecided facts before the last decided fact were parked and are parked again.
+-- and must not be decided twice. Undecided facts before the last decided fact were parked, so they are parked again.
 local function state_of(env, fact)
   if not env.last_rebuilt then return 'new' end
   local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
@@ -232,7 +232,7 @@ local function state_of(env, fact)
   return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
 end
 
--- Root of the person that delays a parked fact. Not recorded, because it may change.
+-- Root of the person whose hold delays a parked fact. Not recorded because the root may change.
 local function person_of(env, fact)
   local first = named_by(fact)[1]
   local component = component_of(env, first)
@@ -251,7 +251,7 @@ local function entry_of(env, fact)
   return logged .. apply(env, fact, done)
 end
 
-for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = open_environment(ARGV[index]) end
+for index = FIRST_ENVIRONMENT, #ARGV do environments[index - FIRST_ENVIRONMENT] = load_environment(ARGV[index]) end
 local list, reply, last = read_facts(), {}, -1
 read_named_cutoffs(list)
 for at, fact in ipairs(list) do
@@ -259,7 +259,7 @@ for at, fact in ipairs(list) do
   if fact.offset <= applied then
     env.recorded = env.recorded or read_recorded(env, list)
     entry = env.recorded[fact.offset] or ''
-  elseif not fact.logged and lacks_others(env, fact) or at > 1 and fields_read > FIELDS_READ_MAX then
+  elseif not fact.logged and needs_other_keys(env, fact) or at > 1 and fields_read > FIELDS_READ_MAX then
     through = last
     break
   elseif fact.unlink or #fact.steps > 0 then

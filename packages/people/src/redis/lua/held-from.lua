@@ -1,11 +1,11 @@
--- Returns the time after which links of each identity wait, by the same rule as the identity graph's script.
+-- Returns the time after which links of each identity wait, by the rule that the identity graph's script uses.
 -- KEYS  epoch
 -- ARGV  namespace, environment, then identity keys
 -- Reply a person name and the earliest cut-off among the person's holds ('' without a hold) for each key. The reply has
---       fewer entries than keys if the call has reached its limit of members
+--       fewer entries than keys if the call has reached its limit on members
 -- A call ends after it has read this many holds, which takes about two milliseconds.
 local FIELDS_READ_MAX = 2000
--- Maximum number of arguments per command, because Lua's stack is limited to about 8,000 values.
+-- Maximum number of arguments per command because Lua's stack is limited to about 8,000 values.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
 local FIRST_KEY = 3

@@ -7,8 +7,8 @@ local LEASES, HOLDERS, HOLDS = KEYS[1], KEYS[2], KEYS[3]
 local FIRST_KEY, CUTOFF_BYTES = 13, 6
 local AFTER_ALL = string.rep('\255', CUTOFF_BYTES + KEY_BYTES + 1)
 
-local function each_key(lease, act)
-  for at = FIRST_KEY, #lease, KEY_BYTES do act(string.sub(lease, at, at + KEY_BYTES - 1)) end
+local function each_key(lease, visit)
+  for at = FIRST_KEY, #lease, KEY_BYTES do visit(string.sub(lease, at, at + KEY_BYTES - 1)) end
 end
 
 local function add_holders(id, lease)

@@ -1,4 +1,4 @@
--- Rebuild: restores suspects. The state with the latest fact wins, in any order of rows.
+-- Rebuild: restores suspects. The state set by the latest fact wins, regardless of row order.
 -- KEYS  epoch
 -- ARGV  namespace, then one blob per row: environment, identity key, value (wire.ts)
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end

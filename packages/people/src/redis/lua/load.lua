@@ -8,7 +8,7 @@ local namespace = ARGV[1]
 -- Members by component name and identity key.
 local components = {}
 
-local function open_component(name)
+local function read_component(name)
   if components[name] then return components[name] end
   local members = {}
   local value = redis.call('GET', name) or ''
@@ -38,12 +38,12 @@ for at = 2, #ARGV do
   local known = redis.call('HGET', index, key)
   if known ~= root then
     if known then
-      local old = open_component(names .. known)
+      local old = read_component(names .. known)
       member = old[key] or member
       old[key] = nil
     end
     redis.call('HSET', index, key, root)
-    open_component(names .. root)[key] = member
+    read_component(names .. root)[key] = member
   end
 end
 for name, members in pairs(components) do write_component(name, members) end

@@ -1,5 +1,5 @@
--- Applies logged decisions to a graph that has lost them. Facts are not decided again, because holds, fences and limits
--- may have changed and the tables contain the logged decisions. Follows unlink.lua.
+-- Applies logged decisions to a graph that has lost them. The facts are not decided a second time because holds,
+-- fences and limits may have changed and the tables contain the logged decisions. Included after unlink.lua.
 local PARKED = 'P'
 
 -- Whether a fence covers a link, as in a rebuild.
@@ -12,11 +12,11 @@ local function component_at(env, root)
   local component = component_of(env, root)
   if component and component.root == root then return component end
   component = env.stored[root]
-  if component and not component.into then return component end
+  if component and not component.merged_into then return component end
   if not component and call('EXISTS', env.members .. root) == 1 then return load_component(env, root) end
   component = {
-    root = root, size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true,
-    parts = {},
+    root = root, size = 0, kinds = 0, anonymous_ids = 0, is_new = false, merged_into = false, held_from = UNKNOWN,
+    must_rewrite = true, parts = {},
   }
   env.stored[root] = component
   return component
@@ -27,7 +27,7 @@ local function remove_members(env, component, is_moved, target)
   local rest = extract_side(component, function(key) return not is_moved[key] end)
   env.changed[component] = nil
   if rest.size == 0 then
-    component.into = target
+    component.merged_into = target
     return
   end
   rest.root = component.root
@@ -62,8 +62,8 @@ local function move_to_root(env, members, root)
   env.changed[target] = true
 end
 
-local function note_sides(env, fact, members, side)
-  for at = 1, #members, MEMBER_BYTES do note_side(env, fact, sub(members, at, at + 15), side) end
+local function save_sides(env, fact, members, side)
+  for at = 1, #members, MEMBER_BYTES do save_side(env, fact, sub(members, at, at + 15), side) end
 end
 
 local function read_members(entry, start)
@@ -84,17 +84,17 @@ local function apply_logged(env, fact, entries)
       stayed, at = read_members(entries, at)
       raise_latest(env.unlinks, fact.received_at)
       env.latest_unlink = latest_unlink(env.unlinks)
-      note_sides(env, fact, members, SPLIT)
-      note_sides(env, fact, stayed, STAYED)
-      if outcome ~= 'x' then note_side(env, fact, a, NONE) end
+      save_sides(env, fact, members, SPLIT)
+      save_sides(env, fact, stayed, STAYED)
+      if outcome ~= 'x' then save_side(env, fact, a, NONE) end
       move_to_root(env, stayed, stayed_root)
     elseif link == ALLOWED or link == BLOCKED then
       mark_suspect(env, fact, a, link)
     elseif reason ~= 'b' and reason ~= 'f' then
       if not is_fenced(env, a, fact) then rejoin(env, a, a_kind, fact) end
       if not is_fenced(env, b, fact) then rejoin(env, b, b_kind, fact) end
-      local gatherer = b_kind == 'a' and a_kind ~= 'a' and a or b
-      if reason == HELD and not is_fenced(env, gatherer, fact) then mark_suspect(env, fact, gatherer, HELD) end
+      local linked_id = b_kind == 'a' and a_kind ~= 'a' and a or b
+      if reason == HELD and not is_fenced(env, linked_id, fact) then mark_suspect(env, fact, linked_id, HELD) end
     end
     move_to_root(env, members, root)
     steps = steps + 1

@@ -1,4 +1,4 @@
--- Sets an epoch if there is none. All other data must be loaded before, starting with the fences.
+-- Sets an epoch if there is none. All other data must be loaded first, starting with the fences.
 -- KEYS  epoch, run with all fences
 -- ARGV  new epoch, run in which loading started ('' if nothing was loaded)
 -- Reply the current epoch

@@ -7,7 +7,7 @@ if ARGV[3] == 'epoch' and redis.call('EXISTS', KEYS[1]) == 0 then
   return redis.error_reply(NO_EPOCH)
 end
 local _, partition, offset, logged_at, received_at = struct.unpack('>c1I2I6I6I6', ARGV[2])
--- The offset is stored with the data, so both are lost together. After a restart, the offset must not advance until
+-- The offset is stored with the data, so a data loss affects both. After a restart, the offset must not advance until
 -- catch-up has restored lost changes.
 if ARGV[3] == 'epoch' and redis.call('HGET', KEYS[4], 'run') == present_run() then
   local applied = tonumber(redis.call('HGET', KEYS[4], partition) or -1)

@@ -1,5 +1,5 @@
--- Deletes a held suspect created up to `through`. Rulings are kept: an unblocked placeholder would join strangers
--- again.
+-- Deletes a held suspect created up to `through`. Rulings are kept: an unblocked placeholder would link different
+-- people again.
 local function drop_suspect(name, key, through)
   local value = redis.call('HGET', name, key)
   if not value then return end
@@ -8,9 +8,9 @@ local function drop_suspect(name, key, through)
 end
 
 -- Removes identities from their components. The remaining members keep their root, even if the root itself is removed.
--- The graph script detects such a root by its fence (components.lua). `should_remove(key, linked_at)`
--- selects the members to remove. An identity that is missing from its component is always removed. Completes all reads
--- before the first write, so that a failed script can be retried. Returns the number of removed identities.
+-- The graph script detects such a root by its fence (components.lua). `should_remove(key, linked_at)` selects the
+-- members to remove. An identity that is missing from its component is always removed. Completes all reads before the
+-- first write, so that a failed script can be retried. Returns the number of removed identities.
 local function remove_identities(namespace, environment, keys, should_remove)
   local indexes = name_of(namespace, FAMILY.index, environment) .. ':'
   local components = name_of(namespace, FAMILY.component, environment) .. ':'
@@ -48,7 +48,7 @@ local function remove_identities(namespace, environment, keys, should_remove)
   local count = 0
   for key, bucket in pairs(buckets) do
     count = count + redis.call('HDEL', bucket, key)
-    -- Unlink sides are no longer needed: the fence refuses the same facts.
+    -- Unlink sides are no longer needed: the fence already refuses those facts.
     redis.call('HDEL', unlinks, key)
   end
   return count

@@ -1,4 +1,4 @@
--- Splits persons and stores the sides of each unlink. Follows components.lua.
+-- Splits persons and stores the sides of each unlink. Included after components.lua.
 
 -- Sides of a component's members in all unlinks not earlier than `time`: a bitmap per unlink position.
 local function sides_of(env, component, time)
@@ -28,7 +28,7 @@ local function are_separated(env, fact, a, b)
   return false
 end
 
--- A parked unlink may be in the log twice. The copy has the same time and must not undo newer links.
+-- A parked unlink may be in the log twice. The copy has the same timestamp and must not undo newer links.
 local function is_copy(env, fact)
   local sides = call('HGET', env.unlinks, fact.unlink[1]) or ''
   for at = 1, #sides, SIDE_BYTES do
@@ -38,20 +38,21 @@ local function is_copy(env, fact)
   return false
 end
 
--- Returns a new component with the members for which `wants` returns true.
-local function extract_side(component, wants)
+-- Returns a new component with the members for which `is_selected` returns true.
+local function extract_side(component, is_selected)
   local side = {
-    size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true, parts = {},
+    size = 0, kinds = 0, anonymous_ids = 0, is_new = false, merged_into = false, held_from = UNKNOWN,
+    must_rewrite = true, parts = {},
   }
   for _, part in ipairs(component.parts) do
     local members = {}
     for at = 1, #part.blob, MEMBER_BYTES do
       local key, kind = unpack_bytes('>c16c1', part.blob, at)
-      if wants(key) then
+      if is_selected(key) then
         members[#members + 1] = sub(part.blob, at, at + MEMBER_BYTES - 1)
         side.kinds = bit.bor(side.kinds, KIND_BITS[kind])
         if kind == 'a' then side.anonymous_ids = side.anonymous_ids + 1 end
-        if not side.first or less(key, side.first) then side.first, side.first_kind = key, kind end
+        if not side.first or is_less(key, side.first) then side.first, side.first_kind = key, kind end
       end
     end
     side.size = side.size + #members
@@ -60,17 +61,17 @@ local function extract_side(component, wants)
   return side
 end
 
--- Stores a side, except for erased identities, whose fence refuses the same facts.
-local function note_side(env, fact, key, side)
+-- Stores a side, except for erased identities, whose fences already refuse the affected facts.
+local function save_side(env, fact, key, side)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, side))
 end
 
-local function settle_side(env, fact, component, side)
+local function store_side(env, fact, component, side)
   env.changed[component] = true
   for _, key in ipairs(keys_of(component)) do
     env.components[key] = component
-    note_side(env, fact, key, side)
+    save_side(env, fact, key, side)
   end
 end
 
@@ -78,13 +79,13 @@ end
 local function split(env, fact, component, is_named)
   local leaving = extract_side(component, function(key) return is_named[key] end)
   local stayed = extract_side(component, function(key) return not is_named[key] end)
-  local keeps = is_named[component.root] and leaving or stayed
+  local root_side = is_named[component.root] and leaving or stayed
   leaving.root, stayed.root = leaving.first, stayed.first
-  keeps.root = component.root
+  root_side.root = component.root
   env.changed[component] = nil
-  env.stored[component.root] = keeps
-  settle_side(env, fact, leaving, SPLIT)
-  settle_side(env, fact, stayed, STAYED)
+  env.stored[component.root] = root_side
+  store_side(env, fact, leaving, SPLIT)
+  store_side(env, fact, stayed, STAYED)
   return leaving, stayed
 end
 
@@ -117,7 +118,7 @@ local function refusal_of_unlink(env, fact, component)
   return nil, nil, nil, seen
 end
 
--- Unlinks without effect are stored as well; otherwise a copy would undo newer links.
+-- Also stores unlinks without effect; otherwise a copy of the unlink would undo newer links.
 local function unlink(env, fact)
   local first, no_members = fact.unlink[1], pack_bytes('>I2', 0)
   local component = component_of(env, first)
@@ -125,7 +126,7 @@ local function unlink(env, fact)
   raise_latest(env.unlinks, fact.received_at)
   env.latest_unlink = latest_unlink(env.unlinks)
   if outcome then
-    note_side(env, fact, first, NONE)
+    save_side(env, fact, first, NONE)
     local other = { key = fact.unlink[cause], kind = fact.unlink_kinds[cause] }
     return unlink_entry(fact, outcome, other, root .. no_members .. ZERO_KEY .. no_members)
   end

@@ -34,7 +34,7 @@ import {
   nameOf,
   removeMember,
 } from './model.ts';
-import { areSeparated, decideUnlink, noteSide } from './unlink.ts';
+import { areSeparated, decideUnlink, saveSide } from './unlink.ts';
 
 export function createGraph(model: Model): IdentityGraph {
   return {
@@ -142,7 +142,7 @@ function createGraphQueries(model: Model): Pick<IdentityGraph, 'rootOf' | 'roots
   };
 }
 
-/** Returns a recorded result. The person of a parked fact is recomputed, because holds change. */
+/** Returns a recorded result. The person of a parked fact is recomputed because holds change. */
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
@@ -162,31 +162,31 @@ function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
   return held === undefined ? null : personOf(state, held);
 }
 
-interface Logged {
+interface LoggedStep {
   readonly fact: GraphFact;
   readonly generation: number;
   readonly decision: StepDecision;
 }
 
-/** Applies a logged decision. Only fences are rechecked, because the person may have been erased since. */
-function applyLogged(state: EnvironmentState, logged: Logged): void {
+/** Applies a logged decision. Only fences are rechecked because the person may have been erased in the meantime. */
+function applyLogged(state: EnvironmentState, logged: LoggedStep): void {
   const { link, root, moved, stayed } = logged.decision;
   if (link === 'unlink') applySides(state, logged);
   else if (link !== 'allow' && link !== 'block') rejoinBoth(state, logged);
-  noteSuspects(state, logged);
+  recordSuspects(state, logged);
   if (stayed !== null) moveToRoot(state, stayed.members, stayed.root);
   moveToRoot(state, moved, root);
 }
 
-function applySides(state: EnvironmentState, { fact, generation, decision }: Logged): void {
+function applySides(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
   const { aKey, outcome, moved, stayed } = decision;
   const logged = { ...fact, generation };
-  for (const { key } of moved) noteSide(state, logged, { key, side: 'split' });
-  for (const { key } of stayed?.members ?? []) noteSide(state, logged, { key, side: 'stayed' });
-  if (outcome !== 'unlinked') noteSide(state, logged, { key: aKey, side: 'none' });
+  for (const { key } of moved) saveSide(state, logged, { key, side: 'split' });
+  for (const { key } of stayed?.members ?? []) saveSide(state, logged, { key, side: 'stayed' });
+  if (outcome !== 'unlinked') saveSide(state, logged, { key: aKey, side: 'none' });
 }
 
-function rejoinBoth(state: EnvironmentState, { fact, decision }: Logged): void {
+function rejoinBoth(state: EnvironmentState, { fact, decision }: LoggedStep): void {
   const { aKey, aKind, bKey, bKind, reason } = decision;
   if (reason === 'blocked' || reason === 'fenced') return;
   for (const [key, kind] of [[aKey, aKind] as const, [bKey, bKind] as const]) {
@@ -195,7 +195,7 @@ function rejoinBoth(state: EnvironmentState, { fact, decision }: Logged): void {
   }
 }
 
-function noteSuspects(state: EnvironmentState, { fact, generation, decision }: Logged): void {
+function recordSuspects(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
   for (const found of toSuspects({ ...fact, ...decision, generation }))
     if (found.state !== 'held' || !isFenced(state, found.key.toString('hex'), fact))
       suspect(state, { fact, generation }, found);
@@ -255,7 +255,7 @@ function checkComponent(state: EnvironmentState, input: DecisionInput): Verdict 
   return join(state, { root: rootA ?? a, side: sideA }, { root: rootB ?? b, side: sideB });
 }
 
-/** An erased identity may still be the root of other members. When it is linked again, it rejoins them. */
+/** An erased identity may still be the root of other members. When it is linked again, it rejoins those members. */
 function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
   const component = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
   if (component === undefined) return;
@@ -278,16 +278,16 @@ function suspect(
   state.suspects.set(hex, { environmentId, key, state: newState, since, generation, offset });
 }
 
-/**
- * Whether the id that is linked with an anonymous id is held, or must be held because it has too many anonymous ids.
- */
+const NO_SUSPECT_LIMIT = { anonymousIdsMax: Number.POSITIVE_INFINITY, windowMs: 0 };
+
+/** Whether the id linked with an anonymous id is held, or must be held because it has too many anonymous ids. */
 function isHeld(state: EnvironmentState, input: DecisionInput, joined: readonly MemberState[]): boolean {
   const { fact, step, limits } = input;
   if (step.aKind !== 'anonymous' && step.bKind !== 'anonymous') return false;
   const key = step.bKind === 'anonymous' && step.aKind !== 'anonymous' ? step.aKey : step.bKey;
   const known = state.suspects.get(key.toString('hex'));
   if (known !== undefined) return known.state === 'held';
-  const { anonymousIdsMax, windowMs } = limits.gathering ?? { anonymousIdsMax: Number.POSITIVE_INFINITY, windowMs: 0 };
+  const { anonymousIdsMax, windowMs } = limits.suspectLimit ?? NO_SUSPECT_LIMIT;
   const since = fact.receivedAt - windowMs;
   if (joined.filter(({ kind, linkedAt }) => kind === 'anonymous' && linkedAt > since).length <= anonymousIdsMax)
     return false;
@@ -314,13 +314,13 @@ function refusalOf(
   return anonymousIds.length > limits.anonymousIdsMax ? 'too_many_anonymous_ids' : null;
 }
 
-interface Rooted {
+interface RootedSide {
   root: string;
   side: Side;
 }
 
 /** The larger side keeps its person key. If both are equally large, the smaller key wins. */
-function join(state: EnvironmentState, a: Rooted, b: Rooted): Verdict {
+function join(state: EnvironmentState, a: RootedSide, b: RootedSide): Verdict {
   const isBKept = b.side.size > a.side.size || (b.side.size === a.side.size && b.root < a.root);
   const { root } = isBKept ? b : a;
   const joined = new Map([...a.side, ...b.side].sort(([keyA], [keyB]) => (keyA < keyB ? -1 : 1)));

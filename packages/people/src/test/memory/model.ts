@@ -10,7 +10,7 @@ export interface MemberState {
   linkedAt: number;
 }
 
-/** Orders the facts of an environment. */
+/** Orders an environment's facts. */
 export type FactOrder = Pick<UnlinkSide, 'generation' | 'offset'>;
 export const compareOrder = (a: FactOrder, b: FactOrder): number => a.generation - b.generation || a.offset - b.offset;
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type ApplyOutcome, type ConsentStore, type HeldConsent, isLater, type LoggedConsent } from '../../consents.ts';
+import { type ApplyOutcome, type ConsentRow, type ConsentStore, isLater, type LoggedConsent } from '../../consents.ts';
 import { DEFAULT_LIMITS, type GraphLimits, type Override } from '../../graph.ts';
 import type { Cutoff, Enforced, ErasureGuards, HoldName } from '../../guards.ts';
 import type { People } from '../../people.ts';
@@ -26,10 +26,10 @@ import { addUnlinkSide } from './unlink.ts';
 
 /** The memory store, with controls for tests. */
 export interface MemoryPeople extends People {
-  /** Cut-off after which links of an identity wait, or null without a hold. */
+  /** Cut-off after which an identity's links wait, or null if there is no hold. */
   holdOf(environmentId: string, key: Buffer): number | null;
   /** Simulates a store that has lost its data. */
-  loseEpoch(): void;
+  deleteEpoch(): void;
   /** Simulates a store restart, after which the fences are incomplete. */
   restart(): void;
   /** Returns a function that restores the current state, to simulate lost writes. */
@@ -53,7 +53,7 @@ export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPe
     close: async () => {},
     holdOf: (environmentId, key) =>
       cutoffsOfHolds(environmentOf(model, environmentId)).get(key.toString('hex')) ?? null,
-    loseEpoch: () => {
+    deleteEpoch: () => {
       model.epoch = null;
     },
     restart: () => {
@@ -127,7 +127,7 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
     },
     forget: async (environmentId, consentsToForget) => {
       const { consents } = environmentOf(model, environmentId);
-      const isUnchanged = ({ identityKey, ...consent }: HeldConsent) =>
+      const isUnchanged = ({ identityKey, ...consent }: ConsentRow) =>
         isDeepStrictEqual(consents.get(identityKey.toString('hex')), consent);
       return consentsToForget.filter(
         (consent) => isUnchanged(consent) && consents.delete(consent.identityKey.toString('hex')),

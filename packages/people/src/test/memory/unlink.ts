@@ -6,7 +6,7 @@ import { compareOrder, type EnvironmentState, isFenced, type MemberState } from 
 
 type Side = ReadonlyMap<string, MemberState>;
 
-/** A fact with the generation of its topic. */
+/** A fact and the generation of its topic. */
 type GenerationFact = GraphFact & { generation: number };
 export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 
@@ -33,7 +33,7 @@ export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDec
   const decision = refusalOf(state, fact);
   if (decision === null) return split(state, fact);
   // Stored so that a copy of the unlink in the log does not undo newer links.
-  noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
+  saveSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }
 
@@ -71,14 +71,14 @@ function refuse(a: NamedIdentity, reason: RefusalReason, b: NamedIdentity): Step
   return { ...stepOf(a, b), outcome: 'refused', reason, root: ZERO_KEY };
 }
 
-/** A parked unlink may be in the log twice. The copy has the same time and must not undo newer links. */
+/** A parked unlink may be in the log twice. The copy has the same timestamp and must not undo newer links. */
 function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): boolean {
   const sides = state.unlinkSides.get(unlink[0]!.key.toString('hex')) ?? [];
   return sides.some((one) => one.side !== 'stayed' && one.unlinkedAt === receivedAt);
 }
 
-/** Stores a side, except for erased identities, whose fence refuses the same facts. */
-export function noteSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
+/** Stores a side, except for erased identities, whose fences already refuse the affected facts. */
+export function saveSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, side.key.toString('hex'), fact)) return;
   addUnlinkSide(state, { environmentId, ...side, generation, offset, unlinkedAt });
@@ -96,7 +96,7 @@ function split(state: EnvironmentState, fact: UnlinkFact): StepDecision {
     state.members.set(sideRoot, new Map(sideMembers));
     for (const [key] of sideMembers) {
       state.roots.set(key, sideRoot);
-      noteSide(state, fact, { key: Buffer.from(key, 'hex'), side });
+      saveSide(state, fact, { key: Buffer.from(key, 'hex'), side });
     }
     return {
       root: Buffer.from(sideRoot, 'hex'),

@@ -159,8 +159,8 @@ function createNames<Name extends string>(...names: Name[]): Names<Name> {
   return { names, table: new NameTable(names) };
 }
 
-const BODY_FIELDS = createNameSet('messages');
-const MESSAGE_FIELDS = createNameSet('messageId', 'properties', 'traits');
+const BODY_FIELDS = createNames('messages');
+const MESSAGE_FIELDS = createNames('messageId', 'properties', 'traits');
 
 /** Returns the ranges of the listed fields of the object at `at`. As in JSON.parse, the last duplicate key wins. */
 function findFields<Name extends string>(body: Buffer, at: number, fields: Names<Name>): Partial<Record<Name, Range>> {

@@ -4,7 +4,7 @@ import {
   createIdentityKeyer,
   createIsBlocked,
   DEFAULT_LIMITS,
-  GATHERING,
+  SUSPECT_LIMIT,
   toDecisionRecords,
   toOverrides,
   toUnlinkSides,
@@ -122,7 +122,7 @@ function createRun(command: CreateCommand, answer?: string) {
 }
 
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
-  const people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
+  const people = openMemoryPeople({ ...DEFAULT_LIMITS, suspectLimit: SUSPECT_LIMIT });
   await people.rebuild.mintEpoch();
   const stored: Stored = { links: [], persons: new Map(), rawIds: new Map(), sides: [] };
   let offset = -1;

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '@playline/access-keys';
 import { erasureRequestCodec, FRAME_BYTES, type IdentityKind, identityLinkCodec, TOPICS } from '@playline/contracts';
-import { DEFAULT_LIMITS, GATHERING, USER_KINDS } from '@playline/people';
+import { DEFAULT_LIMITS, SUSPECT_LIMIT, USER_KINDS } from '@playline/people';
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ let people: MemoryPeople;
 let portal: TestPortal;
 
 beforeAll(async () => {
-  people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
+  people = openMemoryPeople({ ...DEFAULT_LIMITS, suspectLimit: SUSPECT_LIMIT });
   await people.rebuild.mintEpoch();
   const sendForOffset = async (record: { topic: string; value: Buffer | null }) => {
     sent.push(record);
@@ -118,7 +118,7 @@ it('the people page lists ids that are held because they have linked too many an
   const source = { generation: 0, partition: 0 };
   const after = await people.graph.lastApplied(source);
   const key = keyOf(environment.id, 'untyped', 'shared');
-  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, index) => {
+  const facts = Array.from({ length: SUSPECT_LIMIT.anonymousIdsMax + 1 }, (_, index) => {
     const aKey = keyOf(environment.id, 'anonymous', `device-${index}`);
     const keys = { aKey, aKind: 'anonymous', bKey: key, bKind: 'untyped' } as const;
     const step = { link: 'identify', blocked: false, otherKeys: [], ...keys } as const;
@@ -220,7 +220,7 @@ it('player ids never appear in a URL, a header or the log', async () => {
   const opened = await openProject('owner');
   const search = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   const erase = await submitFound(opened, 'erase', { confirm: PLAYER });
-  people.loseEpoch();
+  people.deleteEpoch();
   const failed = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   await people.rebuild.mintEpoch();
   expect(failed.status).toBe(500);

@@ -1,7 +1,7 @@
 /** Finds a person by id, shows their identities, links and consents, and requests erasures and splits. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { describeLink, GATHERING, keysOf, SPLIT_BLOCKERS, type Suspect, splitPerson } from '@playline/people';
+import { describeLink, keysOf, SPLIT_BLOCKERS, SUSPECT_LIMIT, type Suspect, splitPerson } from '@playline/people';
 import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
@@ -130,7 +130,7 @@ function toHeldIds(suspects: readonly Suspect[]): HtmlValue {
     .slice(0, HELD_SHOWN_MAX)
     .map(({ key, since }) => [copyable(key.toString('hex'), 'the identity key'), time(since)]);
   return html`<h2>Held ids (${number(held.length)})</h2>
-<p>Each of these ids has linked more than ${number(GATHERING.anonymousIdsMax)} anonymous ids within ${number(GATHERING.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
+<p>Each of these ids has linked more than ${number(SUSPECT_LIMIT.anonymousIdsMax)} anonymous ids within ${number(SUSPECT_LIMIT.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
 ${table('Held ids', ['Identity key', 'Held since'], rows)}`;
 }
 
