@@ -4,7 +4,7 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 import { queryNatively } from '../infra/clickhouse/test/native-client.ts';
-import { toArguments as toPortalArguments, toCall } from '../infra/clickhouse/test/portal-rows.ts';
+import { toCall, toArguments as toPortalArguments } from '../infra/clickhouse/test/portal-rows.ts';
 import {
   DEMO,
   fillTwoEnvironments,

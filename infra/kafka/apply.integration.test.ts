@@ -162,7 +162,9 @@ describe('applyTopics', () => {
     const corrected = String(72 * 3_600_000);
     await until('the retention is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
     expect(await readSettings(name)).toMatchObject({ 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
-    expect(notices).toContain(`${name}: min.insync.replicas (3) exceeds the number of replicas (1): the topic accepts no records`);
+    expect(notices).toContain(
+      `${name}: min.insync.replicas (3) exceeds the number of replicas (1): the topic accepts no records`,
+    );
     await setAsOperator(name, { 'min.insync.replicas': '1' });
   });
 

@@ -7,7 +7,7 @@ import {
   ConfigResourceTypes,
   IncrementalAlterConfigOperationTypes,
 } from '@platformatic/kafka';
-import { schemaSubjectOf, readTopicSchema, TOPICS, type Topic } from '@playline/contracts';
+import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { StoreFetch } from '@playline/stores';
 import { deadLetterTopicOf } from '@playline/stream';

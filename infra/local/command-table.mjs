@@ -45,7 +45,8 @@ const COMMANDS = {
   status: {
     help: 'shows each process with its state, age, restarts, lag and last error',
     usage: '[--json]',
-    details: '  --json   print one JSON line\n\nExit code 1 if a process is not ready or runs without a supervisor; 3 if the stack is not running.',
+    details:
+      '  --json   print one JSON line\n\nExit code 1 if a process is not ready or runs without a supervisor; 3 if the stack is not running.',
     options: { json: { type: 'boolean' } },
     isReadOnly: true,
   },

@@ -71,9 +71,7 @@ test('the manual installation command contains every missing package', () => {
 });
 
 test('redactUrls removes URLs from the output of tools', () => {
-  expect(redactUrls('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
-    'GET <address> failed (<address>)',
-  );
+  expect(redactUrls('GET https://registry.example/a/b failed (http://x:1/)')).toBe('GET <address> failed (<address>)');
 });
 
 test('the summary counts a run without tests, a broken test file and a failed check as failures', () => {

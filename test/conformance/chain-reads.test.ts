@@ -6,7 +6,7 @@ import {
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { ACTIVITY_TYPES, type ActivityType } from '@playline/contracts';
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CHAIN } from '../../services/chain-api/src/test/open-chain-api.ts';
 import { activityRow, addressOf, DETAILS, NOON, NOON_US, tokenRow } from '../../services/chain-api/src/test/rows.ts';
@@ -16,11 +16,11 @@ import { START_MAX_MS } from './gateway.ts';
 /** Call limit per address, higher than the number of calls of all other tests in this file. */
 const CALLS = 600;
 
-let wire: Wire;
+let wire: StoreProxy;
 let api: ConformanceChainApi;
 beforeAll(async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
-  wire = await openWire(Number(clickhouse.port));
+  wire = await openStoreProxy(Number(clickhouse.port));
   clickhouse.port = String(wire.port);
   api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: String(CALLS), TRUSTED_PROXIES: '1' });
   await api.putTokens(tokenRow());

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { TOPICS } from '@playline/contracts';
 import { applyTopics } from '@playline/infra/kafka';
-import { openWire, TEST_PARTITIONS, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
@@ -26,11 +26,11 @@ const BATCH_BYTES = 1 << 20;
 /** Enough time for brokers to apply changes on a busy machine. */
 const WAIT_MAX_MS = 60_000;
 
-let wire: Wire;
+let wire: StoreProxy;
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   const redis = new URL(testStores().redis);
-  wire = await openWire(Number(redis.port));
+  wire = await openStoreProxy(Number(redis.port));
   redis.port = String(wire.port);
   client = await startGateway({
     REDIS_URL: redis.href,

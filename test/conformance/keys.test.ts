@@ -14,7 +14,7 @@ import {
 } from '@playline/access-keys';
 import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
 import { createUnloggedStore } from '@playline/access-keys/test';
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, testStores, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type Client,
@@ -29,13 +29,13 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.t
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-let wire: Wire;
+let wire: StoreProxy;
 let view: RedisRecordView<AccessKeyRecord>;
 let store: RecordStore<AccessKeyRecord>;
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   const redis = new URL(testStores().redis);
-  wire = await openWire(Number(redis.port));
+  wire = await openStoreProxy(Number(redis.port));
   redis.port = String(wire.port);
   view = await openRedisRecords(ACCESS_KEYS, { url: testStores().redis });
   store = createUnloggedStore(view);

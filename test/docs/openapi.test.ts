@@ -2,7 +2,7 @@ import { createDocuments } from '@playline/api-docs';
 import { parseMessage, parseTimestamp } from '@playline/contracts';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { expect, it } from 'vitest';
-import { parseSubject, parseConsentUpdate } from '../../services/gateway/src/audience-routes.ts';
+import { parseConsentUpdate, parseSubject } from '../../services/gateway/src/audience-routes.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { EDGE_LOCATIONS, EDGE_VALUES, withEdgeValue } from '../../services/gateway/src/scan/test/edge-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/test/sample-messages.ts';

@@ -3,7 +3,7 @@ import { accept } from './gateway.ts';
 import { link } from './linker.ts';
 import { type Cutoffs, findMissing, findRemaining, Log } from './people.ts';
 import { type Part, PROGRAM, type Step } from './program.ts';
-import type { Named, System } from './search.ts';
+import type { NamedState, System } from './search.ts';
 import { type Mishap, type Rules, type State, startOf, type Variant } from './state.ts';
 import { scrub, takeOver, write } from './writer.ts';
 

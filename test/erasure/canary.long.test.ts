@@ -6,7 +6,16 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { metricsOf } from '../faults/world/metrics.ts';
 import { expectErased } from './checks.ts';
 import { type OtherPlayers, openOtherPlayers } from './others.ts';
-import { asPlayer, asVisitor, awaitStored, createPerson, fullMessages, type Person, readRows, track } from './people.ts';
+import {
+  asPlayer,
+  asVisitor,
+  awaitStored,
+  createPerson,
+  fullMessages,
+  type Person,
+  readRows,
+  track,
+} from './people.ts';
 import { type ErasureRig, openErasureRig } from './rig.ts';
 import {
   awaitReplacedFiles,

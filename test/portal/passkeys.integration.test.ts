@@ -47,7 +47,7 @@ const button = (name: string) => page.getByRole('button', { name });
 
 it('passkeys can create the first administrator, sign in without a login, and be added and removed', async () => {
   await addDevice('internal');
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTimeTokens });
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTokens: portal.parts.oneTimeTokens });
   await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
   await page.getByLabel('Login').fill('ada@example.com');
   await page.getByLabel('Your name').fill('Ada');

@@ -95,7 +95,7 @@ describe(`access to ${ACTIONS.length} pages and forms by ${USER_TYPES.length} us
 });
 
 const openStale = () => {
-  const { sessions, oneTimeTexts: oneTimeTokens } = createMemorySessions();
+  const { sessions, oneTimeTokens } = createMemorySessions();
   const find: typeof sessions.find = async (text) => {
     const session = await sessions.find(text);
     return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };

@@ -5,13 +5,13 @@ import {
   type Content,
   createKey,
   createProject,
+  DEFAULT_ENVIRONMENTS,
   type KeyEnvironment,
   type ProjectRecord,
   ROLES,
   type Role,
   refreshKey,
   setRates,
-  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { type SeededPortal, seedActivities, seedDecisions, seedRows } from './seeded-portal.ts';
@@ -38,7 +38,7 @@ const LIMIT = { perSecond: 71_113, burst: 711_131 };
 export async function seedProject(portal: SeededPortal, { id, toText, environment = 'lab' }: SeedOptions) {
   const { projects } = portal.parts;
   const store = projects.storeFor(AUTHOR);
-  await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
+  await createProject({ store }, { id, name: 'A game', environments: DEFAULT_ENVIRONMENTS });
   await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
   const environmentId = `${id}-${environment}`;
   const created = await setRates({ store }, { project: id, environment: environmentId }, { cap: CAP, limit: LIMIT });

@@ -10,7 +10,7 @@ export * from './accounts/account.ts';
 export { type AccountContext, invalidLink } from './accounts/context.ts';
 export * from './accounts/invitations.ts';
 export { normalizeLogin, toLogin, toPersonName, toReturnPath } from './accounts/login.ts';
-export type { OneTimeText, OneTimeTexts } from './accounts/one-time-texts.ts';
+export type { OneTimeToken, OneTimeTokens } from './accounts/one-time-tokens.ts';
 export * from './accounts/open-id.ts';
 export * from './accounts/passkeys.ts';
 export * from './accounts/passwords.ts';

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { testStores } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
-import { hashToken } from './accounts/one-time-texts.ts';
-import type { OneTimeTexts, SessionStores, Sessions } from './index.ts';
+import { hashToken } from './accounts/one-time-tokens.ts';
+import type { OneTimeTokens, SessionStores, Sessions } from './index.ts';
 import { openRedisSessions } from './redis/index.ts';
 import { createMemorySessions } from './test/memory-sessions.ts';
 
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 interface World {
   readonly sessions: Sessions;
-  readonly oneTimeTexts: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTokens;
   empty(): Promise<void>;
 }
 
@@ -162,38 +162,38 @@ describe.each([
   const wanted = { purpose: 'link', value: 'a value\nwith two lines', lifetimeS: 900 };
 
   it('have 256 bits, are not consumed by reading, and are valid only for their purpose', async () => {
-    const { oneTimeTexts } = await setUp();
-    const text = await oneTimeTexts.issue(wanted);
+    const { oneTimeTokens } = await setUp();
+    const text = await oneTimeTokens.issue(wanted);
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
-    for (const _ of [1, 2]) expect(await oneTimeTexts.read({ purpose: 'link', text })).toBe(wanted.value);
-    expect(await oneTimeTexts.take({ purpose: 'other', text })).toBeNull();
-    expect(await oneTimeTexts.take({ purpose: 'link', text })).toBe(wanted.value);
+    for (const _ of [1, 2]) expect(await oneTimeTokens.read({ purpose: 'link', text })).toBe(wanted.value);
+    expect(await oneTimeTokens.take({ purpose: 'other', text })).toBeNull();
+    expect(await oneTimeTokens.take({ purpose: 'link', text })).toBe(wanted.value);
   });
 
   it('are consumed exactly once by concurrent callers', async () => {
-    const { oneTimeTexts } = await setUp();
+    const { oneTimeTokens } = await setUp();
     for (const value of ['', 'x']) {
-      const text = await oneTimeTexts.issue({ ...wanted, value });
-      const take = () => oneTimeTexts.take({ purpose: 'link', text });
+      const text = await oneTimeTokens.issue({ ...wanted, value });
+      const take = () => oneTimeTokens.take({ purpose: 'link', text });
       const taken = await Promise.all(Array.from({ length: 50 }, take));
       expect(taken.filter((each) => each !== null)).toEqual([value]);
-      expect(await oneTimeTexts.read({ purpose: 'link', text })).toBeNull();
+      expect(await oneTimeTokens.read({ purpose: 'link', text })).toBeNull();
     }
   });
 
   it('expire after their lifetime', async () => {
-    const { oneTimeTexts, clock } = await setUp();
-    const text = await oneTimeTexts.issue(wanted);
+    const { oneTimeTokens, clock } = await setUp();
+    const text = await oneTimeTokens.issue(wanted);
     clock.at += 900_000 - 1;
-    expect(await oneTimeTexts.read({ purpose: 'link', text })).toBe(wanted.value);
+    expect(await oneTimeTokens.read({ purpose: 'link', text })).toBe(wanted.value);
     clock.at += 1;
-    expect(await oneTimeTexts.read({ purpose: 'link', text })).toBeNull();
-    expect(await oneTimeTexts.take({ purpose: 'link', text })).toBeNull();
+    expect(await oneTimeTokens.read({ purpose: 'link', text })).toBeNull();
+    expect(await oneTimeTokens.take({ purpose: 'link', text })).toBeNull();
   });
 
   it('that were created elsewhere can be used once within their lifetime', async () => {
-    const { oneTimeTexts, clock } = await setUp();
-    const spend = (text: string, purpose = 'form') => oneTimeTexts.spend({ purpose, text, lifetimeS: 60 });
+    const { oneTimeTokens, clock } = await setUp();
+    const spend = (text: string, purpose = 'form') => oneTimeTokens.spend({ purpose, text, lifetimeS: 60 });
     const spent = await Promise.all(Array.from({ length: 50 }, () => spend('a')));
     expect(spent.filter(Boolean)).toEqual([true]);
     expect(await spend('b')).toBe(true);
@@ -203,8 +203,8 @@ describe.each([
   });
 
   it('share the store with attempt counters, whose window starts with the first attempt', async () => {
-    const { oneTimeTexts, clock } = await setUp();
-    const count = (name = 'ada') => oneTimeTexts.countAttempt({ name, windowS: 900 });
+    const { oneTimeTokens, clock } = await setUp();
+    const count = (name = 'ada') => oneTimeTokens.countAttempt({ name, windowS: 900 });
     const counts = await Promise.all(Array.from({ length: 20 }, () => count()));
     expect(counts.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, at) => at + 1));
     expect(await count('bob')).toBe(1);
@@ -212,7 +212,7 @@ describe.each([
     expect(await count()).toBe(21);
     clock.at += 1;
     expect(await count()).toBe(1);
-    await oneTimeTexts.resetAttempts('ada');
+    await oneTimeTokens.resetAttempts('ada');
     expect(await count()).toBe(1);
   });
 });
@@ -220,11 +220,11 @@ describe.each([
 describe('session and token data in Redis', () => {
   it('contains no token and no login, and expires', async () => {
     const namespace = `${base}${randomUUID()}:`;
-    const { sessions, oneTimeTexts, close } = await openRedisSessions({ url: testStores().redis, namespace });
+    const { sessions, oneTimeTokens, close } = await openRedisSessions({ url: testStores().redis, namespace });
     const { text } = await sessions.create({ accountId: 'ada-id', ...client });
-    const link = await oneTimeTexts.issue({ purpose: 'link', value: 'v', lifetimeS: 60 });
-    await oneTimeTexts.spend({ purpose: 'form', text: 'form-token', lifetimeS: 60 });
-    await oneTimeTexts.countAttempt({ name: 'login ada@example.com', windowS: 60 });
+    const link = await oneTimeTokens.issue({ purpose: 'link', value: 'v', lifetimeS: 60 });
+    await oneTimeTokens.spend({ purpose: 'form', text: 'form-token', lifetimeS: 60 });
+    await oneTimeTokens.countAttempt({ name: 'login ada@example.com', windowS: 60 });
     const names = await redis.keys(`${namespace}*`);
     expect(names).toHaveLength(5);
     const stored: string[] = [...names];
@@ -241,8 +241,8 @@ describe('session and token data in Redis', () => {
   it('is unavailable while Redis is down, so every call throws', async () => {
     const stores = await openRedisSessions({ url: 'redis://127.0.0.1:1', namespace: base });
     await expect(stores.sessions.find('x')).rejects.toThrow();
-    await expect(stores.oneTimeTexts.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
-    await expect(stores.oneTimeTexts.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
+    await expect(stores.oneTimeTokens.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
+    await expect(stores.oneTimeTokens.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
     await stores.close();
   });
 });

@@ -88,11 +88,7 @@ it('createSchemaReaders caches every readable schema, but only the latest 1,000 
   const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
   const readers = createSchemaReaders({ schemaOf, createReader });
   for (let id = 0; id <= 1_001; id++) await readers.fetch(id);
-  expect([readers.get(0)?.kind, readers.get(1), readers.get(2)?.kind]).toEqual([
-    'readable',
-    undefined,
-    'unreadable',
-  ]);
+  expect([readers.get(0)?.kind, readers.get(1), readers.get(2)?.kind]).toEqual(['readable', undefined, 'unreadable']);
 });
 
 /** Codecs by schema file. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { openWire } from '@playline/testkit';
+import { openStoreProxy } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openErasureRecords } from './clickhouse/index.ts';
 import { ERASURE_STATES, type Erasure, type ErasureRecords, type StoredFence, stateOf } from './records.ts';
@@ -244,9 +244,9 @@ describe('erasure records in ClickHouse', () => {
 
   it('aborting a query frees its connection while ClickHouse hangs', async () => {
     const harness = await openClickHouseHarness();
-    const wire = await openWire(Number(new URL(harness.target.url).port));
+    const wire = await openStoreProxy(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
-    wire.mode = 'hangs';
+    wire.mode = 'hung';
     for (let round = 0; round < 6; round++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
       await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { openWire, testStores, until } from '@playline/testkit';
+import { openStoreProxy, testStores, until } from '@playline/testkit';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, expect, it } from 'vitest';
@@ -76,11 +76,11 @@ it('full buckets are deleted from Redis, and reading a bucket does not create a 
 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
-it.each(['cut', 'hangs'] as const)(
+it.each(['cut', 'hung'] as const)(
   'a process applies the limit locally during a Redis outage (%s), and shares the limit afterwards',
   async (mode) => {
     const address = new URL(url);
-    const wire = closeLater(await openWire(Number(address.port)));
+    const wire = closeLater(await openStoreProxy(Number(address.port)));
     address.port = String(wire.port);
     const limiter = closeLater(openSharedLimiter({ balances: await openConnected(address.href) }));
     const bucket = limiter.bucket(mode, policy);

@@ -117,7 +117,7 @@ export interface WallClock {
 }
 
 /** A wall clock that a test can shift. The monotonic clock is not affected. */
-export function openWallClock(): WallClock {
+export function overrideWallClock(): WallClock {
   const folder = mkdtempSync(join(tmpdir(), 'test-clock-'));
   const file = join(folder, 'shift');
   return {
@@ -133,25 +133,25 @@ export function openWallClock(): WallClock {
 
 /**
  * - open: forwards all bytes
- * - hangs: accepts connections, but drops bytes in both directions
+ * - hung: accepts connections, but drops bytes in both directions
  * - muted: forwards bytes from clients, but drops bytes from the store
  * - cut: closes existing and new connections
  */
-export type WireMode = 'open' | 'hangs' | 'muted' | 'cut';
+export type StoreProxyMode = 'open' | 'hung' | 'muted' | 'cut';
 
 /** A TCP proxy between a process and a store. */
-export interface Wire {
+export interface StoreProxy {
   readonly port: number;
-  mode: WireMode;
+  mode: StoreProxyMode;
   /** Switches to `muted` when a client sends this string. Earlier requests still receive responses. */
   muteAt(text: string): void;
   close(): Promise<void>;
 }
 
 /** @param target local port of the store */
-export async function openWire(target: number): Promise<Wire> {
+export async function openStoreProxy(target: number): Promise<StoreProxy> {
   const sockets = new Set<Socket>();
-  let mode: WireMode = 'open';
+  let mode: StoreProxyMode = 'open';
   let muteTrigger: string | null = null;
   const server = createServer((client) => {
     if (mode === 'cut') return client.destroy();
@@ -170,7 +170,7 @@ export async function openWire(target: number): Promise<Wire> {
       // The string may span several chunks.
       if (muteTrigger !== null) received = received.slice(-muteTrigger.length) + bytes.toString('latin1');
       if (muteTrigger !== null && received.includes(muteTrigger)) [mode, muteTrigger] = ['muted', null];
-      if (mode !== 'hangs') store.write(bytes);
+      if (mode !== 'hung') store.write(bytes);
     });
     store.on('data', (bytes) => mode === 'open' && client.write(bytes));
   }).listen(0, '127.0.0.1');
@@ -205,7 +205,7 @@ const PAUSE_MS = 25;
 /** Sequential requests with one key, until a request is refused. */
 export interface RefusedLoad {
   /** Time of the last 200 response, by `performance.now`; 0 before the first 200 response. */
-  takenAt(): number;
+  acceptedAt(): number;
   /** Resolves when a request is refused. Rejects on any other status, or if no request is refused within a minute. */
   readonly refused: Promise<void>;
 }
@@ -215,19 +215,19 @@ export interface RefusedLoad {
  * @param send sends a request and returns the response status @param refusal expected status of a refused request
  */
 export function sendUntilRefused(send: () => Promise<number>, refusal: number): RefusedLoad {
-  let takenAt = 0;
+  let acceptedAt = 0;
   const statuses = new Set<number>();
   const run = async () => {
     const end = performance.now() + REFUSAL_MAX_MS;
     do {
       const status = await send();
       statuses.add(status);
-      if (status === 200) takenAt = performance.now();
+      if (status === 200) acceptedAt = performance.now();
       if (status === refusal) break;
       await delay(PAUSE_MS);
     } while (performance.now() < end);
     const seen = [...statuses].join(', ');
     if (seen !== `200, ${refusal}`) throw new Error(`expected 200 until ${refusal}, received ${seen}`);
   };
-  return { takenAt: () => takenAt, refused: run() };
+  return { acceptedAt: () => acceptedAt, refused: run() };
 }

@@ -1,4 +1,4 @@
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { CHAIN, type HistoryPage, PARTITION } from './test/open-chain-api.ts';
 import { type ChainApiProcess, openProcess } from './test/open-process.ts';
@@ -7,7 +7,7 @@ import { activityRow, addressOf, NOON_US, tokenRow } from './test/rows.ts';
 
 let stores: ChainStores;
 let api: ChainApiProcess | undefined;
-let wire: Wire | undefined;
+let wire: StoreProxy | undefined;
 beforeAll(async () => {
   stores = await openChainStores();
 });
@@ -34,9 +34,9 @@ async function openReady(environment: Record<string, string> = {}): Promise<Chai
 }
 
 /** Opens a proxy to Redis. @returns the proxy and the setting that uses it */
-async function openRedisWire(): Promise<{ wire: Wire; REDIS_URL: string }> {
+async function openRedisWire(): Promise<{ wire: StoreProxy; REDIS_URL: string }> {
   const url = new URL(stores.redisUrl);
-  wire = await openWire(Number(url.port));
+  wire = await openStoreProxy(Number(url.port));
   url.port = String(wire.port);
   return { wire, REDIS_URL: url.href };
 }
@@ -105,7 +105,7 @@ it('the chain API completes all accepted requests after SIGTERM and exits with c
 
 it('the chain API returns 500 and is not ready while ClickHouse is unavailable', async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
-  wire = await openWire(Number(clickhouse.port));
+  wire = await openStoreProxy(Number(clickhouse.port));
   wire.mode = 'cut';
   clickhouse.port = String(wire.port);
   const opened = await open({ CLICKHOUSE_URL: clickhouse.href });
@@ -130,7 +130,7 @@ it('the chain API serves tokens but is not ready before it has read a watermark 
   expect((await opened.get(HISTORY)).status).toBe(200);
 });
 
-it.each(['cut', 'hangs'] as const)(
+it.each(['cut', 'hung'] as const)(
   'the chain API stays ready and reports degraded features when the connection to Redis is in mode "%s"',
   async (mode) => {
     const redis = await openRedisWire();

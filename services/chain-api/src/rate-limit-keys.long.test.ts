@@ -4,7 +4,7 @@ import {
   refreshRateLimitKey,
   revokeRateLimitKey,
 } from '@playline/access-keys';
-import { openWire, sendUntilRefused, until } from '@playline/testkit';
+import { openStoreProxy, sendUntilRefused, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { CHAIN } from './test/open-chain-api.ts';
@@ -39,14 +39,14 @@ it.each(['refresh', 'revoke'] as const)(
     const apis = [await open(), await open()];
     const { key, record } = await createRateLimitKey(stores.rateLimitKeys, plan);
     const load = apis.map((api) => sendUntilRefused(() => statusOf(api, key), 403));
-    await until('both processes accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
+    await until('both processes accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
     const successor =
       command === 'refresh'
         ? await refreshRateLimitKey(stores.rateLimitKeys, { keyId: record.keyId })
         : await revokeRateLimitKey(stores.rateLimitKeys, record.keyId).then(() => null);
     const rejectedAt = performance.now();
     await Promise.all(load.map(({ refused }) => refused));
-    for (const { takenAt } of load) expect(takenAt() - rejectedAt).toBeLessThan(1000);
+    for (const { acceptedAt } of load) expect(acceptedAt() - rejectedAt).toBeLessThan(1000);
     if (successor !== null) for (const api of apis) expect(await statusOf(api, successor.key)).toBe(200);
   },
 );
@@ -77,11 +77,11 @@ it('the chain API returns 500 for every rate limit key while Redis has lost the 
   expect([await statusOf(api, key), await statusOf(api, UNKNOWN_KEY)]).toEqual([200, 403]);
 });
 
-it.each(['cut', 'hangs'] as const)(
+it.each(['cut', 'hung'] as const)(
   'the chain API accepts known rate limit keys and returns 500 for unknown keys when the connection to Redis is in mode "%s"',
   async (mode) => {
     const url = new URL(stores.redisUrl);
-    const wire = await openWire(Number(url.port));
+    const wire = await openStoreProxy(Number(url.port));
     onTestFinished(() => wire.close());
     url.port = String(wire.port);
     const api = await open({ REDIS_URL: url.href });

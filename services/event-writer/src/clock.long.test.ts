@@ -1,5 +1,5 @@
 import { messageRecordCodec, TOPICS } from '@playline/contracts';
-import { messageRecordOf, openWallClock, testStores, until } from '@playline/testkit';
+import { messageRecordOf, overrideWallClock, testStores, until } from '@playline/testkit';
 import { type Admin, Kafka, logLevel } from 'kafkajs';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 it('a writer stores each message once even if the wall clock is set back and forward by an hour', async () => {
   const environmentId = 'test-clock';
-  const clock = openWallClock();
+  const clock = overrideWallClock();
   const writer = await stores.startWriter('clock', { ...clock.environment, BLOCK_AGE_MAX_MS: '250' });
   let sent = 0;
   const publish = async () => {

@@ -4,7 +4,7 @@ import { consentCodec, erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playlin
 import { createIdentityKeyer, type People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { readTopic } from '@playline/stream/kafka';
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { consentChange, erase, getConsent, putConsent } from './test/audience-calls.ts';
@@ -15,7 +15,7 @@ const keyOf = createIdentityKeyer(pepper);
 let stores: RealStores;
 /** The second gateway connects to Redis through `wire`. */
 let gateways: GatewayProcess[];
-let wire: Wire;
+let wire: StoreProxy;
 let secretKey: string;
 let people: People;
 let redis: Redis;
@@ -35,7 +35,7 @@ beforeAll(async () => {
   const context = { store: stores.store, prefix: 'svcapik' };
   secretKey = (await createKey(context, { ...stores.owner, kind: 'secret' })).key;
   const url = new URL(testStores().redis);
-  wire = await openWire(Number(url.port));
+  wire = await openStoreProxy(Number(url.port));
   url.port = String(wire.port);
   gateways = await Promise.all([open(), open({ REDIS_URL: url.href })]);
   const canReadConsents = async ({ url }: GatewayProcess) => (await getConsent({ url, key: stores.key })).ok;

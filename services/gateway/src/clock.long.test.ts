@@ -1,7 +1,14 @@
 import { createKey, revokeKey } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import { readTopic } from '@playline/stream/kafka';
-import { openWallClock, openWire, testStores, until, type WallClock, type Wire } from '@playline/testkit';
+import {
+  openStoreProxy,
+  overrideWallClock,
+  type StoreProxy,
+  testStores,
+  until,
+  type WallClock,
+} from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
@@ -12,13 +19,13 @@ const HOUR_MS = 3_600_000;
 
 let stores: RealStores;
 let clock: WallClock;
-let wire: Wire;
+let wire: StoreProxy;
 let gateway: GatewayProcess;
 beforeAll(async () => {
   stores = await openRealStores();
-  clock = openWallClock();
+  clock = overrideWallClock();
   const redis = new URL(testStores().redis);
-  wire = await openWire(Number(redis.port));
+  wire = await openStoreProxy(Number(redis.port));
   redis.port = String(wire.port);
   gateway = await openProcess(stores.topicPrefix, { ...clock.environment, REDIS_URL: redis.href });
   await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);

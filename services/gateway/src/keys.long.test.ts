@@ -8,7 +8,7 @@ import {
 } from '@playline/access-keys';
 import { openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
-import { openWire, sendUntilRefused, testStores, until } from '@playline/testkit';
+import { openStoreProxy, sendUntilRefused, testStores, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
@@ -39,7 +39,7 @@ async function open(redisUrl: string, environment: Record<string, string> = {}):
 /** Opens a gateway whose connection to Redis the test can cut. */
 async function openBehindProxy(environment: Record<string, string> = {}) {
   const redis = new URL(stores.redisUrl);
-  const wire = await openWire(Number(redis.port));
+  const wire = await openStoreProxy(Number(redis.port));
   onTestFinished(() => wire.close());
   redis.port = String(wire.port);
   const gateway = await open(redis.href, environment);
@@ -62,11 +62,11 @@ it('the Redis login of the test gateways allows neither publishing nor subscribi
 it('without Redis pub/sub, two gateways under load refuse a refreshed key within a second and accept the new key', async () => {
   const oldKey = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, oldKey), 401));
-  await until('both gateways accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
+  await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
   const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable')));
   const refreshedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
-  for (const { takenAt } of load) expect(takenAt() - refreshedAt).toBeLessThan(1000);
+  for (const { acceptedAt } of load) expect(acceptedAt() - refreshedAt).toBeLessThan(1000);
   for (const gateway of gateways) expect(await statusOf(gateway, successor)).toBe(200);
   for (const gateway of gateways) expect(await statusOf(gateway, oldKey)).toBe(401);
 });
@@ -74,11 +74,11 @@ it('without Redis pub/sub, two gateways under load refuse a refreshed key within
 it('without Redis pub/sub, two gateways under load refuse a revoked key within a second', async () => {
   const key = parseKey(await stores.keys('create', ...toArgs('development', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
-  await until('both gateways accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
+  await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
   await stores.keys('revoke', ...toArgs('development', 'publishable'));
   const revokedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
-  for (const { takenAt } of load) expect(takenAt() - revokedAt).toBeLessThan(1000);
+  for (const { acceptedAt } of load) expect(acceptedAt() - revokedAt).toBeLessThan(1000);
   for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
 });
 

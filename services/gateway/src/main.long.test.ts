@@ -2,14 +2,14 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { createKey, keysOfProject } from '@playline/access-keys';
 import { openRedisKeyUsage } from '@playline/access-keys/redis';
 import { FRAME_BYTES, messageRecordCodec } from '@playline/contracts';
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
 let stores: RealStores;
 let gateway: GatewayProcess | undefined;
-let wire: Wire | undefined;
+let wire: StoreProxy | undefined;
 beforeAll(async () => {
   stores = await openRealStores();
 });
@@ -91,7 +91,7 @@ it('without brokers, the gateway keeps running, reports the missing brokers and 
 });
 
 it('without a schema registry, the gateway reports the missing schemas and returns 500 until the registry is available', async () => {
-  wire = await openWire(Number(new URL(testStores().registry).port));
+  wire = await openStoreProxy(Number(new URL(testStores().registry).port));
   wire.mode = 'cut';
   const registry = new URL(testStores().registry);
   registry.port = String(wire.port);
@@ -107,11 +107,11 @@ it('without a schema registry, the gateway reports the missing schemas and retur
 
 it('while Redis hangs or is unreachable, the gateway accepts messages with a cached key and returns 500 for other keys', async () => {
   const redis = new URL(testStores().redis);
-  wire = await openWire(Number(redis.port));
+  wire = await openStoreProxy(Number(redis.port));
   redis.port = String(wire.port);
   const opened = await openReady({ REDIS_URL: redis.href });
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-  for (const mode of ['hangs', 'cut'] as const) {
+  for (const mode of ['hung', 'cut'] as const) {
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
     wire.mode = mode;
     const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);

@@ -4,7 +4,7 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
 import { bytesOf } from './publish.ts';
-import { resolveSchemaIds, encoderSchemaOf } from './schema-ids.ts';
+import { encoderSchemaOf, resolveSchemaIds } from './schema-ids.ts';
 
 /** The errors of all rejected messages in a batch. */
 export interface BatchRejections {

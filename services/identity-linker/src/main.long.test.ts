@@ -1,6 +1,13 @@
 import type { IdentityLinkRecord } from '@playline/contracts';
 import { createIdentityKeyer } from '@playline/people';
-import { openServiceProcesses, openWire, type ServiceProcess, testStores, until, type Wire } from '@playline/testkit';
+import {
+  openServiceProcesses,
+  openStoreProxy,
+  type ServiceProcess,
+  type StoreProxy,
+  testStores,
+  until,
+} from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { stepOf, toFact, toText } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
@@ -10,7 +17,7 @@ const MAIN = new URL('main.ts', import.meta.url).pathname;
 const WAIT_MS = 40_000;
 
 let stores: RealStores;
-let wire: Wire;
+let wire: StoreProxy;
 let environmentId: string;
 let linkers: ReturnType<typeof openServiceProcesses>;
 let published = 0;
@@ -29,7 +36,7 @@ beforeAll(async () => {
     // A killed linker's partitions stay assigned until this timeout. Long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '3000',
   });
-  wire = await openWire(Number(new URL(testStores().redis).port));
+  wire = await openStoreProxy(Number(new URL(testStores().redis).port));
 });
 afterAll(async () => {
   await wire.close();

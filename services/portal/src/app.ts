@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import {
   createOpenIdSignIn,
   createSignIn,
-  notePasskeyUse,
-  type OneTimeTexts,
+  type OneTimeTokens,
   OPEN_ID_LIFETIME_S,
   type OpenIdProvider,
   type Passkeys,
   type Passwords,
+  recordPasskeyUse,
   type Sessions,
 } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
@@ -41,7 +41,7 @@ export interface PortalAppParts extends PortalParts {
   readonly config: Pick<Config, 'PORTAL_SECRET' | 'TRUSTED_PROXIES'>;
   readonly origin: URL;
   readonly sessions: Sessions;
-  readonly oneTimeTokens: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTokens;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
   readonly limiters: PortalLimiters;
@@ -76,16 +76,16 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   const signIn = createSignIn({
     accounts: accounts.all,
     sessions,
-    oneTimeTexts: oneTimeTokens,
+    oneTimeTokens,
     passwords: parts.passwords,
     passkeys: parts.passkeys,
-    noteUse: (use) => {
+    recordUse: (use) => {
       const author = { changedBy: use.accountId, requestId: randomUUID() };
-      return notePasskeyUse({ store: accounts.storeFor(author) }, use);
+      return recordPasskeyUse({ store: accounts.storeFor(author) }, use);
     },
   });
   const redirectUri = origin.origin + OPEN_ID_PATH;
-  const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTexts: oneTimeTokens, redirectUri });
+  const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTokens, redirectUri });
   const writeAudit = createWriteAudit({ audit: parts.audit, onFault });
   const pages = createPages({ ...parts, writeAudit, frame, signIn, openId });
   return createHttpApp({

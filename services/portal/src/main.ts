@@ -116,7 +116,7 @@ await runService(logger, async (use) => {
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     sessions: signIns.sessions,
-    oneTimeTokens: signIns.oneTimeTexts,
+    oneTimeTokens: signIns.oneTimeTokens,
     usage,
     people,
     reads,

@@ -2,8 +2,8 @@ import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { createRandom } from '@playline/testkit/random';
 import { afterEach, expect, it, vi } from 'vitest';
 import {
-  createBatchReader,
   type BatchData,
+  createBatchReader,
   toResponseText,
 } from '../../../services/gateway/src/routes/messages/handler.ts';
 import { firstGenomes, mutateTimes, toBody } from './genome.ts';

@@ -67,7 +67,7 @@ async function signInAtProvider(name: string): Promise<void> {
 }
 
 it('an OpenID provider can create the first administrator, renew a sign-in, and be unlinked and linked', async () => {
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTimeTokens });
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTokens: portal.parts.oneTimeTokens });
   await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
   expect(await findViolations(page)).toEqual([]);
   await page.getByLabel('Login').fill('ada@example.com');

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => portal?.close());
 afterEach(() => {
-  portal.provider.lies = {};
+  portal.provider.overrides = {};
 });
 
 const linkAccount = (login: string) => openLinkedBrowser(portal, login);
@@ -25,7 +25,7 @@ const linkAccount = (login: string) => openLinkedBrowser(portal, login);
 it('the portal requests a fresh sign-in from the provider and checks the time of the sign-in', async () => {
   await linkAccount('aged');
   const browser = portal.browser();
-  portal.provider.lies = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
+  portal.provider.overrides = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
   expect((await portal.signInAs(browser, 'sub of aged')).status).toBe(303);
   const unlink = async () => (await browser.submit('/settings', 'unlink-openid')).headers.get('location');
   expect(await unlink()).toBe('/sign-in?again=1&next=%2Fsettings');
@@ -33,13 +33,13 @@ it('the portal requests a fresh sign-in from the provider and checks the time of
   const location = await portal.submitToProvider(browser, renewal);
   expect([location.searchParams.get('prompt'), location.searchParams.get('max_age')]).toEqual(['login', '600']);
   expect((await portal.signInAs(browser, 'sub of aged', renewal)).status).toBe(401);
-  portal.provider.lies = {};
+  portal.provider.overrides = {};
   expect((await portal.signInAs(browser, 'sub of aged', renewal)).status).toBe(303);
   expect(await unlink()).toBe('/settings?done=unlinked');
 });
 
 it('accepting an invitation counts as a fresh sign-in even if the provider does not send `auth_time`', async () => {
-  portal.provider.lies = { claims: { auth_time: undefined } };
+  portal.provider.overrides = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect(
     (await portal.signInAs(browser, 'by-link', acceptForm(await portal.createInvitation('analyst'), 'by-link'))).status,
@@ -54,7 +54,7 @@ it('accepting an invitation counts as a fresh sign-in even if the provider does 
 
 it('a sign-in does not count as fresh if the provider does not send `auth_time`', async () => {
   await linkAccount('silent');
-  portal.provider.lies = { claims: { auth_time: undefined } };
+  portal.provider.overrides = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect((await portal.signInAs(browser, 'sub of silent')).status).toBe(303);
   expect((await browser.submit('/settings', 'unlink-openid')).headers.get('location')).toContain('/sign-in?again=1');
@@ -66,13 +66,13 @@ it('the portal reports that the provider is unavailable and still accepts passwo
   const brokenPortal = await openPortalWithProvider();
   await addPerson(brokenPortal, 'ada', {});
   for (const instead of ['silence', 500] as const) {
-    brokenPortal.provider.lies = { instead };
+    brokenPortal.provider.overrides = { instead };
     const { status, text } = await brokenPortal.browser().submit('/sign-in', 'openid');
     expect([status, text.includes('Work &amp; Co is unavailable')]).toEqual([503, true]);
   }
   const browser = brokenPortal.browser();
   expect((await browser.submit('/sign-in', 'password', { login: 'ada', password: PASSWORD })).status).toBe(303);
-  brokenPortal.provider.lies = {};
+  brokenPortal.provider.overrides = {};
   const callback = brokenPortal.provider.visit(await brokenPortal.submitToProvider(brokenPortal.browser(), SIGN_IN));
   expect(callback.pathname).toBe(CALLBACK);
   await brokenPortal.close();
@@ -114,12 +114,12 @@ it('the sign-in page shows a provider button only if a provider is configured', 
 
 it('the portal does not store the link code or the state during the redirect to the provider', async () => {
   const stored: string[] = [];
-  const { sessions, oneTimeTexts } = createMemorySessions();
-  const issue: typeof oneTimeTexts.issue = async (request) => {
+  const { sessions, oneTimeTokens } = createMemorySessions();
+  const issue: typeof oneTimeTokens.issue = async (request) => {
     stored.push(request.value);
-    return oneTimeTexts.issue(request);
+    return oneTimeTokens.issue(request);
   };
-  const watchedPortal = await openPortalWithProvider({ sessions, oneTimeTokens: { ...oneTimeTexts, issue } });
+  const watchedPortal = await openPortalWithProvider({ sessions, oneTimeTokens: { ...oneTimeTokens, issue } });
   const path = await watchedPortal.createInvitation('analyst');
   const browser = watchedPortal.browser();
   const location = await watchedPortal.submitToProvider(browser, acceptForm(path, 'ada'));

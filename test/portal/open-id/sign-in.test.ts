@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => portal?.close());
 afterEach(() => {
-  portal.provider.lies = {};
+  portal.provider.overrides = {};
   entries.length = 0;
 });
 
@@ -52,7 +52,7 @@ it('a linked user can sign in without a password and returns to the requested pa
 it('an email address or a subject from another provider does not grant access', async () => {
   await linkAccount('eve@example.com');
   const email = 'eve@example.com';
-  portal.provider.lies = { claims: { email, email_verified: true, preferred_username: email } };
+  portal.provider.overrides = { claims: { email, email_verified: true, preferred_username: email } };
   const browser = portal.browser();
   const { status, text } = await portal.signInAs(browser, 'another user');
   expect([status, text.includes('invitation')]).toEqual([401, true]);
@@ -124,7 +124,7 @@ it('an account can be unlinked only if it also has a password or a passkey', asy
 
 it('accepting an invitation through the provider creates an account without a password', async () => {
   const path = await portal.createInvitation('developer');
-  portal.provider.lies = { claims: { email: 'ada@example.com', name: 'Name from the provider' } };
+  portal.provider.overrides = { claims: { email: 'ada@example.com', name: 'Name from the provider' } };
   const browser = portal.browser();
   const { status, headers } = await portal.signInAs(browser, 'new', acceptForm(path, 'New@Example.com'));
   expect([status, headers.get('location')]).toEqual([303, '/']);
@@ -154,9 +154,9 @@ it('an invitation stays valid after a login conflict or a failed sign-in', async
   const path = await portal.createInvitation('analyst');
   const refused = await portal.signInAs(portal.browser(), 'late', acceptForm(path, 'taken'));
   expect([refused.status, refused.text.includes(`href="${path}"`)]).toEqual([409, true]);
-  portal.provider.lies = { claims: { aud: 'another' } };
+  portal.provider.overrides = { claims: { aud: 'another' } };
   expect((await portal.signInAs(portal.browser(), 'late', acceptForm(path, 'late'))).status).toBe(401);
-  portal.provider.lies = {};
+  portal.provider.overrides = {};
   expect((await portal.signInAs(portal.browser(), 'late', acceptForm(path, 'late'))).status).toBe(303);
 });
 
@@ -184,8 +184,8 @@ it('the portal accepts a callback once, with its state, from the browser that st
 
 it('the portal rejects a callback ten minutes after the redirect', async () => {
   let elapsedMs = 0;
-  const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() + elapsedMs });
-  const latePortal = await openPortalWithProvider({ sessions, oneTimeTokens: oneTimeTexts });
+  const { sessions, oneTimeTokens } = createMemorySessions({ wallClockMs: () => Date.now() + elapsedMs });
+  const latePortal = await openPortalWithProvider({ sessions, oneTimeTokens });
   const browser = latePortal.browser();
   const callback = latePortal.provider.visit(await latePortal.submitToProvider(browser, SIGN_IN));
   elapsedMs = 10 * 60_000;
@@ -194,7 +194,7 @@ it('the portal rejects a callback ten minutes after the redirect', async () => {
 });
 
 it('the page for a rejected callback does not show text from the provider', async () => {
-  portal.provider.lies = { answer: { code: null, error: 'access_denied', error_description: 'Call +1 555 0100' } };
+  portal.provider.overrides = { answer: { code: null, error: 'access_denied', error_description: 'Call +1 555 0100' } };
   const { status, text, headers } = await portal.signInAs(portal.browser(), 'a user');
   expect([status, text.includes('555'), headers.get('referrer-policy')]).toEqual([401, false, 'no-referrer']);
 });

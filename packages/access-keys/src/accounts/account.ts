@@ -1,7 +1,7 @@
 import { type AccountRecord, accountCodec, TOPICS } from '@playline/contracts';
 import type { RecordKind } from '../records/record-log.ts';
 import { normalizeLogin } from './login.ts';
-import { hashToken } from './one-time-texts.ts';
+import { hashToken } from './one-time-tokens.ts';
 import { isAtMost, mayDo, roleIn } from './roles.ts';
 
 export type { AccountRecord, Passkey, ProjectRole } from '@playline/contracts';

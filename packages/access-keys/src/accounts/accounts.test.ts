@@ -12,7 +12,7 @@ import {
   setAdministrator,
   setRole,
 } from './invitations.ts';
-import { addPasskey, notePasskeyUse, removePasskey, renameAccount, setPassword } from './sign-in.ts';
+import { addPasskey, recordPasskeyUse, removePasskey, renameAccount, setPassword } from './sign-in.ts';
 import { createWorld, HASH, passkeyOf, personOf } from './test/world.ts';
 
 const CONFLICT = { code: 'CONFLICT_ERROR' };
@@ -178,7 +178,7 @@ describe('changing permissions or credentials', () => {
     const { id: accountId } = await addMember('ada', 'analyst');
     for (const passkey of [passkeyOf('counts', 5), passkeyOf('no-counter')])
       await addPasskey(operator, { accountId, passkey });
-    const use = (passkeyId: string, counter: number) => notePasskeyUse({ store }, { accountId, passkeyId, counter });
+    const use = (passkeyId: string, counter: number) => recordPasskeyUse({ store }, { accountId, passkeyId, counter });
     const records = log.appended.length;
     expect(await use('no-counter', 0)).toBeNull();
     expect(log.appended).toHaveLength(records);

@@ -3,7 +3,7 @@ import { acceptFirstLink, isFirstLink, issueFirstLink, type NewPerson, resetAcce
 import { createWorld, personOf } from './test/world.ts';
 
 const accept = (world: ReturnType<typeof createWorld>, text: string, person: NewPerson = personOf('root')) =>
-  acceptFirstLink({ ...world.operator, oneTimeTexts: world.oneTimeTexts }, { text, person });
+  acceptFirstLink({ ...world.operator, oneTimeTokens: world.oneTimeTokens }, { text, person });
 
 describe('the link that creates the first administrator', () => {
   it('works once within 15 minutes, and checking the link does not consume it', async () => {

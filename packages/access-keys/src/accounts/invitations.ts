@@ -25,7 +25,7 @@ import {
   withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';
-import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTokens } from './one-time-tokens.ts';
 import { findByOpenId, type OpenIdSubject } from './open-id.ts';
 import { isAtMost, type Role, roleIn } from './roles.ts';
 
@@ -215,24 +215,24 @@ const PURPOSE = 'first-administrator';
 
 interface FirstLinkParts {
   readonly log: RecordLogReader<AccountRecord>;
-  readonly oneTimeTexts: Pick<OneTimeTexts, 'issue' | 'read' | 'take'>;
+  readonly oneTimeTokens: Pick<OneTimeTokens, 'issue' | 'read' | 'take'>;
 }
 
 /**
  * Creates the link's token. Reads administrators from the log, because an emptied Redis must not grant access.
  * @throws PublicError CONFLICT_ERROR if an administrator exists; the log's error if the log cannot be read
  */
-export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
+export async function issueFirstLink({ log, oneTimeTokens }: FirstLinkParts): Promise<string> {
   if (hasAdministrator(await readLog(log))) throw administratorExists();
-  return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
+  return oneTimeTokens.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
 }
 
 /** Returns whether the link is still valid, without consuming it. */
 export async function isFirstLink(
-  { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
+  { oneTimeTokens }: Pick<FirstLinkParts, 'oneTimeTokens'>,
   text: string,
 ): Promise<boolean> {
-  return (await oneTimeTexts.read({ purpose: PURPOSE, text })) !== null;
+  return (await oneTimeTokens.read({ purpose: PURPOSE, text })) !== null;
 }
 
 /**
@@ -242,11 +242,11 @@ export async function isFirstLink(
  * `createFirstAdministrator`
  */
 export async function acceptFirstLink(
-  context: AccountContext & Pick<FirstLinkParts, 'oneTimeTexts'>,
+  context: AccountContext & Pick<FirstLinkParts, 'oneTimeTokens'>,
   { text, person }: { readonly text: string; readonly person: Parameters<typeof createFirstAdministrator>[1] },
 ): Promise<AccountRecord> {
   if (!(await isFirstLink(context, text))) throw invalidLink();
-  const consume = () => context.oneTimeTexts.take({ purpose: PURPOSE, text });
+  const consume = () => context.oneTimeTokens.take({ purpose: PURPOSE, text });
   try {
     const account = await createFirstAdministrator(context, person);
     await consume();

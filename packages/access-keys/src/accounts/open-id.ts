@@ -1,6 +1,6 @@
 import { PublicError } from '@playline/errors';
 import type { AccountRecord } from './account.ts';
-import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTokens } from './one-time-tokens.ts';
 
 /** An identity at the provider. Only issuer and subject identify a person; email addresses are never compared. */
 export type OpenIdSubject = NonNullable<AccountRecord['openId']>;
@@ -66,7 +66,7 @@ export type OpenIdSignIn = ReturnType<typeof createOpenIdSignIn>;
 
 interface OpenIdSignInParts {
   readonly provider: OpenIdProvider;
-  readonly oneTimeTexts: Pick<OneTimeTexts, 'issue' | 'take'>;
+  readonly oneTimeTokens: Pick<OneTimeTokens, 'issue' | 'take'>;
   /** The page that calls `finish`. */
   readonly redirectUri: string;
 }
@@ -82,7 +82,7 @@ interface PendingSignIn {
 }
 
 /** Each sign-in can be completed only once, within ten minutes, and in the browser that started it. */
-export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: OpenIdSignInParts) {
+export function createOpenIdSignIn({ provider, oneTimeTokens, redirectUri }: OpenIdSignInParts) {
   return {
     label: provider.label,
     origins: provider.origins,
@@ -95,7 +95,7 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       const [verifier, nonce] = [createToken(), createToken()];
       const pending: PendingSignIn = { verifier, nonce, isFresh, errand: context, browser: hashToken(browserText) };
       const value = JSON.stringify(pending);
-      const state = await oneTimeTexts.issue({ purpose: PURPOSE, value, lifetimeS: OPEN_ID_LIFETIME_S });
+      const state = await oneTimeTokens.issue({ purpose: PURPOSE, value, lifetimeS: OPEN_ID_LIFETIME_S });
       return { location: await provider.authorization({ state, nonce, verifier, isFresh, redirectUri }), browserText };
     },
     /**
@@ -106,7 +106,7 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       const states = url.searchParams.getAll('state');
       const [state = ''] = states.length === 1 ? states : [];
       // Consume the state before checking it, so that a response can never be replayed.
-      const value = await oneTimeTexts.take({ purpose: PURPOSE, text: state });
+      const value = await oneTimeTokens.take({ purpose: PURPOSE, text: state });
       if (value === null || browserText === null) throw rejected();
       const { browser, errand: context, ...request } = JSON.parse(value) as PendingSignIn;
       if (hashToken(browserText) !== browser) throw rejected();

@@ -1,5 +1,5 @@
 import type { AccountRecord } from '@playline/contracts';
-import type { OneTimeTexts } from './one-time-texts.ts';
+import type { OneTimeTokens } from './one-time-tokens.ts';
 
 /** Sessions end after this idle time, or when they reach `SESSION_MAX_MS`. */
 export const SESSION_IDLE_MS = 12 * 60 * 60_000;
@@ -59,7 +59,7 @@ export interface Sessions {
 
 export interface SessionStores {
   readonly sessions: Sessions;
-  readonly oneTimeTexts: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTokens;
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { createPasskeys } from '../passkeys/index.ts';
 import { disableAccount } from './invitations.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
-import { addPasskey, createSignIn, notePasskeyUse, setPassword } from './sign-in.ts';
+import { addPasskey, createSignIn, recordPasskeyUse, setPassword } from './sign-in.ts';
 import { createSoftwareAuthenticator } from './test/software-authenticator.ts';
 import { createWorld } from './test/world.ts';
 
@@ -45,10 +45,10 @@ async function setUp(hashing: Passwords = createCountingPasswords(), readAccount
   const signIn = createSignIn({
     accounts: readAccounts ?? (async () => world.latest()),
     sessions: world.sessions,
-    oneTimeTexts: world.oneTimeTexts,
+    oneTimeTokens: world.oneTimeTokens,
     passwords: hashing,
     passkeys: createPasskeys({ name: 'Playline', origin }),
-    noteUse: (use) => notePasskeyUse(world, use),
+    recordUse: (use) => recordPasskeyUse(world, use),
     wallClockMs: () => world.clock.at,
   });
   const byPassword = (login: string, password = PASSWORD, changes: Partial<typeof from> = {}) =>
@@ -121,7 +121,7 @@ describe('signing in with a password', () => {
   });
 
   it('takes equally long for an unknown login, a wrong password and a disabled account', async () => {
-    const { byPassword, addMember, operator, oneTimeTexts } = await setUp(passwords);
+    const { byPassword, addMember, operator, oneTimeTokens } = await setUp(passwords);
     const disabled = await addMember('disabled', 'analyst');
     await setPassword(operator, { accountId: disabled.id, passwordHash: realHash });
     await disableAccount(operator, disabled.id);
@@ -134,7 +134,7 @@ describe('signing in with a password', () => {
         await failure(byPassword(login, 'another password', { address: `10.0.1.${round}` }));
         const { user, system } = process.cpuUsage(startUsage);
         minimumMs.set(login, Math.min(minimumMs.get(login)!, (user + system) / 1000));
-        await oneTimeTexts.resetAttempts(`login ${login}`);
+        await oneTimeTokens.resetAttempts(`login ${login}`);
       }
     expect(Math.min(...minimumMs.values())).toBeGreaterThan(5);
     expect(Math.max(...minimumMs.values()) / Math.min(...minimumMs.values())).toBeLessThan(2);

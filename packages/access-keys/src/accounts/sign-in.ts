@@ -4,7 +4,7 @@ import { type AccountRecord, findByLogin, findByPasskey, type Passkey } from './
 import { type AccountContext, assertSelf, changeAccount, conflict, findAccount, forbidden } from './context.ts';
 import { assertNewOpenId, assertNewPasskey } from './invitations.ts';
 import { normalizeLogin, toPersonName } from './login.ts';
-import type { OneTimeTexts } from './one-time-texts.ts';
+import type { OneTimeTokens } from './one-time-tokens.ts';
 import { findByOpenId, type OpenIdProof, type OpenIdSubject } from './open-id.ts';
 import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passkeys.ts';
 import type { Passwords } from './passwords.ts';
@@ -29,11 +29,11 @@ export interface SignInParts {
   /** @throws if the accounts cannot be read, in which case sign-in is impossible */
   readonly accounts: () => Promise<readonly AccountRecord[]>;
   readonly sessions: Sessions;
-  readonly oneTimeTexts: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTokens;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
-  /** Calls `notePasskeyUse` on behalf of the account. */
-  readonly noteUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
+  /** Calls `recordPasskeyUse` on behalf of the account. */
+  readonly recordUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
   readonly wallClockMs?: () => number;
 }
 
@@ -65,9 +65,9 @@ export type SignIn = ReturnType<typeof createSignIn>;
 
 /** Each sign-in starts a new session and ends the browser's previous session. */
 export function createSignIn(parts: SignInParts) {
-  const { oneTimeTexts, passkeys } = parts;
+  const { oneTimeTokens, passkeys } = parts;
   const challengeFor = (purpose: string, value: string) =>
-    oneTimeTexts.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
+    oneTimeTokens.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
   return {
     byPassword: (wanted: PasswordSignIn) => signInByPassword(parts, wanted),
     /** Returns the browser's options for using a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR */
@@ -96,7 +96,7 @@ async function signInByPassword(parts: SignInParts, { login, password, ...from }
   const current = (await parts.accounts()).find(({ id }) => id === account?.id);
   const isUnchanged = current?.state === 'live' && current.passwordHash === account?.passwordHash;
   if (!isCorrect || current === undefined || !isUnchanged) throw refused('The login or password is incorrect.');
-  for (const name of counters) await parts.oneTimeTexts.resetAttempts(name);
+  for (const name of counters) await parts.oneTimeTokens.resetAttempts(name);
   return begin(parts, current, from);
 }
 
@@ -127,13 +127,13 @@ async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: 
   const failure = refused('The passkey is unknown, or the page was open too long. Try again.');
   const response = parsePasskeyResponse(sent);
   if (response === null) throw failure;
-  const challenge = await parts.oneTimeTexts.take({ purpose: SIGN_IN_PURPOSE, text: response.challenge });
+  const challenge = await parts.oneTimeTokens.take({ purpose: SIGN_IN_PURPOSE, text: response.challenge });
   const account = findByPasskey(await parts.accounts(), response.id);
   const passkey = account?.passkeys.find(({ id }) => id === response.id);
   if (challenge === null || account === null || passkey === undefined || account.state !== 'live') throw failure;
   const verified = await parts.passkeys.verify(response, passkey);
   if (verified === null) throw failure;
-  await parts.noteUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
+  await parts.recordUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
   return begin(parts, account, from);
 }
 
@@ -152,7 +152,7 @@ export const signedInAtOf = ({ authenticatedAt }: OpenIdProof): number => authen
 
 /** Returns the new passkey and its owner. @throws PublicError VALIDATION_ERROR for an invalid response */
 async function readPasskey(
-  { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
+  { oneTimeTokens, passkeys, wallClockMs = Date.now }: SignInParts,
   { response: sent, name }: NamedResponse,
 ) {
   const passkeyName = toPersonName(name);
@@ -161,15 +161,15 @@ async function readPasskey(
   });
   const response = parsePasskeyResponse(sent);
   if (response === null) throw failure;
-  const ownerId = await oneTimeTexts.take({ purpose: CREATION_PURPOSE, text: response.challenge });
+  const ownerId = await oneTimeTokens.take({ purpose: CREATION_PURPOSE, text: response.challenge });
   const created = ownerId === null ? null : await passkeys.read(response);
   if (ownerId === null || created === null) throw failure;
   return { ownerId, passkey: { ...created, name: passkeyName, createdAt: wallClockMs() } };
 }
 
 /** Counts each attempt before checking credentials, so that concurrent attempts cannot exceed the limit. */
-async function countAttempt({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
-  if ((await oneTimeTexts.countAttempt({ name, windowS: ATTEMPTS_WINDOW_S })) <= max) return;
+async function countAttempt({ oneTimeTokens }: SignInParts, name: string, max: number): Promise<void> {
+  if ((await oneTimeTokens.countAttempt({ name, windowS: ATTEMPTS_WINDOW_S })) <= max) return;
   throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
     message: 'Too many attempts. Wait 15 minutes, or sign in with a passkey.',
     retryAfterS: ATTEMPTS_WINDOW_S,
@@ -281,7 +281,7 @@ export async function renameAccount(
  * @returns null if there is nothing to store
  * @throws PublicError AUTHENTICATION_ERROR if the counter has not increased or the account is inactive
  */
-export async function notePasskeyUse(
+export async function recordPasskeyUse(
   { store }: Pick<AccountContext, 'store'>,
   { accountId, passkeyId, counter }: OwnAccount & { readonly passkeyId: string; readonly counter: number },
 ): Promise<AccountRecord | null> {

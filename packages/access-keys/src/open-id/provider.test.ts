@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createToken } from '../accounts/one-time-texts.ts';
+import { createToken } from '../accounts/one-time-tokens.ts';
 import { ProviderUnavailable } from '../accounts/open-id.ts';
 import { createOpenIdProvider, type OpenIdProviderOptions } from './index.ts';
-import { type HostileProvider, type Lies, openHostileProvider } from './test/hostile-provider.ts';
+import { type HostileProvider, type Overrides, openHostileProvider } from './test/hostile-provider.ts';
 
 let other: HostileProvider;
 let hostile: HostileProvider;
@@ -14,7 +14,7 @@ afterAll(async () => {
   await other.close();
 });
 afterEach(() => {
-  for (const each of [hostile, other]) each.lies = {};
+  for (const each of [hostile, other]) each.overrides = {};
 });
 
 const redirectUri = 'http://localhost:8084/sign-in/openid';
@@ -71,8 +71,8 @@ describe('the OpenID provider', () => {
     expect(provider.origins).toEqual([hostile.issuer.origin]);
   });
 
-  const claims = (lies: Record<string, unknown>): Lies => ({ claims: lies });
-  it.each<[string, () => Lies]>([
+  const claims = (overrides: Record<string, unknown>): Overrides => ({ claims: overrides });
+  it.each<[string, () => Overrides]>([
     ['a token for another audience', () => claims({ aud: 'another portal' })],
     ['a token for several audiences issued to another client', () => claims({ aud: ['a portal', 'b'], azp: 'b' })],
     ['a token from another issuer', () => claims({ iss: other.issuer.href })],
@@ -92,10 +92,10 @@ describe('the OpenID provider', () => {
     ['a response with an invented code', () => ({ answer: { code: 'invented' } })],
     ['a response without a code', () => ({ answer: { code: null } })],
     ['a denied request', () => ({ answer: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
-  ])('does not confirm %s', async (_, lies) => {
+  ])('does not confirm %s', async (_, overrides) => {
     const { signIn, faults, provider, request } = setUp();
     await provider.authorization(request());
-    hostile.lies = lies();
+    hostile.overrides = overrides();
     expect(await signIn()).toBeNull();
     expect(faults).toHaveLength(1);
     expect(faults[0]).toMatch(/^[\w-]{1,60}$/);
@@ -119,13 +119,13 @@ describe('the OpenID provider', () => {
     expect([searchParams.get('prompt'), searchParams.get('max_age')]).toEqual(['login', '600']);
     expect(await signIn(request(true))).not.toBeNull();
     for (const auth_time of [nowS() - 700, undefined]) {
-      hostile.lies = { claims: { auth_time } };
+      hostile.overrides = { claims: { auth_time } };
       expect(await signIn(request(true))).toBeNull();
     }
     expect(await signIn()).toMatchObject({ authenticatedAt: null });
   });
 
-  it.each<[string, () => Lies]>([
+  it.each<[string, () => Overrides]>([
     ['does not respond', () => ({ instead: 'silence' })],
     ['fails', () => ({ instead: 500 })],
     ['reports another issuer', () => ({ metadata: { issuer: other.issuer.href } })],
@@ -135,24 +135,24 @@ describe('the OpenID provider', () => {
       () => ({ metadata: { authorization_endpoint: `${other.issuer.href}authorize` } }),
     ],
     ['sends too much metadata', () => ({ metadata: { more: 'x'.repeat(600_000) } })],
-  ])('is unavailable while it %s', async (_, lies) => {
+  ])('is unavailable while it %s', async (_, overrides) => {
     const { provider, request, faults } = setUp();
     other.requests.length = 0;
-    hostile.lies = lies();
+    hostile.overrides = overrides();
     const startedAt = performance.now();
     await expect(provider.authorization(request())).rejects.toThrow(ProviderUnavailable);
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     expect(faults).toHaveLength(1);
     expect(other.requests).toEqual([]);
-    hostile.lies = {};
+    hostile.overrides = {};
     expect((await provider.authorization(request())).origin).toBe(hostile.issuer.origin);
   });
 
-  it.each<[string, () => Lies]>([
+  it.each<[string, () => Overrides]>([
     ['has a token endpoint with another origin', () => ({ metadata: { token_endpoint: `${other.issuer.href}token` } })],
     ['serves its keys from another origin', () => ({ metadata: { jwks_uri: `${other.issuer.href}jwks` } })],
-  ])('is unavailable if it %s, unless the origin is configured', async (_, lies) => {
-    hostile.lies = lies();
+  ])('is unavailable if it %s, unless the origin is configured', async (_, overrides) => {
+    hostile.overrides = overrides();
     const { signIn } = setUp();
     other.requests.length = 0;
     await expect(signIn()).rejects.toThrow(ProviderUnavailable);
@@ -167,10 +167,10 @@ describe('the OpenID provider', () => {
     const sent = request();
     const redirect = hostile.visit(await provider.authorization(sent));
     for (const instead of ['silence', 503] as const) {
-      hostile.lies = { instead };
+      hostile.overrides = { instead };
       await expect(provider.prove(redirect, sent)).rejects.toThrow(ProviderUnavailable);
     }
-    hostile.lies = {};
+    hostile.overrides = {};
     expect(await provider.prove(redirect, sent)).not.toBeNull();
   });
 });

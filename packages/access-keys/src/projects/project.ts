@@ -61,7 +61,7 @@ export interface NewProject {
   readonly environments: readonly NewEnvironment[];
 }
 
-export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
+export const DEFAULT_ENVIRONMENTS: readonly NewEnvironment[] = [
   { name: 'production', kind: 'production' },
   { name: 'development', kind: 'development' },
 ];
@@ -101,7 +101,7 @@ export const FIRST_PROJECT = 'demo';
 export async function createFirstProject({ store }: ProjectContext): Promise<void> {
   await store.change((projects) => {
     if (projects.length > 0) return null;
-    return makeProject({ id: FIRST_PROJECT, name: FIRST_PROJECT, environments: USUAL_ENVIRONMENTS }, projects);
+    return makeProject({ id: FIRST_PROJECT, name: FIRST_PROJECT, environments: DEFAULT_ENVIRONMENTS }, projects);
   });
 }
 

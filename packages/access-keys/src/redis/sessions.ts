@@ -1,6 +1,6 @@
 // Sessions and one-time tokens in Redis; infra/redis/README.md lists the keys.
 import type { Redis } from '@playline/stores/redis';
-import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTokens } from '../accounts/one-time-tokens.ts';
 import {
   endOfSession,
   SEEN_INTERVAL_MS,
@@ -93,7 +93,7 @@ export async function openRedisSessions(
 ): Promise<SessionStores> {
   const { redis, ready, close } = await openConnection(options);
   const location = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
-  return { sessions: createSessions(location), oneTimeTexts: createTokens(location), ready, close };
+  return { sessions: createSessions(location), oneTimeTokens: createTokens(location), ready, close };
 }
 
 function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessions {
@@ -148,7 +148,7 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
   };
 }
 
-function createTokens({ redis, namespace, wallClockMs }: RedisLocation): OneTimeTexts {
+function createTokens({ redis, namespace, wallClockMs }: RedisLocation): OneTimeTokens {
   const start = `${namespace}access:one-time:`;
   const nameOf = (purpose: string, text: string) => `${start}${purpose}:${hashToken(text)}`;
   const attemptsOf = (name: string) => `${start}attempts:${hashToken(name)}`;

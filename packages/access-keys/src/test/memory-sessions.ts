@@ -1,4 +1,4 @@
-import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
+import { createToken, hashToken, type OneTimeTokens } from '../accounts/one-time-tokens.ts';
 import { endOfSession, SEEN_INTERVAL_MS, type SessionRecord, type Sessions, toSession } from '../accounts/sessions.ts';
 
 export interface MemorySessionsOptions {
@@ -8,7 +8,7 @@ export interface MemorySessionsOptions {
 /** In-memory sessions and one-time tokens, for tests and experiments. */
 export interface MemorySessions {
   readonly sessions: Sessions;
-  readonly oneTimeTexts: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTokens;
   /** Simulates the loss of all data. */
   empty(): void;
 }
@@ -48,7 +48,7 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
         for (const { id } of listLive(accountId)) if (id !== exceptId) records.delete(id);
       },
     },
-    oneTimeTexts: createTokens(texts, attempts),
+    oneTimeTokens: createTokens(texts, attempts),
     empty: () => {
       for (const each of [records, texts.entries, attempts.entries]) each.clear();
     },
@@ -77,7 +77,7 @@ function createExpiring<V>(wallClockMs: () => number): Expiring<V> {
   };
 }
 
-function createTokens(texts: Expiring<string>, attempts: Expiring<number>): OneTimeTexts {
+function createTokens(texts: Expiring<string>, attempts: Expiring<number>): OneTimeTokens {
   const nameOf = (purpose: string, text: string) => `${purpose} ${hashToken(text)}`;
   return {
     issue: async ({ purpose, value, lifetimeS }) => {

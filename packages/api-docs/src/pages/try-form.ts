@@ -99,7 +99,8 @@ function toBodyField({ id, body, examples }: Operation): HtmlValue {
   const text = examples[0]?.request.body ?? null;
   if (body === null || text === null) return '';
   const { refreshedFields: fields } = body;
-  const hint = fields === null ? '' : html`\n<span class="hint" id="${id}-body-hint">${toCodeSpans(fields.hint)}</span>`;
+  const hint =
+    fields === null ? '' : html`\n<span class="hint" id="${id}-body-hint">${toCodeSpans(fields.hint)}</span>`;
   const fieldAttributes =
     fields === null
       ? ''

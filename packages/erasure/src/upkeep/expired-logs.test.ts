@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { openMemoryErasureRecords } from '../test/memory/records.ts';
 import { newEnvironment, newKey } from '../test/people.ts';
 import { putErased } from '../test/upkeep.ts';
-import { recordLogExpiry, type PartitionBounds } from './verify-receipt.ts';
+import { type PartitionBounds, recordLogExpiry } from './verify-receipt.ts';
 
 const DUE = Date.UTC(2026, 5, 18);
 const TOPIC = 'audience.messages.v1';

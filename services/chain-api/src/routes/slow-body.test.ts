@@ -53,16 +53,13 @@ describe.each(CALLS)('a request to %s whose body is still arriving', (path, body
   it.each([
     ['is unlinked', { state: 'unlinked' }, 404, 'RESOURCE_NOT_FOUND'],
     ['moves to another project', { projectId: 'other' }, 403, 'AUTHENTICATION_ERROR'],
-  ] as const)(
-    'is rejected if its collection %s',
-    async (_case, overrides, status, code) => {
-      const api = await openChainApi();
-      const { finish, response } = await startRequest(api, path, body);
-      await until('the request is admitted', async () => (await api.call(MINTS)).status === 200);
-      api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, overrides));
-      finish();
-      expect(await response).toEqual({ status, code });
-      expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
-    },
-  );
+  ] as const)('is rejected if its collection %s', async (_case, overrides, status, code) => {
+    const api = await openChainApi();
+    const { finish, response } = await startRequest(api, path, body);
+    await until('the request is admitted', async () => (await api.call(MINTS)).status === 200);
+    api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, overrides));
+    finish();
+    expect(await response).toEqual({ status, code });
+    expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
+  });
 });

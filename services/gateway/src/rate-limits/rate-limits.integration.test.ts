@@ -1,10 +1,10 @@
-import { openWire, testStores, until, type Wire } from '@playline/testkit';
+import { openStoreProxy, type StoreProxy, testStores, until } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { message } from '../test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from '../test/open-process.ts';
 
 let stores: RealStores;
-let wire: Wire | undefined;
+let wire: StoreProxy | undefined;
 const gateways: GatewayProcess[] = [];
 beforeAll(async () => {
   stores = await openRealStores();
@@ -34,7 +34,7 @@ async function readSharedMetric({ adminUrl }: GatewayProcess): Promise<string> {
 
 it('gateways share the message count of a key through Redis, and count separately while Redis is unavailable', async () => {
   const redis = new URL(testStores().redis);
-  wire = await openWire(Number(redis.port));
+  wire = await openStoreProxy(Number(redis.port));
   redis.port = String(wire.port);
   const [first, second] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
   expect((await first.post(stores.key, batch(100))).status).toBe(200);

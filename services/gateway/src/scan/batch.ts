@@ -8,7 +8,6 @@ import {
 } from '@playline/contracts';
 import { explain, MESSAGE_ERRORS, type MessageError } from './explain.ts';
 import {
-  resetKeys,
   CLOSE_BRACE,
   CLOSE_BRACKET,
   COMMA,
@@ -19,6 +18,7 @@ import {
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
+  resetKeys,
   SPACE,
   skipColon,
   skipSpace,

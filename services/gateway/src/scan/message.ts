@@ -32,7 +32,7 @@ import {
   unsafeReads,
 } from './json.ts';
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
-import { isVisibleBefore, isVisibleAt, NameTable, parseTimestampBytes, readMessageId, UNKNOWN } from './text.ts';
+import { isVisibleAt, isVisibleBefore, NameTable, parseTimestampBytes, readMessageId, UNKNOWN } from './text.ts';
 
 /** In the order of `FIELD`. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { BODY_ERROR, createScanner } from './batch.ts';
 import { FIELD, readText, VALID } from './ranges.ts';
-import { compare, runFuzz } from './test/fuzz.ts';
 import { EDGE_LOCATIONS, EDGE_VALUES, withEdgeValue } from './test/edge-values.ts';
+import { compare, runFuzz } from './test/fuzz.ts';
 import { SAMPLE_KINDS, sampleBody, sampleMessage } from './test/sample-messages.ts';
 import { parseTimestampBytes } from './text.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isVisibleBefore, isVisibleAt } from './text.ts';
+import { isVisibleAt, isVisibleBefore } from './text.ts';
 
 /** Yields every character except surrogates, which are not valid in UTF-8. */
 function* characters(): Generator<string> {

@@ -5,9 +5,9 @@ import {
   type IdentityLinkRecord,
   identityLinkCodec,
   isEnvironmentId,
-  STORED_TIME_END_MS,
   type RecordResult,
   type SchemaSource,
+  STORED_TIME_END_MS,
 } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
 import {

@@ -1,14 +1,6 @@
 import { type BlockName, NodeFault, type RpcCall } from '@playline/chain';
 import { z } from 'zod';
-import type {
-  CallOutcome,
-  ChainHead,
-  ChainNode,
-  ContractCall,
-  MintReceipt,
-  SendOutcome,
-  UsedNonce,
-} from '../ports.ts';
+import type { CallOutcome, ChainHead, ChainNode, ContractCall, MintReceipt, SendOutcome, UsedNonce } from '../ports.ts';
 import { type CallMethod, type CallMethods, NodeRefusal } from './json-rpc.ts';
 import { toRefusalMessage } from './mint-calls.ts';
 

@@ -44,13 +44,13 @@ function createOperator(answer?: string, portal: string | null = 'http://localho
 const OWNER = ['--project', 'demo', '--role', 'owner'] as const;
 
 it('accounts link prints a link for the first administrator, and fails once the log contains an administrator', async () => {
-  const { run, first, accounts, oneTimeTexts, codeOf } = createOperator();
+  const { run, first, accounts, oneTimeTokens, codeOf } = createOperator();
   const { results, progress, code } = await run('link');
   expect(code).toBe(EXIT.ok);
   expect(results).toHaveLength(1);
   expect(results[0]).toMatch(/^http:\/\/localhost:8090\/first-sign-in\?code=[\w-]{43}$/);
   expect(progress).toContain('15 minutes');
-  expect(await oneTimeTexts.read({ purpose: 'first-administrator', text: codeOf(results[0]!) })).toBe('');
+  expect(await oneTimeTokens.read({ purpose: 'first-administrator', text: codeOf(results[0]!) })).toBe('');
   await first();
   accounts.view.empty();
   const refused = await run('link');

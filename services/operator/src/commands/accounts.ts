@@ -11,7 +11,7 @@ import {
   invite,
   isRemoved,
   issueFirstLink,
-  type OneTimeTexts,
+  type OneTimeTokens,
   ROLES,
   removeAccount,
   resetAccess,
@@ -90,8 +90,8 @@ const link = ({ context, terminal }: Deps) =>
     .action(async (options) => {
       const portal = originOf(context, options.origin);
       // Redis may have lost an administrator, so the log is checked.
-      const code = await withAccounts(context, (_, oneTimeTexts) =>
-        withPair(context.accounts, ({ log }) => issueFirstLink({ log, oneTimeTexts })),
+      const code = await withAccounts(context, (_, oneTimeTokens) =>
+        withPair(context.accounts, ({ log }) => issueFirstLink({ log, oneTimeTokens })),
       );
       const url = linkTo(portal, '/first-sign-in', code);
       terminal.progress(
@@ -210,10 +210,10 @@ interface AccountsContext extends ProjectSources {
 /** Runs `work` with the account stores; changes are recorded under the operator's name. @throws UnreachableError */
 export async function withAccounts<T>(
   { accounts, openSessions }: AccountsContext,
-  work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
+  work: (context: AccountContext, oneTimeTokens: OneTimeTokens) => Promise<T>,
 ): Promise<T> {
-  return withStore('Redis', await openSessions(), ({ sessions, oneTimeTexts }) =>
-    withRecords(accounts, (store) => work({ store, sessions, actorId: null }, oneTimeTexts)),
+  return withStore('Redis', await openSessions(), ({ sessions, oneTimeTokens }) =>
+    withRecords(accounts, (store) => work({ store, sessions, actorId: null }, oneTimeTokens)),
   );
 }
 

@@ -49,8 +49,7 @@ States:
 const VERIFY = `
 Checks rows, files, links, consents and the key hash of the receipt. Data received after the cut-off is ignored.`;
 
-const SCRUB =
-  '\nThe eraser scrubs daily. Treat any row found as an incident: a service wrote data despite a fence.';
+const SCRUB = '\nThe eraser scrubs daily. Treat any row found as an incident: a service wrote data despite a fence.';
 
 const REMOVE = `
 Rewrites files that contain deleted rows, waits about eight minutes until ClickHouse has removed the old files, checks

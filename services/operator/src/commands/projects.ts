@@ -4,12 +4,12 @@ import {
   addEnvironment,
   archiveProject,
   createProject,
+  DEFAULT_ENVIRONMENTS,
   type MessageRate,
   type ProjectEnvironment,
   type ProjectRecord,
   renameProject,
   setRates,
-  USUAL_ENVIRONMENTS,
   type WantedRates,
 } from '@playline/access-keys';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
@@ -65,7 +65,7 @@ const create = (deps: Deps) =>
     .requiredOption('--name <name>', 'project name')
     .option('--id <id>', 'id of the new project (default: random)')
     .action(({ name, id, ...output }) => {
-      const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
+      const wanted = { name, id, environments: DEFAULT_ENVIRONMENTS };
       return change(deps, output, (store) => createProject({ store }, wanted));
     });
 
@@ -151,9 +151,7 @@ async function change(
 async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<void> {
   const live = (await readRecords(context.keys)).filter((record) => record.projectId === id && record.live !== null);
   if (live.length === 0) return;
-  throw new Error(
-    `project ${id} has live keys: revoke the keys first (npm run keys -- list --project ${id})`,
-  );
+  throw new Error(`project ${id} has live keys: revoke the keys first (npm run keys -- list --project ${id})`);
 }
 
 const RATE = /^([1-9]\d{0,5})\/([1-9]\d{0,7})$/;

@@ -156,7 +156,9 @@ export function findChainUrl(url: string | undefined, chain: string, chainApi: A
   }
   const stack = chainApi();
   if (stack === null)
-    throw new UsageError('--url: expected the URL of the chain API: the environment configures a deployment without one');
+    throw new UsageError(
+      '--url: expected the URL of the chain API: the environment configures a deployment without one',
+    );
   const names = stack.chains.map(({ name }) => name);
   if (names.includes(chain)) return stack.url;
   throw new UsageError(`--chain: the local stack serves ${names.join(', ')}, not ${chain}`);

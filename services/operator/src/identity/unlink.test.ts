@@ -98,7 +98,11 @@ it('identity unlink exits with code 2 for invalid arguments, and does not repeat
 });
 
 it.each([
-  ['a person who changed since the plan', { outcome: 'refused', reason: 'not_one_person' }, 'do not belong to one person'],
+  [
+    'a person who changed since the plan',
+    { outcome: 'refused', reason: 'not_one_person' },
+    'do not belong to one person',
+  ],
   ['a person who was erased since the plan', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
   ['a person who is already split', { outcome: 'unchanged', reason: '' }, 'nothing to split'],
   [

@@ -211,7 +211,9 @@ export async function giveUp(
 ): Promise<ExitCode> {
   const request = await toRequest(context, target, reason);
   await confirm(`${describeEffect(request)} This cannot be undone.`, options, terminal);
-  const result = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, request));
+  const result = await withAudit(context, (audit) =>
+    giveUpMints({ ...context, audit, wallClockMs: Date.now }, request),
+  );
   for (const line of toLines(result)) terminal.result(line);
   if (result.failed.length + result.skipped.length > 0) return result.skipped.length === 0 ? EXIT.ok : EXIT.failed;
   throw new Error(request.asset === null ? 'the signer has no pending assets' : NOT_ACCEPTED);

@@ -78,7 +78,11 @@ const COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
 
 // Runs first, while the logs are empty.
 it('mints list and show report the status of an asset, and mints rebuild restores the asset in an emptied Redis', async () => {
-  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = environment();
+  const {
+    CLICKHOUSE_URL: url = '',
+    CLICKHOUSE_USER: user = '',
+    CLICKHOUSE_PASSWORD: password = '',
+  } = stores.environment;
   const writer = openMintWriter({ url, user, password, database: stores.database });
   const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000, metadata: null };
   // The row of an earlier revision exists until a merge.

@@ -9,6 +9,7 @@ import {
   createKeyVerifier,
   createProject,
   createRecordStore,
+  DEFAULT_ENVIRONMENTS,
   type KeyKind,
   KeyStoreFault,
   minuteOf,
@@ -19,7 +20,6 @@ import {
   RATE_LIMIT_KEYS,
   RECORD_KINDS,
   SIGNABLE_KEYS,
-  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { openRedisKeyUsage, openRedisRecords, type RedisRecordView } from '@playline/access-keys/redis';
 import { createUnloggedStore } from '@playline/access-keys/test';
@@ -98,7 +98,7 @@ const shown: { kind: KeyKind; key: string }[] = [];
 beforeEach(async () => {
   project = `p-${randomBytes(4).toString('hex')}`;
   const store = createRecordStore(projects, projects.author);
-  await createProject({ store }, { name: project, id: project, environments: USUAL_ENVIRONMENTS });
+  await createProject({ store }, { name: project, id: project, environments: DEFAULT_ENVIRONMENTS });
 });
 
 const author = { changedBy: 'ada', requestId: 'r-1' };

@@ -1,4 +1,4 @@
-import type { AccountRecord, OneTimeTexts, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
+import type { AccountRecord, OneTimeTokens, ProjectRecord, SessionRecord, Sessions } from '@playline/access-keys';
 import type { BytesInFlight, ClientAddressOf, Exchange } from '@playline/http';
 import type { BrowserCookie, PortalCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
@@ -11,7 +11,7 @@ export interface FrameParts {
   readonly providerCookie: PortalCookie;
   readonly tokens: FormTokens;
   readonly sessions: Pick<Sessions, 'find'>;
-  readonly oneTimeTokens: Pick<OneTimeTexts, 'spend'>;
+  readonly oneTimeTokens: Pick<OneTimeTokens, 'spend'>;
   /** @throws Error if the accounts cannot be read, in which case access is denied */
   accounts(): Promise<readonly AccountRecord[]>;
   projects(): Promise<readonly ProjectRecord[]>;

@@ -1,4 +1,4 @@
-import type { OneTimeTexts, OpenIdSignIn, Passwords, Sessions, SignIn } from '@playline/access-keys';
+import type { OneTimeTokens, OpenIdSignIn, Passwords, Sessions, SignIn } from '@playline/access-keys';
 import type { FrameParts } from '../frame/frame-parts.ts';
 import type { PortalPage } from '../frame/page.ts';
 import type { PortalParts } from '../portal-parts.ts';
@@ -29,7 +29,7 @@ import { createSignableKeysPage } from './signable-keys/page.ts';
 export interface PageParts extends PortalParts {
   readonly frame: FrameParts;
   readonly sessions: Sessions;
-  readonly oneTimeTokens: OneTimeTexts;
+  readonly oneTimeTokens: OneTimeTokens;
   readonly signIn: SignIn;
   readonly openId: OpenIdSignIn | null;
   readonly passwords: Passwords;

@@ -3,10 +3,10 @@ import {
   ACCESS_KEYS,
   createKey,
   createProject,
+  DEFAULT_ENVIRONMENTS,
   PROJECTS,
   type ProjectRecord,
   revokeKey,
-  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
@@ -49,7 +49,7 @@ async function open(view?: { update(): Promise<never> }) {
   return records;
 }
 const create = async (records: { storeFor: Awaited<ReturnType<typeof open>>['storeFor'] }, name: string) =>
-  createProject({ store: records.storeFor(author) }, { name, environments: USUAL_ENVIRONMENTS });
+  createProject({ store: records.storeFor(author) }, { name, environments: DEFAULT_ENVIRONMENTS });
 const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
 
 it('a change is visible immediately in its own process, and within a second in all other processes', async () => {

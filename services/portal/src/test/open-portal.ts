@@ -9,13 +9,13 @@ import {
   createPasswords,
   createProject,
   createRecordStore,
+  DEFAULT_ENVIRONMENTS,
   PROJECTS,
   type ProjectRecord,
   RATE_LIMIT_KEYS,
   type RecordKind,
   type Role,
   SIGNABLE_KEYS,
-  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import {
@@ -121,7 +121,7 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
     addAccount,
     browser,
     addProject: (name: string) =>
-      createProject({ store: parts.projects.storeFor(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
+      createProject({ store: parts.projects.storeFor(AUTHOR) }, { name, environments: DEFAULT_ENVIRONMENTS }),
     /** Returns a browser that is signed in with the project role, or as an administrator if no role is given. */
     signIn: async (role?: { readonly project: ProjectRecord; readonly role: Role }) => {
       const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];
@@ -150,7 +150,7 @@ export function usePortal(overrides: Partial<PortalAppParts> = {}): TestPortal {
 }
 
 function createParts(origin: URL): PortalAppParts {
-  const { sessions, oneTimeTexts } = createMemorySessions();
+  const { sessions, oneTimeTokens } = createMemorySessions();
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
@@ -158,7 +158,7 @@ function createParts(origin: URL): PortalAppParts {
     metrics: { histogram: (...args) => createMetrics('portal').histogram(...args) },
     origin,
     sessions,
-    oneTimeTokens: oneTimeTexts,
+    oneTimeTokens,
     // The lowest costs that argon2id accepts.
     passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),

@@ -26,7 +26,7 @@ export function createWorld() {
   const [view, log] = [createMemoryRecords(ACCOUNTS), createMemoryRecordLog<AccountRecord>()];
   const storeOf = (changedBy: string) => createRecordStore({ view, log }, { changedBy, requestId: 'r-1' });
   const store = storeOf('test');
-  const { sessions, oneTimeTexts, empty } = createMemorySessions({ wallClockMs });
+  const { sessions, oneTimeTokens, empty } = createMemorySessions({ wallClockMs });
   const as = (actorId: string | null): AccountContext => ({
     sessions,
     actorId,
@@ -52,7 +52,7 @@ export function createWorld() {
     log,
     store,
     sessions,
-    oneTimeTexts,
+    oneTimeTokens,
     empty,
     as,
     operator,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /** Ways in which the provider misbehaves. Absent members mean correct behaviour. */
-export interface Lies {
+export interface Overrides {
   /** Overrides metadata members. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Overrides redirect parameters; null removes a parameter. */
@@ -25,7 +25,7 @@ export interface HostileProvider {
   readonly client: { readonly clientId: string; readonly clientSecret: string };
   /** Subject for subsequent sign-ins. */
   subject: string;
-  lies: Lies;
+  overrides: Overrides;
   /** Requested paths, in order. */
   readonly requests: string[];
   /** Signs in at the authorization URL and returns the redirect URL. */
@@ -56,12 +56,12 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     issuer,
     client: CLIENT,
     subject: 'person',
-    lies: {},
+    overrides: {},
     requests: [],
     visit: (authorization) => {
       const code = randomUUID();
       grants.set(code, toGrant(authorization, provider.subject));
-      return toRedirect(authorization, { code, iss: issuer.href, ...provider.lies.answer });
+      return toRedirect(authorization, { code, iss: issuer.href, ...provider.overrides.answer });
     },
     close: async () => {
       server.closeAllConnections();
@@ -69,7 +69,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     },
   };
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const { instead } = provider.lies;
+    const { instead } = provider.overrides;
     const path = new URL(request.url ?? '/', issuer).pathname;
     provider.requests.push(path);
     if (instead === 'silence') return;
@@ -77,16 +77,16 @@ export async function openHostileProvider(): Promise<HostileProvider> {
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     if (instead instanceof URL) return void response.writeHead(307, { location: instead.href }).end();
     if (instead !== undefined) return send(instead, { error: 'requested' });
-    if (path === '/.well-known/openid-configuration') return send(200, metadataOf(at, provider.lies));
+    if (path === '/.well-known/openid-configuration') return send(200, metadataOf(at, provider.overrides));
     if (path === '/jwks') return send(200, { keys: [toJwk(published.publicKey)] });
     if (path !== '/token') return send(404, {});
     const form = new URLSearchParams(await text(request));
     const grant = grants.get(form.get('code') ?? '');
     grants.delete(form.get('code') ?? '');
     if (grant === undefined || !isValidExchange(request, form, grant)) return send(400, { error: 'invalid_grant' });
-    const { signature } = provider.lies;
+    const { signature } = provider.overrides;
     const key = signature === 'none' ? null : signature === undefined ? published.privateKey : unpublished.privateKey;
-    const token = toToken({ claims: claimsOf(grant, provider), header: provider.lies.header ?? {}, key });
+    const token = toToken({ claims: claimsOf(grant, provider), header: provider.overrides.header ?? {}, key });
     send(200, { access_token: 'unused', token_type: 'Bearer', expires_in: 60, id_token: token });
   };
   return provider;
@@ -104,7 +104,7 @@ function toRedirect({ searchParams: wanted }: URL, answer: Readonly<Record<strin
   return redirect;
 }
 
-function metadataOf(at: (path: string) => string, { metadata }: Lies): object {
+function metadataOf(at: (path: string) => string, { metadata }: Overrides): object {
   return {
     issuer: at('/'),
     authorization_endpoint: at('/authorize'),
@@ -118,10 +118,10 @@ function metadataOf(at: (path: string) => string, { metadata }: Lies): object {
   };
 }
 
-function claimsOf({ nonce, subject }: Grant, { issuer, client, lies }: HostileProvider): object {
+function claimsOf({ nonce, subject }: Grant, { issuer, client, overrides }: HostileProvider): object {
   const nowS = Math.floor(Date.now() / 1000);
   const times = { iat: nowS, exp: nowS + 300, auth_time: nowS };
-  return { iss: issuer.href, aud: client.clientId, sub: subject, nonce, ...times, ...lies.claims };
+  return { iss: issuer.href, aud: client.clientId, sub: subject, nonce, ...times, ...overrides.claims };
 }
 
 function isValidExchange({ headers }: IncomingMessage, form: URLSearchParams, grant: Grant): boolean {

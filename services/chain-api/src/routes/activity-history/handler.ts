@@ -19,10 +19,10 @@ import {
   ADDRESS,
   createParameterError,
   createParameters,
-  type ParamType,
   PAGE_SIZE,
   PAGE_SIZE_TYPE,
   type Parameters,
+  type ParamType,
 } from '../../parameters.ts';
 import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
 

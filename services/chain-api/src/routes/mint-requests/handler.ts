@@ -24,7 +24,7 @@ import {
 import type { Collections } from '../../minting/collections.ts';
 import { addQuotaHeaders, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
-import { createParameterError, createParameters, type ParamType, PAGE_SIZE, PAGE_SIZE_TYPE } from '../../parameters.ts';
+import { createParameterError, createParameters, PAGE_SIZE, PAGE_SIZE_TYPE, type ParamType } from '../../parameters.ts';
 import { CACHE_HEADERS } from '../chain-route.ts';
 import type { CollectionOperation } from '../collection-route.ts';
 

@@ -1,10 +1,10 @@
 /** The home page lists the projects that the account can access, with their most important metrics. */
 import {
   createProject,
+  DEFAULT_ENVIRONMENTS,
   type EnvironmentMinute,
   type ProjectRecord,
   toEnvironmentRate,
-  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { type FoundAlerts, findAlerts, orNull, type ProjectMetrics, readMetrics } from '../../alerts/find-alerts.ts';
@@ -45,7 +45,7 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
       create: {
         access: 'project.create',
         run: async (visit, values) => {
-          const project = { name: values.text('name'), environments: USUAL_ENVIRONMENTS };
+          const project = { name: values.text('name'), environments: DEFAULT_ENVIRONMENTS };
           const { id } = await createProject({ store: projects.storeFor(visit.author) }, project);
           return { kind: 'redirect', to: `${environmentPath(id, 'development')}/keys` };
         },

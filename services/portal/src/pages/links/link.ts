@@ -27,7 +27,7 @@ export interface Link {
 export const INVITATION_PATH = '/invitation';
 
 export function createLinks(parts: Pick<PageParts, 'accounts' | 'oneTimeTokens'>): readonly Link[] {
-  const stores = { oneTimeTexts: parts.oneTimeTokens };
+  const stores = { oneTimeTokens: parts.oneTimeTokens };
   const createInvitationLink = (path: string, title: string): Link => ({
     path,
     title,

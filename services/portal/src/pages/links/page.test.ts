@@ -16,7 +16,7 @@ const createInvitation = async (login: string) =>
 
 it('the link for the first administrator creates one administrator and stays valid after an invalid form', async () => {
   const emptyPortal = await openPortal();
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTimeTokens });
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTokens: emptyPortal.parts.oneTimeTokens });
   const path = `/first-sign-in?code=${code}`;
   const submit = (overrides: object) => emptyPortal.browser().submit(path, 'accept', { ...filled, ...overrides });
   const invalidFields = [
