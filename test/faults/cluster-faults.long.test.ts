@@ -28,7 +28,7 @@ describe('a cluster with three brokers', () => {
     expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: 1 });
   });
 
-  it('applyTopics creates topics with 3 replicas, 2 in sync, keeps safer settings and reports deviations', async () => {
+  it('applyTopics creates topics with 3 replicas and min ISR 2, keeps safer settings and reports deviations', async () => {
     const { kafka, registry } = (await worldOf({ brokers: BROKERS })).stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };
@@ -60,15 +60,15 @@ describe('a cluster with three brokers', () => {
       for (const topic of [consents, deadLetterTopicOf(consents), deadLetterTopicOf(messages)])
         expect(await stateOf(topic), topic).toEqual([3, 2]);
       expect(changed).toContain(rejections);
-      // A broker may respond before the changes have reached it.
-      await until('all brokers have the new settings', async () => String(await stateOf(rejections)) === '3,2');
+      // A broker may respond before it has received the changes.
+      await until('all brokers have received the new settings', async () => String(await stateOf(rejections)) === '3,2');
       expect(await stateOf(messages)).toEqual([1, 1]);
       expect(await stateOf(links)).toEqual([3, 3]);
       expect(notices).toEqual([
         expect.stringMatching(new RegExp(`^${messages}: 1 of 3 replicas; `)),
         expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 instead of 2; unchanged`)),
       ]);
-      const applied = await until('all brokers have all changes', async () => {
+      const applied = await until('all brokers have applied the changes', async () => {
         const result = await applyTopics(target);
         return [...result.created, ...result.changed].length === 0 ? result : null;
       });

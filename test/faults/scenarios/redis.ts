@@ -58,8 +58,8 @@ export const redisUnavailableToLinker: Scenario = {
     await waitFor('the linker is ready again', () => linker.isReady());
     await traffic.flows(5);
     await traffic.close();
-    await persons.assertWhole(['before'], 3);
-    await persons.assertWhole(['during'], 2);
+    await persons.assertMerged(['before'], 3);
+    await persons.assertMerged(['during'], 2);
     return {
       'link facts waiting': waitingFacts,
       'attempts retried': retries,
@@ -111,7 +111,7 @@ export const redisWiped: Scenario = {
     await traffic.flows(random.integer(10, 30));
     await traffic.close();
     await settle(world);
-    await persons.assertWhole(names, 2);
+    await persons.assertMerged(names, 2);
     const redis = new Redis(world.stack.file.redis);
     await redis.flushall();
     redis.disconnect();
@@ -121,8 +121,8 @@ export const redisWiped: Scenario = {
     await rebuild(world);
     await waitFor('the linker resumes', () => linkerOf(trial).isReady());
     // A linker that used the empty graph would have linked the account to the player but not to the visitor.
-    await persons.assertWhole(names, 3);
-    await persons.assertWhole(['empty'], 2);
+    await persons.assertMerged(names, 3);
+    await persons.assertMerged(['empty'], 2);
     return { wipes: 1, 'attempts refused': refused, 'persons restored': names.length };
   },
 };
