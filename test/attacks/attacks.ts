@@ -227,9 +227,9 @@ const linkFlood: Attack = {
     const tookS = secondsSince(startedAt);
     await until('the person with many links is erased', () => isErased(floodErasureId), 300_000);
     const { peakMb } = memoryOf('eraser');
-    if (tookS > 60) throw new Error(`the bystander’s erasure tookS ${tookS} s`);
+    if (tookS > 60) throw new Error(`the bystander’s erasure took ${tookS} s`);
     if (peakMb > 400) throw new Error(`the eraser used ${peakMb} MB`);
-    const durations = `the bystander’s erasure tookS ${tookS} s, the flooded person’s ${secondsSince(startedAt)} s`;
+    const durations = `the bystander’s erasure took ${tookS} s, the flooded person’s ${secondsSince(startedAt)} s`;
     return `${links} links; ${durations}; the eraser’s memory peaked at ${peakMb} MB`;
   },
 };
@@ -273,7 +273,7 @@ const hugeRange: Attack = {
     const data = encodeFunctionData({ abi: emitterAbi, functionName: 'emitLogs', args: [logs] });
     await sendAs(rpc, { to: emitter, data });
     const afterS = await mint(9n);
-    if (afterS > usualS + 10) throw new Error(`an honest mint tookS ${afterS} s instead of ${usualS} s`);
+    if (afterS > usualS + 10) throw new Error(`an honest mint took ${afterS} s instead of ${usualS} s`);
     return `an honest mint one block later was in the history after ${afterS} s; before the attack after ${usualS} s`;
   },
 };

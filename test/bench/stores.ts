@@ -17,9 +17,9 @@ export interface BenchStores {
  * @param withTls measured services use TLS and logins
  */
 export async function openStores(withTls = false): Promise<BenchStores & { close(): Promise<void> }> {
-  const configured = process.env.PLAYLINE_TEST_STORES;
-  if (withTls && configured) throw new Error('--tls starts a separate stack. Unset PLAYLINE_TEST_STORES.');
-  if (configured !== undefined && configured !== '') return { ...(JSON.parse(configured) as BenchStores), close: async () => {} };
+  const text = process.env.PLAYLINE_TEST_STORES;
+  if (withTls && text) throw new Error('--tls starts a separate stack. Unset PLAYLINE_TEST_STORES.');
+  if (text !== undefined && text !== '') return { ...(JSON.parse(text) as BenchStores), close: async () => {} };
   const directory = mkdtempSync(join(tmpdir(), 'playline-bench-'));
   const stack = await startStack({ directory, services: [], security: withTls, report: (line) => console.error(line) });
   const close = async () => {

@@ -28,7 +28,7 @@ describe('a cluster with three brokers', () => {
     expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: 1 });
   });
 
-  it('applyTopics creates topics with 3 replicas and min ISR 2, keeps safer settings and reports deviations', async () => {
+  it('applyTopics creates topics with 3 replicas, 2 in sync, keeps safer settings and reports deviations', async () => {
     const { kafka, registry } = (await worldOf({ brokers: BROKERS })).stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };
@@ -61,7 +61,7 @@ describe('a cluster with three brokers', () => {
         expect(await stateOf(topic), topic).toEqual([3, 2]);
       expect(changed).toContain(rejections);
       // A broker may respond before it has received the changes.
-      await until('all brokers have received the new settings', async () => String(await stateOf(rejections)) === '3,2');
+      await until('all brokers have the new settings', async () => String(await stateOf(rejections)) === '3,2');
       expect(await stateOf(messages)).toEqual([1, 1]);
       expect(await stateOf(links)).toEqual([3, 3]);
       expect(notices).toEqual([

@@ -26,8 +26,8 @@ function toOptions({ fault: number, tried: text, awayMinutes, ...flags }: Flags)
   if (!FAULTS.some(isChosen)) throw new UsageError('No fault matches --fault and --tried. See test/faults/README.md.');
   const seed = process.env.FAULT_SEED;
   if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED is not a whole number.');
-  const firstSeedOnly = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
-  return { ...flags, ...firstSeedOnly, isChosen, awayMs: awayMinutes * 60_000 };
+  const seedOverride = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
+  return { ...flags, ...seedOverride, isChosen, awayMs: awayMinutes * 60_000 };
 }
 
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
@@ -71,8 +71,8 @@ async function tryFaults(options: Options): Promise<void> {
 const faults = command('faults', 'inject every fault with many seeds, into separate stores and processes')
   .option('--seeds <number>', 'seeds per fault', wholeNumberFrom(1, SEED_MAX), 20)
   .option('--first-seed <number>', 'the first seed', wholeNumberFrom(0, SEED_MAX), 1)
-  .option('--fault <number>', 'try firstSeedOnly this fault', wholeNumberFrom(1, 1_000))
-  .option('--tried <text>', 'try firstSeedOnly faults whose description contains this text', '')
+  .option('--fault <number>', 'try only this fault', wholeNumberFrom(1, 1_000))
+  .option('--tried <text>', 'try only faults whose description contains this text', '')
   .option('--minutes <number>', 'start no new seeds after this time', numberFrom(0.01, SEED_MAX), 60)
   .option('--away-minutes <number>', 'how long ClickHouse is unavailable in fault 5', numberFrom(0, SEED_MAX), 0.1)
   .option('--without-intents', 'control for fault 3, which must fail: kill writers that log no intents', false)

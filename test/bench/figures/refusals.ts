@@ -34,7 +34,7 @@ export const refusals: Figure = {
 
 type Latencies = Map<number, number[]>;
 
-// If Redis has noKeys its keys, an unknown key may be valid, so the gateway responds with 500 instead of 401.
+// If Redis has lost its keys, an unknown key may be valid, so the gateway responds with 500 instead of 401.
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const offset = await redis.hget('access:keys:places', '0');

@@ -98,8 +98,8 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
       FROM numbers(${first}, ${count})))`;
 }
 
-// The schema of the best-known open-source product analytics on ClickHouse. A row contains the person at ingestion time;
-// an override table contains persons that were merged later. Only ClickHouse's merges remove duplicate rows.
+// The schema of the best-known open-source product analytics on ClickHouse. A row contains the person at ingestion
+// time; an override table contains later merges of persons. Only ClickHouse's merges remove duplicate rows.
 const EVENTS = `CREATE TABLE bench_peer_events
 (
     uuid UUID, event LowCardinality(String), properties String CODEC(ZSTD(3)), timestamp DateTime64(6, 'UTC'), team_id Int64,

@@ -130,7 +130,7 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
       mustEqualPeer: true,
       ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ range: day })}`),
     },
-    { name: 'one event in one day, by property', isSingleDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
+    { name: 'one event in one day, by property', isSingleDay: true, ...ofAll(scene, (from) => byProperty(from, day)) },
     {
       name: 'active people per day, 30 days',
       ...ofAll(
@@ -187,7 +187,8 @@ function timeline(scene: Scene, range?: Range): Pick<AnalystQuery, 'raw' | 'exac
   };
 }
 
-function oneMessage({ environmentId, subject, peer }: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
+function oneMessage(scene: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
+  const { environmentId, subject, peer } = scene;
   const of = (name: string) =>
     `SELECT * FROM ${name} WHERE environment_id = '${environmentId}' AND message_id = '${subject.messageId}'`;
   return {

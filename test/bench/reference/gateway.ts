@@ -1,4 +1,4 @@
-// The reference: an endpoint that enforces every rule of the contract, built as the express, zod and kafkajs guides show.
+// The reference: an endpoint that enforces every rule of the contract, built as in the express, zod and kafkajs guides.
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message } from '@playline/contracts';
 import { validateBatch } from '@playline/contracts/test';

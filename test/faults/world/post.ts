@@ -23,7 +23,7 @@ export interface Post {
 }
 
 export const KEY_HEADER = 'x-service-publishable-key';
-/** The contract's client timeout, much longer than the gateway's deadline. */
+/** The client timeout in the contract, much longer than the gateway's deadline. */
 const RESPONSE_MAX_MS = 30_000;
 
 /** Sends a request, by default a POST to the messages route. Never throws. */

@@ -20,7 +20,7 @@ export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
 const PORTS = 36;
 
-// Reserves ports below the ephemeral range: an ephemeral port could be assigned to another process during an outage.
+// Reserves ports below the ephemeral range, because an ephemeral port could be reassigned during an outage.
 async function openPortPool(folder: string) {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
@@ -36,10 +36,10 @@ async function openPortPool(folder: string) {
   };
 }
 
-/** Shared by all services, because identity keys must agree. */
+/** All services share a pepper, because they must compute the same identity keys. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** Returns a service's settings. Stores are reached through wires, except for Kafka with several brokers. */
+/** Returns a service's settings. The service uses proxies for all stores, except for Kafka with several brokers. */
 export function environmentOf(
   service: ServiceName,
   { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
@@ -58,9 +58,9 @@ export function environmentOf(
     IDENTITY_PEPPER: PEPPER,
     TOPIC_PREFIX: topicPrefix,
     CONSUMER_GROUP: groupOf(service, deployment),
-    // Short, so that a killed or frozen member is replaced soon; long enough for heartbeats on a busy machine.
+    // Short, so that a killed or frozen member is soon replaced, but long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '2000',
-    // Small blocks, so that faults often hit between intent, insert and commit.
+    // Small blocks, so that faults often occur between the intent, the insert and the commit.
     BLOCK_AGE_MAX_MS: '100',
     ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
@@ -72,7 +72,7 @@ export function environmentOf(
 
 const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;
 
-/** Topics, tables and environments with keys, shared by all seeds until a seed fails. */
+/** Topics, tables and access keys that all seeds share until a seed fails. */
 type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
 const PARTITIONS = 3;
@@ -96,7 +96,7 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   return {
     topicPrefix: topics.prefix,
     engine,
-    /** @returns a new key for an environment */
+    /** Creates an access key for an environment. @returns the key */
     addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
       const project = { projectId: 'test-faults', environment: 'production' } as const;
       const owner = { ...project, environmentId, kind };
@@ -105,7 +105,7 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
     disconnect: () => keys.close(),
     close: async () => {
       await keys.close();
-      // The next deployment, with new topics and tables, must not find persons in Redis.
+      // The next deployment has new topics and tables, and must not find the persons of this deployment in Redis.
       const client = new Redis(redis);
       await client.flushall();
       client.disconnect();
@@ -141,7 +141,7 @@ export class World {
   readonly stack: Stack;
   readonly wires: Wires;
   readonly folder: string;
-  /** Reads the log directly, not through the wire. */
+  /** Reads the log directly, not through the proxy. */
   readonly log;
   deployment: Deployment;
   readonly #parts: Parts;
@@ -226,7 +226,7 @@ export class World {
 
 export interface WorldOptions {
   report?: (line: string) => void;
-  /** Default: one. With several brokers, services connect to Kafka without a wire. */
+  /** Default: one. With several brokers, services connect to Kafka without a proxy. */
   brokers?: number;
   /** Default: applies the SQL files in sequence. */
   makeTables?: MakeTables;
