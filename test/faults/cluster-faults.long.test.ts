@@ -16,7 +16,7 @@ const SEEDS_MAX = 3;
 describe('a cluster with three brokers', () => {
   const { trials, worldOf, close } = openTrials({
     seeds: SEEDS_MAX,
-    awayMs: 0,
+    outageMs: 0,
     withoutIntents: false,
     isChosen: ({ title, brokers }) => title !== undefined && brokers === BROKERS,
     world: { makeTables: createTables },

@@ -12,7 +12,7 @@ const SEEDS: Readonly<Record<number, readonly number[]>> = { 3: [2, 3, 5] };
 const { trials, close } = openTrials({
   seeds: SEEDS_MAX,
   // Long enough for the writer, which backs off exponentially, to retry several times.
-  awayMs: 3_000,
+  outageMs: 3_000,
   withoutIntents: false,
   isChosen: ({ title, brokers = 1 }) => title !== undefined && brokers === 1,
   stores: async () => testStores(),

@@ -19,7 +19,7 @@ interface Options extends WriterFaultOptions {
   minutes: number;
 }
 
-type Flags = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
+type Flags = Omit<Options, 'isChosen' | 'outageMs'> & { fault?: number; tried: string; awayMinutes: number };
 
 function toOptions({ fault: number, tried: text, awayMinutes, ...flags }: Flags): Options {
   const isChosen = ({ fault, tried }: Fault) => (number === undefined || fault === number) && tried.includes(text);
@@ -27,7 +27,7 @@ function toOptions({ fault: number, tried: text, awayMinutes, ...flags }: Flags)
   const seed = process.env.FAULT_SEED;
   if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED is not a whole number.');
   const seedOverride = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
-  return { ...flags, ...seedOverride, isChosen, awayMs: awayMinutes * 60_000 };
+  return { ...flags, ...seedOverride, isChosen, outageMs: awayMinutes * 60_000 };
 }
 
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);

@@ -78,7 +78,7 @@ export const brokerAbsent: Scenario = {
   tried: 'gateway started without a broker',
   run: async (trial) => {
     const { world, random, ledger } = trial;
-    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    await world.proxies.kafka.set(random.pick(['refuse', 'freeze'] as const));
     const gateway = await trial.launch('gateway');
     await waitFor('the gateway is alive', async () => (await fetch(`${gateway.adminUrl}/livez`)).ok);
     await waitFor(
@@ -92,7 +92,7 @@ export const brokerAbsent: Scenario = {
     await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
     const reached = outage.check();
     assert.equal(ledger.acknowledged, 0, 'nothing is acknowledged without a broker');
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     await traffic.flows(10);
     await expectRecovery(gateway);
     await traffic.close();
@@ -139,15 +139,15 @@ export const brokerKilled: Scenario = {
   title: 'no acknowledged message is lost when the broker is killed under load and restarts',
   tried: 'broker SIGKILL under load, restarted',
   run: async (trial) => {
-    const { stack, wires } = trial.world;
+    const { stack, proxies } = trial.world;
     const broker = await trial.world.storePid('kafka');
     // The stack restarts the broker immediately; the proxy makes the outage last longer.
     const kill = async () => {
-      await wires.kafka.set(trial.random.pick(['refuse', 'freeze'] as const));
+      await proxies.kafka.set(trial.random.pick(['refuse', 'freeze'] as const));
       process.kill(broker, 'SIGKILL');
       await waitFor('the broker has exited', () => stack.file.processes.kafka !== broker);
     };
-    return { kills: 1, ...(await tryOutage(trial, kill, () => wires.kafka.set('open'))) };
+    return { kills: 1, ...(await tryOutage(trial, kill, () => proxies.kafka.set('open'))) };
   },
 };
 
@@ -186,12 +186,12 @@ export const memoryBounded: Scenario = {
     const warmUp = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
     await warmUp.flows(100);
     const before = gateway.residentBytes();
-    await world.wires.kafka.set('freeze');
+    await world.proxies.kafka.set('freeze');
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway], { ...BATCH, clients: CLIENTS });
     const peak = await watchMemory(gateway, OUTAGE_MS);
     const reached = outage.check();
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     await traffic.flows(20);
     await Promise.all([warmUp.close(), traffic.close()]);
     const growth = peak.resident - before;

@@ -11,7 +11,7 @@ import { addReached, type Reached, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import type { WireMode } from '../world/wire.ts';
+import type { ProxyMode } from '../world/store-proxy.ts';
 
 const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 
@@ -44,7 +44,7 @@ export const drainWithPendingResponses: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await traffic.flows(random.integer(1, 10));
     await traffic.close();
-    await world.wires.kafka.set('hold-responses');
+    await world.proxies.kafka.set('hold-responses');
     const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     idle.on('error', () => {}).resume();
     await once(idle, 'connect');
@@ -58,7 +58,7 @@ export const drainWithPendingResponses: Scenario = {
     });
     await delay(random.integer(0, 500));
     assert.ok(gateway.isAlive, 'the gateway waits for requests in flight');
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     for (const { status, connection } of await Promise.all(pending))
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
     assert.equal(await gateway.exited, 0, 'the gateway’s exit code');
@@ -105,7 +105,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     await before.close();
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
     // From now on, the broker stores batches, but its responses do not reach the gateway.
-    await world.wires.kafka.set('hold-responses');
+    await world.proxies.kafka.set('hold-responses');
     const successor = await trial.launch('gateway');
     const traffic = trial.openTraffic([gateway], { clients: random.integer(1, 12) });
     await waitFor('the broker has stored a batch', async () => (await countRecords(world)) > recordsBefore);
@@ -114,7 +114,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     await gateway.exited;
     assert.equal(ledger.acknowledged, acknowledged, 'no batch was acknowledged before the gateway was killed');
     traffic.redirect([successor]);
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     await traffic.flows(5);
     await traffic.close();
     const duplicates = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
@@ -170,11 +170,11 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.flows(random.integer(5, 20));
-  const modes: WireMode[] = ['refuse', 'freeze', 'hold-responses'];
+  const modes: ProxyMode[] = ['refuse', 'freeze', 'hold-responses'];
   let reached: Reached = {};
   for (const mode of random.shuffle(modes).slice(0, random.integer(1, 2))) {
     const beganAt = performance.now();
-    await Promise.all(stores.map((store) => world.wires[store].set(mode)));
+    await Promise.all(stores.map((store) => world.proxies[store].set(mode)));
     await delay(random.integer(1_000, 3_000));
     await Promise.all(stores.map((store) => ASSERTIONS[store](trial, gateway)));
     await traffic.flows(10);
@@ -185,7 +185,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
       'batches accepted during the outage': accepted,
       'unavailable s': outageS,
     });
-    await Promise.all(stores.map((store) => world.wires[store].set('open')));
+    await Promise.all(stores.map((store) => world.proxies[store].set('open')));
     await delay(random.integer(0, 500));
   }
   await traffic.close();

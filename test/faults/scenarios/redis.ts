@@ -39,7 +39,7 @@ export const redisUnavailableToLinker: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await persons.identify('before');
     await traffic.flows(random.integer(5, 15));
-    await world.wires.redis.set(random.pick(['refuse', 'freeze'] as const));
+    await world.proxies.redis.set(random.pick(['refuse', 'freeze'] as const));
     const beganAt = performance.now();
     const before = await retriesOf(linker);
     await waitFor('the linker is not ready', async () => !(await linker.isReady()));
@@ -54,7 +54,7 @@ export const redisUnavailableToLinker: Scenario = {
     );
     await delay(random.integer(0, 2_000));
     const outageMs = performance.now() - beganAt;
-    await world.wires.redis.set('open');
+    await world.proxies.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
     await traffic.flows(5);
     await traffic.close();
@@ -137,12 +137,12 @@ async function copyRedis({ world }: Trial): Promise<() => Promise<void>> {
       if (dump !== null) copied.set(name, dump);
     }
   return async () => {
-    await world.wires.redis.set('refuse');
+    await world.proxies.redis.set('refuse');
     const restoring = redis.multi().flushall();
     for (const [name, dump] of copied) restoring.restore(name, 0, dump);
     await restoring.exec();
     redis.disconnect();
-    await world.wires.redis.set('open');
+    await world.proxies.redis.set('open');
   };
 }
 
@@ -266,11 +266,11 @@ export const refusedConsentArrivesLate: Scenario = {
     const anonymousId = `consent-${randomUUID()}`;
     const change = (status: string) => ({ anonymousId, status, source: 'faults' });
     const [earlier, later] = random.shuffle(['none', 'anonymous', 'full'] as const);
-    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    await world.proxies.kafka.set(random.pick(['refuse', 'freeze'] as const));
     assert.equal(await putConsent(first!, key, change(earlier!)), 500, 'status of a consent without a broker');
     // While stopped, the gateway cannot publish the pending consent before the later change.
     first!.signal('SIGSTOP');
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     await waitFor('the new consent is accepted', async () => (await putConsent(second!, key, change(later!))) === 204);
     first!.signal('SIGCONT');
     const endAt = performance.now() + PUBLISH_MAX_MS;

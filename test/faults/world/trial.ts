@@ -174,7 +174,7 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     // Merges would remove duplicate rows before raw rows are compared with the log.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
     const reached = await scenario.run(trial);
-    await world.wires.openAll();
+    await world.proxies.openAll();
     await world.setServices(ONE_PER_SERVICE);
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from, scenario });
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
@@ -184,7 +184,7 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${text}`, { cause: error });
   } finally {
     for (const traffic of opened.traffics) traffic.abort();
-    await world.wires.openAll();
+    await world.proxies.openAll();
     await Promise.all(opened.processes.map((child) => child.close()));
   }
 }

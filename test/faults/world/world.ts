@@ -13,8 +13,8 @@ import { Redis } from 'ioredis';
 import { SMALL_BLOCKS } from '../small-blocks.ts';
 import { type Engine, query } from './clickhouse.ts';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
+import { startProxies, type Store, type StoreProxies } from './store-proxy.ts';
 import { waitFor } from './wait.ts';
-import { openWires, type Store, type Wires } from './wire.ts';
 
 export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
@@ -42,16 +42,16 @@ const PEPPER = randomBytes(32).toString('hex');
 /** Returns a service's settings. The service uses proxies for all stores, except for Kafka with several brokers. */
 export function environmentOf(
   service: ServiceName,
-  { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
+  { stack, proxies, deployment }: { stack: Stack; proxies: StoreProxies; deployment: Deployment },
 ): Record<string, string> {
   const through = (address: string, port: number) => address.replace(/:\d+(?=\/|$)/, `:${port}`);
   const { engine, topicPrefix } = deployment;
   return {
     LOG_LEVEL: 'info',
-    KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${wires.kafka.port}`,
-    SCHEMA_REGISTRY_URL: through(stack.file.registry, wires.registry.port),
-    REDIS_URL: through(stack.file.redis, wires.redis.port),
-    CLICKHOUSE_URL: through(engine.url, wires.clickhouse.port),
+    KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${proxies.kafka.port}`,
+    SCHEMA_REGISTRY_URL: through(stack.file.registry, proxies.registry.port),
+    REDIS_URL: through(stack.file.redis, proxies.redis.port),
+    CLICKHOUSE_URL: through(engine.url, proxies.clickhouse.port),
     CLICKHOUSE_USER: engine.user,
     CLICKHOUSE_PASSWORD: engine.password,
     CLICKHOUSE_DATABASE: engine.database,
@@ -130,7 +130,7 @@ function portOf(stack: Stack, store: Store): number {
 
 interface Parts {
   readonly stack: Stack;
-  readonly wires: Wires;
+  readonly proxies: StoreProxies;
   readonly deployment: Deployment;
   readonly folder: string;
   readonly ports: PortPool;
@@ -139,7 +139,7 @@ interface Parts {
 
 export class World {
   readonly stack: Stack;
-  readonly wires: Wires;
+  readonly proxies: StoreProxies;
   readonly folder: string;
   /** Reads the log directly, not through the proxy. */
   readonly log;
@@ -152,7 +152,7 @@ export class World {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.stack = parts.stack;
-    this.wires = parts.wires;
+    this.proxies = parts.proxies;
     this.folder = parts.folder;
     this.deployment = parts.deployment;
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
@@ -202,7 +202,7 @@ export class World {
   }
 
   async #closeProcesses(): Promise<void> {
-    await this.wires.openAll();
+    await this.proxies.openAll();
     await Promise.all([...this.#processes].map((child) => child.close()));
     this.#services = [];
   }
@@ -217,7 +217,7 @@ export class World {
     await this.#closeProcesses();
     await this.log.close();
     await this.deployment.disconnect();
-    await this.wires.close();
+    await this.proxies.close();
     await this.stack.stop();
     this.#parts.ports.close();
     rmSync(this.folder, { recursive: true, force: true });
@@ -239,15 +239,15 @@ export async function openWorld({ report = () => {}, brokers = 1, makeTables }: 
   const folder = mkdtempSync(join(parent, 'faults-'));
   let stack: Stack | null = null;
   const ports = await openPortPool(folder);
-  const wires = await openWires(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
+  const proxies = await startProxies(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
   try {
-    const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
+    const kafka = brokers === 1 ? { kafkaFrontPort: proxies.kafka.port } : { kafkaBrokers: brokers };
     stack = await startStack({ directory: folder, services: [], report, ...kafka });
     const deployment = await openDeployment(stack, makeTables);
-    return new World({ stack, wires, ports, folder, deployment, makeTables });
+    return new World({ stack, proxies, ports, folder, deployment, makeTables });
   } catch (error) {
     await stack?.stop();
-    await wires.close();
+    await proxies.close();
     ports.close();
     rmSync(folder, { recursive: true, force: true });
     throw error;
