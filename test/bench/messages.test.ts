@@ -1,6 +1,6 @@
 import { messageRecordCodec } from '@playline/contracts';
 import { expect, it } from 'vitest';
-import { createBodyOf, createMessage, createIdRenewer, MESSAGE_BYTES, TRAFFICS, toRecord } from './messages.ts';
+import { createBodyOf, createIdRenewer, createMessage, MESSAGE_BYTES, TRAFFICS, toRecord } from './messages.ts';
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 

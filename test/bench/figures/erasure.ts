@@ -10,9 +10,9 @@ import {
   type Phases,
   phasesOf,
   type Removal,
+  type ResponseTimes,
   type Scene,
   shortenCleanups,
-  type ResponseTimes,
   watchBystanders,
 } from '../erasure/erase.ts';
 import { DAYS, fillEvents, linkPeople, NAMES } from '../erasure/people.ts';

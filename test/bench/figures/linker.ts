@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { atLeast, atMost, type Bench, type Figure, type Row, toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
 import { withAdmin } from '../kafka-client.ts';
-import { type Pair, pairGrowing, pairRandom, pairNewIds, prepareLinks } from '../link-facts.ts';
+import { type Pair, pairGrowing, pairNewIds, pairRandom, prepareLinks } from '../link-facts.ts';
 import { withOpened } from '../opened.ts';
 import { publish } from '../prepared-records.ts';
 import { type Measured, memoryPeakMibOf, pidListeningOn, waitFor, watchCpu } from '../processes.ts';

@@ -6,15 +6,15 @@ import {
   DAYS,
   fillRows,
   type Game,
-  mergePairs,
   linkPeople,
+  mergePairs,
   pairsOf,
   waitUntilMerged,
 } from '../queries/fill.ts';
 import { type AnalystQuery, basicQueries, cookbookQueries, createScene } from '../queries/queries.ts';
 import {
-  type QueryResults,
   type DayCosts,
+  type QueryResults,
   readDayCosts,
   runColdAndWarm,
   toGrowthRows,

@@ -9,9 +9,9 @@ import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
 import { addReached, type Reached, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
+import type { ProxyMode } from '../world/store-proxy.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import type { ProxyMode } from '../world/store-proxy.ts';
 
 const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 

@@ -11,7 +11,7 @@ import {
   registryUnavailable,
 } from './gateway.ts';
 import { leaderReplacedWhileWaiting, leadersMove } from './leaders.ts';
-import { logTruncatedWhileStopped, logTruncatedWhileRead, oldEventStored } from './log.ts';
+import { logTruncatedWhileRead, logTruncatedWhileStopped, oldEventStored } from './log.ts';
 import { redisLosesLastWrites, redisUnavailableToLinker, redisWiped, refusedConsentArrivesLate } from './redis.ts';
 import { redisRestoredFromCopy } from './redis-restored.ts';
 import { engineKilled, partitionsMove } from './services.ts';

@@ -13,7 +13,7 @@ import { Redis } from 'ioredis';
 import { SMALL_BLOCKS } from '../small-blocks.ts';
 import { type Engine, query } from './clickhouse.ts';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
-import { startProxies, type Store, type StoreProxies } from './store-proxy.ts';
+import { type Store, type StoreProxies, startProxies } from './store-proxy.ts';
 import { waitFor } from './wait.ts';
 
 export type PortPool = Awaited<ReturnType<typeof openPortPool>>;

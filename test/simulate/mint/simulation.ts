@@ -17,7 +17,7 @@ import {
   readMint,
   type ShownMints,
 } from './lists.ts';
-import { checkMetadata, createProbe, createRefreshes, sendConflict, sendOrder } from './orders.ts';
+import { checkMetadata, createProbe, createRefreshes, sendConflict, sendOrder } from './requests.ts';
 import {
   COLLECTIONS,
   createCounts,

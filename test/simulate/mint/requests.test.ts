@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sendConflict, sendOrder } from './orders.ts';
+import { sendConflict, sendOrder } from './requests.ts';
 import { createTestStage, quotaResponse, responseOf } from './test-stage.ts';
 
 const conflict = (values: readonly string[]) => ({ code: 'CONFLICT_ERROR', details: { id: 'reference_id', values } });
