@@ -99,7 +99,7 @@ interface ForwardedRequest {
   incoming: IncomingMessage;
   path: string;
   body: Buffer;
-  onSent: InsertWatch['sent'] | undefined;
+  onSent: InsertWatch['onSent'] | undefined;
 }
 
 /** Sends a request to ClickHouse and reads the whole response, so that the gate can delay the response. */

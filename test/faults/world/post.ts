@@ -36,7 +36,7 @@ export async function post({ url, key, agent, path = MESSAGES_PATH, ...options }
     return { beganAt, endedAt: performance.now(), status, text, connection };
   };
   try {
-    const response = await sendRequest(url, { ...request, cutAfterMs: RESPONSE_MAX_MS }, agent);
+    const response = await sendRequest(url, { ...request, abortAfterMs: RESPONSE_MAX_MS }, agent);
     return end(response.status, response.text, response.headers.connection);
   } catch (error) {
     return end(0, error instanceof Error ? error.message : String(error));

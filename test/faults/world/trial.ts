@@ -98,10 +98,10 @@ class Traffic {
     }
   }
 
-  async #deliver({ body, sound }: Batch, random: Random): Promise<void> {
+  async #deliver({ body, valid }: Batch, random: Random): Promise<void> {
     const { ledger, key } = this.#options;
-    for (const { sequence } of sound) ledger.outcomes.set(sequence, 'unknown');
-    const ids = sound.map(({ sequence }) => toMessageId(ledger.run, sequence));
+    for (const { sequence } of valid) ledger.outcomes.set(sequence, 'unknown');
+    const ids = valid.map(({ sequence }) => toMessageId(ledger.run, sequence));
     for (;;) {
       const attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
       ledger.note(ids, attempt);
