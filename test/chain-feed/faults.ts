@@ -26,16 +26,15 @@ export type Fault = (victims: Victims) => Promise<Reached>;
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
-  const [skips, breaksConnection] = [random.integer(0, 2), random.chance(0.5)];
-  const breakpoint = setBreakpoint(victim, { point, skips, breaksConnection });
-  const isReached = await isReachedWithinLimit(breakpoint.reached, point, random);
+  const trap = setBreakpoint(victim, { point, skips: random.integer(0, 2), breaksConnection: random.chance(0.5) });
+  const isReached = await isReachedWithinLimit(trap.reached, point, random);
   await victim.kill();
   processes.dismiss(victim);
   const arrivesLate = random.chance(0.5);
-  if (!arrivesLate) breakpoint.release();
+  if (!arrivesLate) trap.release();
   await processes.join();
   await rig.caughtUp();
-  breakpoint.release();
+  trap.release();
   await closeSettled(victim);
   return { [`killed ${point}`]: Number(isReached) };
 };
@@ -43,12 +42,12 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
-  const breakpoint = setBreakpoint(victim, { point, skips: 0, breaksConnection: false });
-  const isReached = await isReachedWithinLimit(breakpoint.reached, point, random);
+  const trap = setBreakpoint(victim, { point, skips: 0, breaksConnection: false });
+  const isReached = await isReachedWithinLimit(trap.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp();
-  breakpoint.release();
+  trap.release();
   victim.signal('SIGCONT');
   await until('the writer is ready again', () => victim.isReady(), WAIT_MAX_MS);
   await rig.caughtUp();

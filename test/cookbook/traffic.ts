@@ -44,7 +44,7 @@ export interface SimulatedTraffic {
 /** Simulates seven weeks of traffic. Seed, ids and times are fixed, so the result is always the same. */
 export function createSimulatedTraffic(): SimulatedTraffic {
   const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
-  const [random, ledger, tracker] = [createRandom(run.seed), createLedger(), createPersonTracker()];
+  const [random, ledger, people] = [createRandom(run.seed), createLedger(), createPersonTracker()];
   const traffic = createTraffic({ run, players: PLAYERS, brokenFraction: BROKEN_RATE, ledger });
   const copies: AcceptedCopy[] = [];
   const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
@@ -55,7 +55,7 @@ export function createSimulatedTraffic(): SimulatedTraffic {
     endSessions(traffic, random);
     const batch = traffic.next(nowMs);
     for (const valid of batch.valid) {
-      tracker.accept(batch.household, valid);
+      people.accept(batch.household, valid);
       for (const identity of [valid.owner, valid.fact?.from, valid.fact?.to]) if (identity) add(identity);
     }
     for (const receivedAt of batch.resent || batch.responseLost ? [nowMs, nowMs + RESEND_MS] : [nowMs]) {
@@ -68,7 +68,7 @@ export function createSimulatedTraffic(): SimulatedTraffic {
     copies: [...copies, ...createConflicts(copies)],
     rejections,
     identities: [...identities.values()],
-    persons: tracker.model,
+    persons: people.model,
   };
 }
 

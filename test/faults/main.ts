@@ -19,9 +19,9 @@ interface Options extends WriterFaultOptions {
   minutes: number;
 }
 
-type Flags = Omit<Options, 'isChosen' | 'outageMs'> & { fault?: number; tried: string; awayMinutes: number };
+type Args = Omit<Options, 'isChosen' | 'outageMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
 
-function toOptions({ fault: number, tried: text, awayMinutes, ...flags }: Flags): Options {
+function toOptions({ fault: number, tried: text, awayMinutes, ...flags }: Args): Options {
   const isChosen = ({ fault, tried }: Fault) => (number === undefined || fault === number) && tried.includes(text);
   if (!FAULTS.some(isChosen)) throw new UsageError('No fault matches --fault and --tried. See test/faults/README.md.');
   const seed = process.env.FAULT_SEED;

@@ -56,7 +56,6 @@ const POINTS = {
 export type KillPoint = keyof typeof POINTS;
 export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 
-type Breakpoint = ReturnType<typeof setBreakpoint>;
 type BreakpointOptions = Readonly<{ point: KillPoint; skips: number; breaksConnection: boolean }>;
 
 /**
@@ -135,7 +134,7 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
 
 interface Killing {
   readonly victim: GatedProcess;
-  readonly breakpoint: Breakpoint;
+  readonly breakpoint: ReturnType<typeof setBreakpoint>;
   readonly delayMs: number;
   publish(): Promise<void>;
 }

@@ -103,7 +103,6 @@ export function createDelivery(
   };
 }
 
-/** @returns undefined for invalid JSON */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -11,7 +11,7 @@ export interface Caller {
   readonly secret: string;
 }
 
-const assertStatus = async (what: string, statuses: readonly number[], response: Response) => {
+const assertOk = async (what: string, statuses: readonly number[], response: Response) => {
   if (!statuses.includes(response.status)) throw new Error(`${what}: ${response.status} ${await response.text()}`);
   return response;
 };
@@ -37,12 +37,11 @@ export async function postRound({ url, publishable, secret }: Caller, tag: strin
   ];
   const json = { 'content-type': 'application/json', 'x-service-publishable-key': publishable };
   const body = JSON.stringify({ messages });
-  await assertStatus('messages', [200], await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }));
-  const secretHeaders = { 'x-service-api-key': secret };
+  await assertOk('messages', [200], await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }));
   const consent = JSON.stringify({ anonymousId: `${tag}-visitor`, status: 'full', source: 'banner' });
   const consentUrl = `${url}/v1/audience/tracking-consent`;
-  await assertStatus('consent', [204], await fetch(consentUrl, { method: 'PUT', headers: json, body: consent }));
-  const eraseUrl = `${url}/v1/audience/data?anonymousId=${tag}-stranger`;
-  await assertStatus('erasure', [202], await fetch(eraseUrl, { method: 'DELETE', headers: secretHeaders }));
+  await assertOk('consent', [204], await fetch(consentUrl, { method: 'PUT', headers: json, body: consent }));
+  const erase = `${url}/v1/audience/data?anonymousId=${tag}-stranger`;
+  await assertOk('erasure', [202], await fetch(erase, { method: 'DELETE', headers: { 'x-service-api-key': secret } }));
   return { tag, messageIds: [track, identify] };
 }

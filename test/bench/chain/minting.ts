@@ -154,13 +154,13 @@ async function waitUntilMinted(bench: Bench, { api, scene }: MintServers, refere
   }
 }
 
-interface RequestSize {
+interface Size {
   readonly assets: number;
   readonly requests: number;
   readonly warmUp: number;
   readonly connections: number;
 }
-const SIZES: readonly RequestSize[] = [
+const SIZES: readonly Size[] = [
   { assets: 1, requests: 4_000, warmUp: 6_000, connections: 32 },
   { assets: 100, requests: 150, warmUp: 200, connections: 4 },
 ];
@@ -184,7 +184,7 @@ export const measureAccepted = (bench: Bench, servers: MintServers): Promise<Row
 async function measureSize(
   bench: Bench,
   { api, scene }: MintServers,
-  { floor, ...size }: RequestSize & { floor: Server },
+  { floor, ...size }: Size & { floor: Server },
 ): Promise<Row> {
   const targets = [
     { server: api, path: scene.path },
@@ -207,8 +207,7 @@ async function measureSize(
   });
 }
 
-async function postMintRequests(bench: Bench, { server, path }: Target, size: RequestSize) {
-  const { requests, assets, connections } = size;
+async function postMintRequests(bench: Bench, { server, path }: Target, { requests, assets, connections }: Size) {
   const prepared = Array.from({ length: requests }, (_, request) => {
     const bodies = Array.from({ length: assets }, (_, index) => createAssetBody(request * assets + index));
     return toRequest(path, mintHeadersOf(bench), Buffer.from(JSON.stringify({ assets: bodies })));

@@ -62,7 +62,7 @@ async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
 /** About one second of work for a linker, so that start and end effects are negligible. */
 const LINKS = 30_000;
 /** A typed identify message creates two links: visitor to user, and typed user id to the same id without a type. */
-const LINKS_PER_STRANGER = 2;
+const LINKS_PER_NEW_PAIR = 2;
 /** Poll interval for the committed offset: about 1 % of the measured time. */
 const POLL_MS = 20;
 const LINKED_MAX_MS = 180_000;
@@ -79,24 +79,24 @@ export const linker: Figure = {
       const measure = (pairs: readonly Pair[], perPair = 1) => measureLinks(bench, server, { pairs, perPair });
       const grow = (tag: string, order: 'up' | 'down') => pairGrowing(bench, tag, { count: LINKS, order });
       await measure(pairNewIds('warm', LINKS));
-      const strangers = await measure(pairNewIds('s', LINKS), LINKS_PER_STRANGER);
+      const newIds = await measure(pairNewIds('s', LINKS), LINKS_PER_NEW_PAIR);
       const random = await measure(pairRandom('r', LINKS));
       const up = await measure(grow('up', 'up'));
       const down = await measure(grow('down', 'down'));
       // The holds affect none of these people, but every script call must check them.
       const { bytesPerIdentity, release } = await addHolds(bench);
       keep({ close: release });
-      const heldStrangers = await measure(pairNewIds('h', LINKS), LINKS_PER_STRANGER);
+      const heldNewIds = await measure(pairNewIds('h', LINKS), LINKS_PER_NEW_PAIR);
       const heldGrowing = await measure(grow('held', 'up'));
       const floor = await measureFloor(bench);
       const notes = `peak ${memoryPeakMibOf(server.pid)} MiB`;
       const heldNotes = `${Math.round(bytesPerIdentity)} bytes in Redis per held identity`;
       return [
-        ...toRows('identify messages with new ids, two links each', { own: strangers, floor, notes }),
+        ...toRows('identify messages with new ids, two links each', { own: newIds, floor, notes }),
         ...toRows('random links', { own: random, floor, notes }),
         ...toRows('links to a growing person, ascending keys', { own: up, floor, notes }),
         ...toRows('links to a growing person, descending keys', { own: down, floor, notes }),
-        ...toHeldRows('identify messages with new ids', { own: heldStrangers, base: strangers, notes: heldNotes }),
+        ...toHeldRows('identify messages with new ids', { own: heldNewIds, base: newIds, notes: heldNotes }),
         ...toHeldRows('links to a growing person', { own: heldGrowing, base: up, notes: heldNotes }),
       ];
     }),

@@ -124,7 +124,7 @@ const measureFloor = (bench: Bench, scene: Scene): Promise<Cost> =>
     const TOPIC = `${bench.topicPrefix}${TOPICS.messages.name}`;
     const environment = { ...bench.environment, TOPIC };
     const floor = keep(openProcess('test/bench/portal/floor-consumer.ts', { environment }));
-    await waitFor('the floor is ready', async () => floor.output().includes('ready'), { measured: floor, maxMs: 30_000 });
+    await waitFor('the floor is up', async () => floor.output().includes('ready'), { measured: floor, maxMs: 30_000 });
     return measureCost(bench, scene, { readerPid: floor.pid });
   });
 

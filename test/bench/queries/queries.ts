@@ -75,7 +75,7 @@ export async function createScene(engine: Engine, game: Game, day?: number) {
     analysis: createSource('analysis_events_raw', environmentId, 'person_key'),
     peer: PEER,
     ranges: rangesOf(game, day),
-    subject: await findPerson(engine, game),
+    player: await findPerson(engine, game),
   };
 }
 
@@ -171,31 +171,30 @@ function funnel(source: Source, range: Range): string {
 }
 
 function timeline(scene: Scene, range?: Range): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
-  const { environmentId, subject } = scene;
+  const { environmentId, player } = scene;
   const columns = 'event_time, event_name, session_id, page_path, properties';
   const filter = range === undefined ? {} : { range };
   const ofIdentity = ({ rows }: Source) =>
-    `SELECT ${columns} FROM ${rows(filter)} AND identity_key = unhex('${subject.identity}') ORDER BY event_time`;
+    `SELECT ${columns} FROM ${rows(filter)} AND identity_key = unhex('${player.identity}') ORDER BY event_time`;
   const times = range === undefined ? '' : `WHERE event_time >= '${range.since}' AND event_time < '${range.until}'`;
-  const ids = subject.ids.map((id) => `'${id}'`).join(', ');
+  const ids = player.ids.map((id) => `'${id}'`).join(', ');
   return {
     raw: ofIdentity(scene.raw),
     exact: ofIdentity(scene.exact),
-    identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${subject.person}') ${times} ORDER BY event_time`,
+    identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${player.person}') ${times} ORDER BY event_time`,
     // With the peer's schema, a separate query must first find the person's ids.
     peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
   };
 }
 
 function oneMessage(scene: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
-  const { environmentId, subject, peer } = scene;
   const of = (name: string) =>
-    `SELECT * FROM ${name} WHERE environment_id = '${environmentId}' AND message_id = '${subject.messageId}'`;
+    `SELECT * FROM ${name} WHERE environment_id = '${scene.environmentId}' AND message_id = '${scene.player.messageId}'`;
   return {
     raw: of('events'),
     exact: of('events_exact'),
     identified: of('events_identified'),
-    peer: `SELECT * FROM ${peer.rows({})} WHERE message_id = '${subject.messageId}'`,
+    peer: `SELECT * FROM ${scene.peer.rows({})} WHERE message_id = '${scene.player.messageId}'`,
   };
 }
 
@@ -304,18 +303,18 @@ function topPaths(scene: Scene): AnalystQuery {
   };
 }
 
-function oneUser({ environmentId, raw, peer, subject }: Scene): AnalystQuery {
+function oneUser({ environmentId, raw, peer, player }: Scene): AnalystQuery {
   const seen = (person: string, rows: string) => `
     SELECT ${person} AS who, count(), min(event_time), max(event_time), argMin(page_url, event_time) FROM ${rows} GROUP BY who`;
   const joined = peer.peopleRows({});
   return {
     name: 'one person by user id',
-    raw: seen('identity_key', `${raw.rows({})} AND user_id = '${subject.userId}'`),
+    raw: seen('identity_key', `${raw.rows({})} AND user_id = '${player.userId}'`),
     identified: `SELECT * FROM persons WHERE environment_id = '${environmentId}' AND person_key = (
-      SELECT any(person_key) FROM analysis_events_raw WHERE environment_id = '${environmentId}' AND user_id = '${subject.userId}')`,
+      SELECT any(person_key) FROM analysis_events_raw WHERE environment_id = '${environmentId}' AND user_id = '${player.userId}')`,
     peer: seen(
       'person',
-      `${joined} WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${subject.userId}')`,
+      `${joined} WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${player.userId}')`,
     ),
   };
 }

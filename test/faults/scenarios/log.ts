@@ -65,7 +65,6 @@ async function acceptAll(world: World, truncations: readonly { partition: number
   };
 }
 
-/** Waits until all traffic is stored, truncates the logs, and sends new traffic through a new gateway. */
 async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Reached> {
   const { world, random } = trial;
   const first = await trial.start('gateway');

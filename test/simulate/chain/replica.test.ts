@@ -32,7 +32,7 @@ function activityOf(sequence: number, amount: number): GeneratedActivity {
     details: { to: '0x1', amount: String(amount), asset: { contract_type: 'ERC20', contract_address: '0x2' } },
   };
 }
-const servedOf = (sequence: number, amount: number, step: number) => ({
+const shownOf = (sequence: number, amount: number, step: number) => ({
   ...activityOf(sequence, amount),
   chain: CHAIN,
   updated_at: toTimestamp(1_000_000 + step),
@@ -53,8 +53,8 @@ function openReplica() {
 
 it('the replica accepts either all versions in order or only the last version', () => {
   for (const shown of [
-    [servedOf(0, 1, 1), servedOf(1, 1, 2), servedOf(1, 2, 3)],
-    [servedOf(1, 2, 3), servedOf(0, 1, 4)],
+    [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
+    [shownOf(1, 2, 3), shownOf(0, 1, 4)],
   ]) {
     const { replica, ledger, served, found } = openReplica();
     expect(ledger.pending).toBe(2);
@@ -67,19 +67,19 @@ it('the replica accepts either all versions in order or only the last version', 
 
 it('an activity stays pending until its last acknowledged version is served', () => {
   const { replica, ledger } = openReplica();
-  replica.apply(servedOf(0, 1, 1), 15);
-  replica.apply(servedOf(1, 1, 2), 15);
+  replica.apply(shownOf(0, 1, 1), 15);
+  replica.apply(shownOf(1, 1, 2), 15);
   expect(ledger.pending).toBe(1);
 });
 
-it.each<[string, ReturnType<typeof servedOf>[], ChainDifferenceKind, string]>([
-  ['a different field', [servedOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
-  ['an id that was never sent', [servedOf(5, 1, 1)], 'uninvited', idOf(5)],
-  ['a position served twice', [servedOf(0, 1, 1), servedOf(0, 1, 1)], 'doubled', idOf(0)],
-  ['a version served at two positions', [servedOf(0, 1, 1), servedOf(0, 1, 2)], 'doubled', 'version 1'],
-  ['a position served after a later one', [servedOf(0, 1, 2), servedOf(1, 2, 1)], 'order', idOf(1)],
-  ['an earlier version served after a later one', [servedOf(1, 2, 1), servedOf(1, 1, 2)], 'order', 'version 1'],
-  ['an invalid time', [servedOf(0, 1, 1), { ...servedOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
+it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
+  ['a different field', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
+  ['an id that was never sent', [shownOf(5, 1, 1)], 'uninvited', idOf(5)],
+  ['a position served twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
+  ['a version served at two positions', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
+  ['a position served after a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
+  ['an earlier version served after a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
+  ['an invalid time', [shownOf(0, 1, 1), { ...shownOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
 ])('the replica reports %s', (_what, shown, kind, text) => {
   const { replica, found } = openReplica();
   for (const activity of shown) replica.apply(activity, 15);
@@ -90,14 +90,14 @@ it.each<[string, ReturnType<typeof servedOf>[], ChainDifferenceKind, string]>([
 
 it('checkServed reports activities that are not served or not served in their last version', () => {
   const { replica, ledger, differences, found } = openReplica();
-  replica.apply(servedOf(1, 1, 2), 15);
+  replica.apply(shownOf(1, 1, 2), 15);
   checkServed(ledger, differences);
   const first = [`${idOf(0)} is not served`, `${idOf(1)} is served in version 1 of 2`];
   expect(found()).toEqual([{ kind: 'missing', count: 2, first }]);
 });
 
 /** Creates a history with two activities per page. A cursor is the number of preceding activities. */
-function readOf(shown: readonly ReturnType<typeof servedOf>[], isBackwards: boolean): ReadHistory {
+function readOf(shown: readonly ReturnType<typeof shownOf>[], isBackwards: boolean): ReadHistory {
   return async (cursor) => {
     const position = Number(cursor ?? 0);
     const [from, to] = isBackwards
@@ -117,7 +117,7 @@ it.each<[string, number[], ChainDifferenceKind | null, string]>([
 ])('reading the history reports %s: %j', async (_what, indexes, kind, text) => {
   const { ledger, replica, differences, found } = openReplica();
   ledger.acknowledge(2, ledger.publish(2, { ...activityOf(2, 1), type: 'burn' }), 10);
-  const all = [servedOf(0, 1, 1), servedOf(1, 2, 2), { ...servedOf(2, 1, 3), type: 'burn' as const }, servedOf(1, 2, 4)];
+  const all = [shownOf(0, 1, 1), shownOf(1, 2, 2), { ...shownOf(2, 1, 3), type: 'burn' as const }, shownOf(1, 2, 4)];
   for (const activity of all.slice(0, 3)) replica.apply(activity, 15);
   const [model, stop] = [{ run, ledger, differences }, new AbortController().signal];
   const shown = indexes.map((index) => all[index]!);
@@ -176,14 +176,14 @@ it('checkTokens reports a wrong token and an ignored ETag', async () => {
 it('the replica accepts a repeated version after an import with an unknown result', () => {
   const { replica, ledger, found } = openReplica();
   ledger.allowRepeat(0);
-  replica.apply(servedOf(0, 1, 1), 15);
-  replica.apply(servedOf(0, 1, 2), 15);
+  replica.apply(shownOf(0, 1, 1), 15);
+  replica.apply(shownOf(0, 1, 2), 15);
   expect(found()).toEqual([]);
 });
 
 it('the replica counts and ignores activities from other sources', () => {
   const { replica, found } = openReplica();
-  replica.apply({ ...servedOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
+  replica.apply({ ...shownOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
   expect(replica.strangers).toBe(1);
   expect(found()).toEqual([]);
 });

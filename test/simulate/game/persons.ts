@@ -75,11 +75,10 @@ export function createPersonsModel() {
   /** Joins a typed user id with the equal untyped id, unless a different kind was linked to the untyped id first. */
   const joinSameId = (user: Identity) => {
     const untyped: Identity = { kind: 'untyped', id: user.id };
-    const component = components.of(untyped);
+    const same = components.of(untyped);
     const id = user.id.trim();
-    const isOther = (kind: IdentityKind) => kind !== 'untyped' && kind !== user.kind;
-    const hasOtherKind = [...component.values].some(([kind, values]) => isOther(kind) && values.has(id));
-    if (!hasOtherKind || component === components.of(user)) join({ link: 'identify', from: user, to: untyped });
+    const isTaken = [...same.values].some(([kind, ids]) => kind !== 'untyped' && kind !== user.kind && ids.has(id));
+    if (!isTaken || same === components.of(user)) join({ link: 'identify', from: user, to: untyped });
   };
 
   return {

@@ -24,14 +24,14 @@ const OWNERS = [ownerOf(ada!, 'aa'), ownerOf(ben!, 'bb')];
 
 /** Compares a store with a run: two accepted messages from two people, one rejected and one unacknowledged message. */
 async function compare({ rows = ROWS, owners = OWNERS, isUncertain = false } = {}) {
-  const [ledger, tracker] = [createLedger(), createPersonTracker()];
+  const [ledger, people] = [createLedger(), createPersonTracker()];
   for (const outcome of OUTCOMES) ledger.set(ledger.take(), outcome);
-  for (const [household, owner] of [ada!, ben!].entries()) tracker.accept(household, { owner, fact: null });
-  if (isUncertain) tracker.markUncertain(1);
+  for (const [household, owner] of [ada!, ben!].entries()) people.accept(household, { owner, fact: null });
+  if (isUncertain) people.markUncertain(1);
   const run = { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 };
   const reader = createStore(rows, owners);
   const options = { accepted: 2, idleMaxMs: 5, pollMs: 1 };
-  const { result, differences } = await settle({ reader, run, ledger, tracker }, options);
+  const { result, differences } = await settle({ reader, run, ledger, people }, options);
   return { result, kinds: differences.byKind().map(({ kind }) => kind) };
 }
 
@@ -61,12 +61,12 @@ it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind
 });
 
 it('settle reports one person stored as two persons', async () => {
-  const [ledger, tracker] = [createLedger(), createPersonTracker()];
+  const [ledger, people] = [createLedger(), createPersonTracker()];
   const fact = { link: 'identify', from: ada!, to: { kind: 'passport', id: 'x' } } as const;
-  tracker.accept(0, { owner: ada!, fact });
-  tracker.accept(0, { owner: fact.to, fact: null });
+  people.accept(0, { owner: ada!, fact });
+  people.accept(0, { owner: fact.to, fact: null });
   const reader = createStore([], [ownerOf(ada!, 'aa'), ownerOf(fact.to, 'bb')]);
-  const compared = { reader, run: { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 }, ledger, tracker };
+  const compared = { reader, run: { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 }, ledger, people };
   const { differences } = await settle(compared, { accepted: 0, idleMaxMs: 5, pollMs: 1 });
   expect(differences.byKind()[0]?.first[0]).toContain(`should be one person with ${identityKeyOf(ada!)}`);
 });

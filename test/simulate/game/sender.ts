@@ -121,7 +121,7 @@ export function createProbes(options: ProbeOptions): Probe[] {
 export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
   readonly run: Run;
   readonly ledger: Ledger;
-  readonly tracker: PersonTracker;
+  readonly people: PersonTracker;
   readonly tally: Tally;
   readonly differences: GameDifferences;
   readonly keyHeader: string;
@@ -132,7 +132,7 @@ const ABORT_MAX_MS = 25;
 const SHOWN_CHARACTERS_MAX = 300;
 
 export function createSendBatch(options: SenderOptions): (batch: Batch) => Promise<void> {
-  const { ledger, tracker, tally } = options;
+  const { ledger, people, tally } = options;
   const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
   return async (batch) => {
     tally.batches++;
@@ -160,7 +160,7 @@ export function createSendBatch(options: SenderOptions): (batch: Batch) => Promi
       return;
     }
     tally.unknownBatches++;
-    tracker.markUncertain(batch.household);
+    people.markUncertain(batch.household);
   };
 }
 
@@ -190,7 +190,7 @@ function compareResponse(
 }
 
 /** Records outcomes according to the actual response, even if it differs from the expected response. */
-function recordResponse({ run, ledger, tracker, tally }: SenderOptions, batch: Batch, response: BatchResponse): void {
+function recordResponse({ run, ledger, people, tally }: SenderOptions, batch: Batch, response: BatchResponse): void {
   const refused = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
   tally.accepted += response.accepted;
   tally.rejected += response.rejected;
@@ -198,7 +198,7 @@ function recordResponse({ run, ledger, tracker, tally }: SenderOptions, batch: B
   for (const message of batch.valid) {
     const isRefused = refused.has(toMessageId(run, message.sequence));
     ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
-    if (!isRefused) tracker.accept(batch.household, message);
+    if (!isRefused) people.accept(batch.household, message);
   }
 }
 

@@ -48,14 +48,14 @@ const POLL_MS = 1000;
 export async function simulate(options: SimulationOptions) {
   const run = createRun(options.seed, Date.now());
   const state = createState(run);
-  const { ledger, tracker, tally, differences } = state;
+  const { ledger, people, tally, differences } = state;
   const startMs = performance.now();
   const variants = await sendTraffic(state, options);
   const sentMs = performance.now() - startMs;
   const reader = createEventReader(options.clickhouse, options.environmentId, run);
   const accepted = ledger.count('accepted');
   const settled = await settle(
-    { reader, run, ledger, tracker },
+    { reader, run, ledger, people },
     {
       accepted,
       idleMaxMs: options.settleIdleMaxMs,
@@ -71,7 +71,7 @@ export async function simulate(options: SimulationOptions) {
     settledMs: performance.now() - startMs - sentMs,
     unknownMessages: ledger.count('unknown'),
     reconciliation: settled.result,
-    uncertainHouseholds: tracker.uncertainHouseholds,
+    uncertainHouseholds: people.uncertainHouseholds,
     variants: variants.size,
     differences: [...differences.byKind(), ...settled.differences.byKind()],
   };
@@ -80,7 +80,7 @@ export async function simulate(options: SimulationOptions) {
 const createState = (run: Run) => ({
   run,
   ledger: createLedger(),
-  tracker: createPersonTracker(),
+  people: createPersonTracker(),
   tally: createTally(),
   differences: createDifferences<GameDifferenceKind>(),
 });
@@ -241,7 +241,7 @@ interface Compared {
   readonly reader: EventReader;
   readonly run: Run;
   readonly ledger: Ledger;
-  readonly tracker: PersonTracker;
+  readonly people: PersonTracker;
 }
 
 async function reconcile(compared: Compared, differences: GameDifferences) {
@@ -251,7 +251,7 @@ async function reconcile(compared: Compared, differences: GameDifferences) {
 }
 
 /** Compares rows with the ledger. @returns counts, and the number of rows by sequence number */
-export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'cast'>, differences: GameDifferences) {
+export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'people'>, differences: GameDifferences) {
   const { raw } = await reader.counts();
   const rowsOf = new Uint8Array(ledger.taken);
   let exact = 0;
@@ -274,7 +274,7 @@ export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'c
 }
 
 /** Compares how owners are grouped into persons. Person keys depend on a secret, so they are not compared. */
-async function comparePersons({ reader, tracker }: Compared, differences: GameDifferences) {
+async function comparePersons({ reader, people }: Compared, differences: GameDifferences) {
   // Maps between stored persons and model persons, with the first owner.
   const modelOf = new Map<string, { model: string; name: string }>();
   const storedOf = new Map<string, { stored: string; name: string }>();
@@ -287,14 +287,14 @@ async function comparePersons({ reader, tracker }: Compared, differences: GameDi
         differences.add('person', `events without an owner belong to the persons ${persons.join(', ')}`);
       continue;
     }
-    if (tracker.isUncertain(owner)) continue;
-    if (!tracker.owners.has(identityKeyOf(owner))) {
+    if (people.isUncertain(owner)) continue;
+    if (!people.owners.has(identityKeyOf(owner))) {
       differences.add('person', `${name} owns events but was never accepted`);
       continue;
     }
     seen.add(identityKeyOf(owner));
     if (persons.length !== 1) differences.add('person', `${name} belongs to ${persons.length} persons`);
-    const [stored, model] = [persons[0]!, tracker.model.personOf(owner)];
+    const [stored, model] = [persons[0]!, people.model.personOf(owner)];
     const known = storedOf.get(model) ?? { stored, name };
     if (known.stored !== stored) differences.add('person', `${name} should be one person with ${known.name}`);
     const knownModel = modelOf.get(stored) ?? { model, name };
@@ -303,10 +303,10 @@ async function comparePersons({ reader, tracker }: Compared, differences: GameDi
     storedOf.set(model, known);
     modelOf.set(stored, knownModel);
   }
-  for (const [key, { identity }] of tracker.owners) {
-    if (!seen.has(key) && !tracker.isUncertain(identity)) differences.add('person', `${key} owns no stored events`);
+  for (const [key, { identity }] of people.owners) {
+    if (!seen.has(key) && !people.isUncertain(identity)) differences.add('person', `${key} owns no stored events`);
   }
-  return { model: tracker.persons(), stored: modelOf.size };
+  return { model: people.persons(), stored: modelOf.size };
 }
 
 // Compares repeatedly until there are no differences and the rows no longer change, or until nothing has changed for
