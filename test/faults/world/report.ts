@@ -1,7 +1,7 @@
 import { toTable as formatTable } from '../../measure.ts';
 
 // A seed's results by name, such as `{ kills: 2, 'outage s': 6.1 }`. The report shows the maximum of values with a unit
-// (` ms`, ` s`, ` MiB`) and the sum of counts. A count of 0 means that the corresponding part of the fault did not take effect.
+// (` ms`, ` s`, ` MiB`) and the sum of counts. A count of 0 means that this part of the fault had no effect.
 export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;

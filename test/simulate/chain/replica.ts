@@ -304,7 +304,7 @@ export async function walkBackwards(
   return check.end(() => true);
 }
 
-/** The end of the history as it was before the run. */
+/** The end of the history before the run started. */
 export type HistoryStart = Awaited<ReturnType<typeof findHistoryStart>>;
 
 export async function findHistoryStart(read: ReadHistory, stop: AbortSignal, onProgress: (line: string) => void) {
@@ -333,7 +333,7 @@ interface FollowOptions {
 const POLL_MS = 500;
 
 /**
- ** Follows the history until all acknowledged versions are served, or until nothing new is served for `idleMaxMs`.
+ * Follows the history until all acknowledged versions are served, or until nothing new is served for `idleMaxMs`.
  * @returns the last page's `previous_cursor`
  */
 export async function follow(from: string, options: FollowOptions): Promise<string> {

@@ -63,8 +63,8 @@ export async function readMint(
 }
 
 /**
- ** Reads all pages and checks that each reference id is listed once and that requests are in order of acceptance.
- ** @returns the run's requests in list order
+ * Reads all pages and checks that each reference id is listed once and that requests are in order of acceptance.
+ * @returns the run's requests in list order
  */
 export async function walkList(stage: MintStage, walk: ListWalk) {
   const { collection, status, pageSize, from, isBackwards = false } = walk;
@@ -130,8 +130,8 @@ export async function readShown(stage: MintStage, from: FirstCursors): Promise<S
   return shown;
 }
 
-// Waits until all accepted requests have a result, or until nothing has changed for `settleIdleMaxMs`. A retried request
-// is open until the list contains the new attempt.
+// Waits until all accepted requests have a result, or until nothing has changed for `settleIdleMaxMs`. A retried
+// request is open until the list contains the new attempt.
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
   const { book, options } = stage;
   let [before, changedAt] = ['', performance.now()];

@@ -18,7 +18,7 @@ import {
 const toRequestBody = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
 
 /**
- ** Requests assets that must be accepted. After a lost response, a 409 lists the assets that are already stored; the
+ * Requests assets that must be accepted. After a lost response, a 409 lists the assets that are already stored; the
  * remaining assets are requested again.
  * @param assets at least one, all in one collection
  */
@@ -254,7 +254,7 @@ export function createRefreshes(stage: MintStage) {
     }
   };
   return {
-    /** Sent metadata by `contract kind subject`; null if no response arrived and the stored value is therefore unknown. */
+    /** Sent metadata by `contract kind subject`; null if no response arrived, so that the stored value is unknown. */
     sent,
     play: async (): Promise<void> => {
       const collection = random.chance(0.5) ? 'erc721' : 'erc1155';

@@ -213,7 +213,7 @@ async function awaitWaitingForRole({ rows, options }: MintStage): Promise<number
 }
 
 /**
- ** Repeats requests for minted assets, requests the minted token ids for new assets, and retries failed assets.
+ * Repeats requests for minted assets, requests the minted token ids for new assets, and retries failed assets.
  * @returns the reference ids of the retried assets
  */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
