@@ -72,7 +72,7 @@ async function requestErasures(
   return { erasureIds, acceptedMs: performance.now() - startMs };
 }
 
-/** ResponseTimes until each erasure has a receipt and no batch is in progress, with queries that are not logged. */
+/** Waits until each erasure has a receipt and no batch is in progress, with queries that are not logged. */
 async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>): Promise<void> {
   const count = (sql: string) => engine.queryNumber(`${sql} SETTINGS log_queries = 0`);
   const receipts = `SELECT uniqExact(erasure_id) FROM erasure_receipts WHERE erasure_id IN (

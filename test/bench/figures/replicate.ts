@@ -11,7 +11,7 @@ import { startChainApi } from '../services.ts';
 const CHUNK_LINES = 50_000;
 
 /**
-* Compares a copy of the busy chain with the latest version of each activity in the table: id, timestamps, type,
+ * Compares a copy of the busy chain with the latest version of each activity in the table: id, timestamps, type,
  * details and position on the chain.
  * @returns the numbers of activities, lines (one per version) and differing activities
  */

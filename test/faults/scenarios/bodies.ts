@@ -126,13 +126,13 @@ async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Re
 export const hostileBodies: Scenario = {
   fault: 13,
   title: 'the gateway rejects hostile bodies with the error envelope and stores valid batches sent at the same time',
-  tried: 'hostile bodies among createValid traffic',
+  tried: 'hostile bodies among valid traffic',
   run: (trial) => sendAll(trial, createHostileBodies(trial)),
 };
 
 export const oneInvalidAmongMany: Scenario = {
   fault: 14,
   title: 'the gateway stores all valid messages of a batch with one invalid message, and rejects duplicate message ids',
-  tried: 'one invalid message among 100, two messages with the same id, among createValid traffic',
+  tried: 'one invalid message among 100, two messages with the same id, among valid traffic',
   run: (trial) => sendAll(trial, createMixedBodies(trial)),
 };
