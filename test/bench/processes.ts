@@ -142,7 +142,7 @@ export function runChild<R>(file: string, { args = [], onBegin, onResult, ...opt
 
 export const POLL_MS = 200;
 
-/** Waits for a condition. @throws Error with the last output of `measured`, on a timeout or if that process exits */
+/** Waits for a condition. @throws Error, with the last output of `measured`, on a timeout or if the process exits */
 export async function waitFor(
   what: string,
   condition: () => Promise<boolean>,

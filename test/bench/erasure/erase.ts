@@ -87,7 +87,7 @@ async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>):
 const IS_ERASER_STATEMENT = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
   AND NOT (query_kind = 'Select' AND position(query, 'erasure_fences') > 0)`;
 
-// Reads the cost of all erasures so far, including mutations. Bytes are counted after decompression, because ClickHouse
+// Reads the total cost of all erasures, including mutations. Bytes are counted after decompression, because ClickHouse
 // counts every seek in a compact part as a read of a whole buffer.
 async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: number }> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');

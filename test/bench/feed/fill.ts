@@ -6,7 +6,7 @@ import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickh
 import { type Bench, type Range, scaled } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
-/** The chain with nearly all activities. The other three chains have few. */
+/** The chain with nearly all activities. The three quiet chains have few. */
 export const BUSY = 'busy-chain';
 const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
 export const FEED_CHAINS: readonly { name: string; id: string }[] = CHAINS.map((name, index) => ({

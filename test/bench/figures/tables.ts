@@ -89,7 +89,7 @@ export const storedOffsets: Figure = {
   },
 };
 
-/** Most messages arrive within a minute, one in 20 arrives hours late, and one in 100 days late. */
+/** Most messages arrive within a minute, one in 20 arrives hours late, and one in 100 arrives days late. */
 function fillStatement(first: number, endMs: number): string {
   return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
     kafka_partition, kafka_offset)

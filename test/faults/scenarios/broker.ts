@@ -91,7 +91,7 @@ export const brokerAbsent: Scenario = {
     await outage.refused();
     await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
     const reached = outage.check();
-    assert.equal(ledger.acknowledged, 0, 'nothing is acknowledged without a broker');
+    assert.equal(ledger.acknowledged, 0, 'number of messages acknowledged without a broker');
     await world.proxies.kafka.set('open');
     await traffic.flows(10);
     await expectRecovery(gateway);

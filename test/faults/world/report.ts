@@ -6,7 +6,7 @@ export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
-/** False if any part of the fault did not take effect. Such a seed proves nothing. */
+/** False if any part of the fault did not take effect, in which case the seed proves nothing. */
 export function tookEffect(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
@@ -44,7 +44,7 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   readonly requested: number;
-  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only such seeds. */
+  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only completed seeds. */
   done: number;
   reached: Reached;
   sent: number;

@@ -226,7 +226,7 @@ export class World {
 
 export interface WorldOptions {
   report?: (line: string) => void;
-  /** Default: one. With several brokers, services connect to Kafka without a proxy. */
+  /** Number of brokers; default: 1. With several brokers, services connect to Kafka without a proxy. */
   brokers?: number;
   /** Default: applies the SQL files in sequence. */
   makeTables?: MakeTables;

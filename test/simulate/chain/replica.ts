@@ -97,7 +97,7 @@ function toPosition({ id, updated_at }: Activity): Position {
   return { id, updatedAt: parseTimestampMicros(updated_at) };
 }
 
-/** Returns an activity's sequence number; null for an activity from another source. */
+/** Returns an activity's sequence number; null for an activity that the run did not create. */
 function sequenceOf(run: Run, id: string): number | null {
   if (!isUuidText(id) || !id.startsWith(messageIdPrefix(run))) return null;
   const sequence = sequenceOfId(id);

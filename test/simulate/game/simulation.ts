@@ -326,7 +326,7 @@ export async function settle(
     const rows = await compared.reader.counts();
     options.onProgress?.(rows);
     const differences = createDifferences<GameDifferenceKind>();
-    // A comparison reads all rows, so the first one waits until all accepted messages are stored.
+    // A comparison reads all rows, so the first comparison waits until all accepted messages are stored.
     const result = rows.distinct >= options.accepted ? await reconcile(compared, differences) : null;
     const state = JSON.stringify([rows, result, differences.total]);
     const isUnchanged = state === last;

@@ -108,7 +108,7 @@ it('createTraffic creates batches of 1 to 100 messages with about 900 bytes each
     expect(JSON.parse(batch.body).messages).toHaveLength(batch.messages);
     expect(batch.expectation.accepted + batch.expectation.rejected).toBe(batch.messages);
     expect(Buffer.byteLength(batch.body)).toBeLessThan(1024 * 1024);
-    // Facts are acknowledged in order only if each batch contains at most one.
+    // Facts are acknowledged in order only if each batch contains at most one fact.
     expect(batch.valid.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
   }
   const sizes = batches.map(({ messages }) => messages);

@@ -20,7 +20,7 @@ const toRequestBody = (assets: readonly RequestedAsset[]) => ({ assets: assets.m
 /**
  * Requests assets that must be accepted. After a lost response, a 409 lists the assets that are already stored; the
  * remaining assets are requested again.
- * @param assets at least one, all in one collection
+ * @param assets at least one asset; all must belong to one collection
  */
 export async function requestAssets(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
   const { api, book, differences, counts } = stage;

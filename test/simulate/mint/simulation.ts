@@ -63,7 +63,7 @@ export function createMinterRole(call: CallNode, signer: string, contracts: read
       }
       return missing;
     },
-    /** Grants the role and waits until the transactions are mined. @throws Error if one fails or is not mined */
+    /** Grants the role and waits until the transactions are mined. @throws Error if a transaction fails */
     grant: () => sendAll(null),
     revoke: () => sendAll(REVOKE_ROLE),
   };
