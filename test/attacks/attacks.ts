@@ -36,20 +36,20 @@ const tinyChunks: Attack = {
     };
     const json = `content-type: application/json\r\nx-service-publishable-key: ${attacker.publishable}\r\n`;
     const form = 'content-type: application/x-www-form-urlencoded\r\n';
-    const [first, second] = await Promise.all([
+    const [gatewayMb, portalMb] = await Promise.all([
       send(gateway, '/v1/audience/messages', json),
       send(portal, '/sign-in', form),
     ]);
-    const grown = (service: 'gateway' | 'portal') => memoryOf(service).peakMb - before[service];
-    const growth = `${grown('gateway')} MB (gateway), ${grown('portal')} MB (portal)`;
-    return `${first} + ${second} MB sent; peak memory grew by ${growth}`;
+    const growthOf = (service: 'gateway' | 'portal') => memoryOf(service).peakMb - before[service];
+    const growth = `${growthOf('gateway')} MB (gateway), ${growthOf('portal')} MB (portal)`;
+    return `${gatewayMb} + ${portalMb} MB sent; peak memory grew by ${growth}`;
   },
 };
 
 const unreadResponses: Attack = {
   name: 'pipelined requests whose responses are not read',
   run: async ({ stack, memoryOf }, seconds) => {
-    const found: string[] = [];
+    const findings: string[] = [];
     for (const service of ['gateway', 'chainApi', 'portal'] as const) {
       const url = stack.file[service] ?? '';
       const untilMs = performance.now() + (seconds * 1000) / 3;
@@ -61,9 +61,9 @@ const unreadResponses: Attack = {
       await pause(Math.max(0, untilMs - performance.now()));
       for (const socket of sockets) socket.destroy();
       const process = service === 'chainApi' ? 'chain-api' : service;
-      found.push(`${process}: ${Math.round(bytes / 1024)} KiB accepted, peak memory ${memoryOf(process).peakMb} MB`);
+      findings.push(`${process}: ${Math.round(bytes / 1024)} KiB accepted, peak memory ${memoryOf(process).peakMb} MB`);
     }
-    return found.join('; ');
+    return findings.join('; ');
   },
 };
 
@@ -112,29 +112,29 @@ async function sendAs(rpc: string, transaction: Record<string, unknown>): Promis
 }
 
 const OWNER = `0x${'12'.repeat(20)}`;
-const order = (world: AttackWorld, assets: object[]) =>
+const requestMints = (world: AttackWorld, assets: object[]) =>
   post(mintsUrl(world), { 'x-service-api-key': world.attacker.secret }, { assets });
 
-/** Orders mints until the service refuses because of `limit`. @returns an empty `refusal` after a timeout */
-async function orderUntilRefused(
+/** Requests mints until the service refuses because of `limit`. @returns an empty `refusal` after a timeout */
+async function mintUntilRefused(
   world: AttackWorld,
   { count, toAsset, limit }: { count: number; toAsset(): object; limit: 'pending_assets' | 'failed_assets' },
 ): Promise<{ accepted: number; refusal: string }> {
   let accepted = 0;
   for (const untilMs = performance.now() + FLOOD_MAX_MS; performance.now() < untilMs; ) {
-    const response = await order(world, Array.from({ length: count }, toAsset));
+    const response = await requestMints(world, Array.from({ length: count }, toAsset));
     const body = await response.text();
     if (response.status === 202) accepted += count;
     else if (body.includes(limit)) return { accepted, refusal: `${response.status} ${limit}` };
     else if (body.includes('pending_assets')) await pause(200);
-    else throw new Error(`an order failed with status ${response.status}: ${body}`);
+    else throw new Error(`a mint request failed with status ${response.status}: ${body}`);
   }
   return { accepted, refusal: '' };
 }
 
-/** A tenant orders mints that stay pending until the service refuses more. The operator then gives up all of them. */
+/** A tenant requests mints that stay pending, until the service refuses more. The operator then gives up all mints. */
 const mintFlood: Attack = {
-  name: 'mint orders that stay pending, with large metadata',
+  name: 'mint requests that stay pending, with large metadata',
   run: async (world) => {
     const { stack, operate, memoryOf } = world;
     const { rpc, signer, contracts } = stack.file.chain!;
@@ -145,41 +145,41 @@ const mintFlood: Attack = {
     };
     const metadata = { name: 'x', description: 'y'.repeat(15_000) };
     const { currentMb } = memoryOf('redis');
-    let found = '';
+    let findings = '';
     await changeRole('revokeRole');
     try {
       const toAsset = () => ({ reference_id: randomUUID(), owner_address: OWNER, token_id: '424242', metadata });
-      const { accepted, refusal } = await orderUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
+      const { accepted, refusal } = await mintUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
       if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and no asset was refused`);
       const redisMb = memoryOf('redis').currentMb - currentMb;
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
       const output = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
       const ended = output.match(/^given up: /gm)?.length;
-      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; ${ended} assets given up`;
+      findings = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; ${ended} assets given up`;
     } finally {
       await changeRole('grantRole');
     }
-    await until('an order is accepted again', async () => {
-      return (await order(world, [{ reference_id: randomUUID(), owner_address: OWNER }])).status === 202;
+    await until('mint requests are accepted again', async () => {
+      return (await requestMints(world, [{ reference_id: randomUUID(), owner_address: OWNER }])).status === 202;
     });
-    return `${found}; minter at most ${memoryOf('minter').peakMb} MB`;
+    return `${findings}; minter at most ${memoryOf('minter').peakMb} MB`;
   },
 };
 
-const REDIS_MAX_MB = 96;
+const REDIS_GROWTH_MAX_MB = 96;
 
-/** A tenant orders assets that the minter fails without querying a node: two units of an ERC-721 token. */
+/** A tenant requests mints that the minter fails without querying a node: two units of one ERC-721 token. */
 const failedMintFlood: Attack = {
-  name: 'mint orders that fail, with long reference ids',
+  name: 'mint requests that fail, with long reference ids',
   run: async (world) => {
     const { memoryOf } = world;
     const asset = { owner_address: OWNER, token_id: '1', amount: '2' };
     const toAsset = () => ({ ...asset, reference_id: `${'x'.repeat(200)}${randomUUID()}` });
     const before = { redis: memoryOf('redis').currentMb, minter: memoryOf('minter').currentMb };
-    const { accepted, refusal } = await orderUntilRefused(world, { count: 100, toAsset, limit: 'failed_assets' });
-    const grown = (service: 'redis' | 'minter') => memoryOf(service).currentMb - before[service];
-    if (grown('redis') > REDIS_MAX_MB) throw new Error(`Redis grew by ${grown('redis')} MB`);
-    const growth = `Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
+    const { accepted, refusal } = await mintUntilRefused(world, { count: 100, toAsset, limit: 'failed_assets' });
+    const growthOf = (service: 'redis' | 'minter') => memoryOf(service).currentMb - before[service];
+    if (growthOf('redis') > REDIS_GROWTH_MAX_MB) throw new Error(`Redis grew by ${growthOf('redis')} MB`);
+    const growth = `Redis grew by ${growthOf('redis')} MB, the minter by ${growthOf('minter')} MB`;
     return `${accepted} assets accepted, then ${refusal || 'the time limit was reached'}; ${growth}`;
   },
 };
@@ -244,7 +244,7 @@ async function deploy(rpc: string, data: string): Promise<Address> {
 }
 
 const hugeRange: Attack = {
-  name: 'one transaction that reports millions of tokens',
+  name: 'one transaction that reports millions of token transfers',
   run: async ({ stack }) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
@@ -253,7 +253,7 @@ const hugeRange: Attack = {
     const honest = await deploy(rpc, encodeDeployData({ abi, bytecode, args: [ADMIN, 2n] }));
     const emitter = await deploy(rpc, readContract('log-emitter').bytecode);
     const history = `${chainApi}/v1/chains/demo-chain/activity-history?contract_address=${honest}&page_size=200`;
-    /** @returns seconds from the transaction to its activity in the history */
+    /** @returns seconds from sending the transaction until its activity appears in the history */
     const mint = async (tokenId: bigint) => {
       const startedAt = performance.now();
       await sendAs(rpc, {
@@ -278,15 +278,15 @@ const hugeRange: Attack = {
   },
 };
 
-/** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, which uses all gas of every call. */
+/** Init code that emits `Transfer(0, 1, 1)` and deploys `JUMPDEST PUSH1 0 JUMP`, so that every call runs out of gas. */
 const ENDLESS = `0x6001600052600160007f${TRANSFER.slice(2)}60206000a3635b6000566000526004601cf3`;
 
 const endlessContracts: Attack = {
-  name: 'contracts that never respond, next to an honest token',
+  name: 'contracts whose calls never return, next to an honest token',
   run: async ({ stack }, seconds) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
-    const isDescribed = async (contract: Address) =>
+    const isListed = async (contract: Address) =>
       (await fetch(`${chainApi}/v1/chains/demo-chain/tokens/${contract}`)).status === 200;
     const hostile: Address[] = [];
     const untilMs = performance.now() + seconds * 1000;
@@ -303,12 +303,12 @@ const endlessContracts: Attack = {
     const honest = await deploy(rpc, encodeDeployData({ abi, bytecode, args }));
     const startedAt = performance.now();
     await sendAs(rpc, { to: honest, data: encodeFunctionData({ abi, functionName: 'mint', args: [ADMIN, 5n] }) });
-    await until('the honest token is described', () => isDescribed(honest), 90_000);
-    const took = secondsSince(startedAt);
+    await until('the honest token is listed', () => isListed(honest), 90_000);
+    const tookS = secondsSince(startedAt);
     await attack;
-    if (took > 60) throw new Error(`the honest token was described after ${took} s`);
-    await until('the first hostile token is listed without a name', () => isDescribed(hostile[0]!), 90_000);
-    return `${hostile.length} contracts; the honest token was described after ${took} s`;
+    if (tookS > 60) throw new Error(`the honest token was listed after ${tookS} s`);
+    await until('the first hostile token is listed without a name', () => isListed(hostile[0]!), 90_000);
+    return `${hostile.length} contracts; the honest token was listed after ${tookS} s`;
   },
 };
 

@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { quantileOf } from '../bench/quantile.ts';
 
-// A client that does not attack: posts events, reads history and opens the sign-in page in a separate process.
+// A well-behaved client in a separate process: posts events, reads history and opens the sign-in page.
 export interface BystanderTargets {
   gateway: string;
   chainApi: string;
   portal: string;
   publishableKey: string;
-  /** Key for the chain API, which without a key allows 1,500 calls per address in five minutes. */
+  /** Without this key, the chain API allows each address 1,500 calls in five minutes. */
   rateLimitKey: string;
 }
 
-export interface Lap {
+export interface Results {
   requests: number;
   errors: Record<string, number>;
   p50Ms: number;
   p99Ms: number;
 }
 
-const PACE_MS = 40;
+const INTERVAL_MS = 40;
 const TIMEOUT_MS = 15_000;
 
 const targets = JSON.parse(process.argv[2] ?? '') as BystanderTargets;
@@ -58,14 +58,14 @@ async function repeat(name: string, request: () => Promise<Response>): Promise<v
     count((error as Error).name);
   }
   durations.push(performance.now() - startedAt);
-  setTimeout(() => void repeat(name, request), PACE_MS);
+  setTimeout(() => void repeat(name, request), INTERVAL_MS);
 }
 
 process.on('message', () => {
   const { length } = durations;
-  const lap: Lap = { requests: length, errors, p50Ms: quantileOf(durations, 0.5), p99Ms: quantileOf(durations, 0.99) };
+  const results = { requests: length, errors, p50Ms: quantileOf(durations, 0.5), p99Ms: quantileOf(durations, 0.99) };
   durations = [];
   errors = {};
-  process.send?.(lap);
+  process.send?.(results satisfies Results);
 });
 for (const [name, request] of Object.entries(requests)) void repeat(name, request);

@@ -2,15 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { command, EXIT, endWith, numberFrom, UsageError } from '../../services/operator/src/command.ts';
 import { runMeasure } from '../measure.ts';
 import { ATTACKS, untilReady } from './attacks.ts';
-import type { Lap } from './bystander.ts';
-import { openAttackWorld } from './world.ts';
+import type { Results } from './bystander.ts';
+import { startAttackWorld } from './world.ts';
 
-const errorsIn = ({ errors }: Lap) => Object.values(errors).reduce((sum, count) => sum + count, 0);
-const toText = (lap: Lap) =>
-  `${lap.requests} requests, ${errorsIn(lap)} failed, p50 ${lap.p50Ms.toFixed(1)} ms, p99 ${lap.p99Ms.toFixed(1)} ms`;
+const errorsIn = ({ errors }: Results) => Object.values(errors).reduce((sum, count) => sum + count, 0);
+const toText = (results: Results) =>
+  `${results.requests} requests, ${errorsIn(results)} failed, p50 ${results.p50Ms.toFixed(1)} ms, p99 ${results.p99Ms.toFixed(1)} ms`;
 
 async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boolean> {
-  const world = await openAttackWorld();
+  const world = await startAttackWorld();
   // The stack is a child of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void world.close().finally(() => process.exit(1)));
@@ -18,21 +18,21 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
   try {
     for (const { name, run } of attacks) {
       await untilReady(world);
-      await world.lap();
+      await world.takeResults();
       await pause(5000);
-      const before = await world.lap();
+      const before = await world.takeResults();
       const pids = JSON.stringify(world.stack.file.processes);
       const outcome = await run(world, seconds).catch((error: Error) => {
         hasPassed = false;
         return `FAILED: ${error.message}`;
       });
-      const during = await world.lap();
+      const during = await world.takeResults();
       await untilReady(world);
       await pause(5000);
-      const after = await world.lap();
+      const after = await world.takeResults();
       console.log(`\n${name}\n  ${outcome}`);
-      for (const [when, lap] of Object.entries({ before, during, after }))
-        console.log(`  ${when.padEnd(6)} ${toText(lap)}`, ...(errorsIn(lap) === 0 ? [] : [lap.errors]));
+      for (const [when, results] of Object.entries({ before, during, after }))
+        console.log(`  ${when.padEnd(6)} ${toText(results)}`, ...(errorsIn(results) === 0 ? [] : [results.errors]));
       if (errorsIn(during) + errorsIn(after) > 0) hasPassed = false;
       if (JSON.stringify(world.stack.file.processes) !== pids) {
         console.log('  FAILED: a process exited and was restarted');
@@ -55,7 +55,7 @@ const attack = command(
     'after',
     `
 Prints the other tenant's results before, during and after each attack. Exits with 1 if one of that tenant's
-requests failed, a process exited, or an attack succeeded.`,
+requests fails, a process exits, or an attack succeeds.`,
   )
   .action(async ({ only, seconds }) => {
     const attacks = ATTACKS.filter(({ name }) => name.includes(only));

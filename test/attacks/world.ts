@@ -3,14 +3,14 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type JourneyStack, startJourneyStack } from '../journeys/stack.ts';
-import type { BystanderTargets, Lap } from './bystander.ts';
+import type { BystanderTargets, Results } from './bystander.ts';
 
-export type AttackWorld = Awaited<ReturnType<typeof openAttackWorld>>;
+export type AttackWorld = Awaited<ReturnType<typeof startAttackWorld>>;
 
 const BYSTANDER = fileURLToPath(new URL('./bystander.ts', import.meta.url));
 
 /** Starts a whole stack with two projects: the demo project attacks, the bystander's project sends normal traffic. */
-export async function openAttackWorld() {
+export async function startAttackWorld() {
   const journey = await startJourneyStack({ chain: true });
   const { stack, operate } = journey;
   let child: ChildProcess | null = null;
@@ -21,8 +21,8 @@ export async function openAttackWorld() {
   try {
     const { gateway, chainApi, portal } = stack.file;
     const bystander = await createBystander(operate);
-    const plan = ['--kind', 'rate-limit', '--partner', 'Bystander', '--calls', '100000', '--json'];
-    const { key: rateLimitKey } = JSON.parse(await operate('keys', 'create', ...plan)) as { key: string };
+    const rateLimitArgs = ['--kind', 'rate-limit', '--partner', 'Bystander', '--calls', '100000', '--json'];
+    const { key: rateLimitKey } = JSON.parse(await operate('keys', 'create', ...rateLimitArgs)) as { key: string };
     const publishableKey = bystander.publishable;
     const targets = { gateway, chainApi, portal, publishableKey, rateLimitKey } as BystanderTargets;
     child = fork(BYSTANDER, [JSON.stringify(targets)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
@@ -35,9 +35,9 @@ export async function openAttackWorld() {
       attacker: journey.keys.development,
       bystander,
       /** @returns the bystander's results since the last call */
-      lap: async () => {
-        running.send('lap');
-        return (await once(running, 'message'))[0] as Lap;
+      takeResults: async () => {
+        running.send('report');
+        return (await once(running, 'message'))[0] as Results;
       },
       memoryOf: (service: string) => {
         const status = readFileSync(`/proc/${stack.file.processes[service]}/status`, 'utf8');
@@ -54,9 +54,9 @@ export async function openAttackWorld() {
 
 async function createBystander(operate: JourneyStack['operate']) {
   await operate('projects', 'create', '--name', 'Bystander', '--id', 'bystander');
-  const keyOf = async (kind: string) => {
+  const createKey = async (kind: string) => {
     const args = ['--project', 'bystander', '--environment', 'production', '--kind', kind, '--json'];
     return (JSON.parse(await operate('keys', 'create', ...args)) as { key: string }).key;
   };
-  return { publishable: await keyOf('publishable'), secret: await keyOf('secret') };
+  return { publishable: await createKey('publishable'), secret: await createKey('secret') };
 }

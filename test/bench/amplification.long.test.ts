@@ -44,7 +44,7 @@ async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body
 
 const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
 
-it('a batch adds at most 3 times its request size to the log, a typical batch at most its request size', async () => {
+it('a batch adds at most three times its own size to the log, and a typical batch at most its own size', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
   const honest = new Set(createHonestBatches(now).map(({ name }) => name));
   for (const each of cases) {

@@ -20,14 +20,14 @@ it.each([
   ['p99 ms', 2, true],
   ['peak MiB', 2, true],
   [RATE, Number.NaN, false],
-])('compareRows, for a ratio of %s that changed from 1 to %d, sets isWorse to %s', (unit, ratio, isWorse) => {
+])('when the ratio of %s changes from 1 to %d, compareRows sets isWorse to %s', (unit, ratio, isWorse) => {
   expect(compareRows([rowOf(unit, ratio)], [rowOf(unit, 1)])[0]?.isWorse).toBe(isWorse);
 });
 
 it('compareRows compares rows only if figure, case, unit and peer are equal', () => {
   const row = rowOf(RATE, 0.1);
-  const others = [{ figure: 'linker' }, { case: 'some' }, { unit: COST }, { peer: 'reference' }];
-  const baseline = others.map((other) => rowOf(RATE, 1, other));
+  const changes = [{ figure: 'linker' }, { case: 'some' }, { unit: COST }, { peer: 'reference' }];
+  const baseline = changes.map((change) => rowOf(RATE, 1, change));
   expect(compareRows([row], baseline)).toEqual([{ ...row, baselineRatio: null, isWorse: false }]);
 });
 

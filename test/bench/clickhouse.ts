@@ -18,7 +18,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
     if (!response.ok) throw new Error(`ClickHouse: ${(await response.text()).slice(0, 500)}`);
     return response;
   };
-  /** @returns the result as text, without its last line break */
+  /** @returns the result as text, without the trailing line break */
   const query = async (sql: string) => (await (await send({}, sql)).text()).trimEnd();
   return {
     port: Number(new URL(url).port),
@@ -28,7 +28,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
       const text = await query(sql);
       return text === '' ? [] : text.split('\n').map((line) => line.split('\t'));
     },
-    /** @returns the numbers of the first row */
+    /** @returns the first row as numbers */
     queryNumbers: async (sql: string) => (await query(sql)).split('\t').map(Number),
     queryNumber: async (sql: string) => Number(await query(sql)),
     queryBytes: async (sql: string) => Buffer.from(await (await send({}, sql)).arrayBuffer()),
@@ -54,7 +54,7 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
 
 /**
  * Reads the columns of a table that have no default expression.
- * @returns the column names, and a structure for `input()` or `generateRandom()`, to be put in quotes
+ * @returns the column names, and the unquoted structure argument of `input()` and `generateRandom()`
  */
 export async function readColumns(engine: Engine, table: string): Promise<{ names: string; structure: string }> {
   const columns = await engine.queryRows(
@@ -79,7 +79,7 @@ export async function readBlocks(engine: Engine, names: string, range: Range) {
   return blocks;
 }
 
-/** Consecutive polls that must find no merge, because merges pause briefly between each other. */
+/** Consecutive polls that must find no merge, because one merge may start shortly after another. */
 const POLLS_WITHOUT_MERGE = 5;
 
 export async function waitForMerges(engine: Engine, database: string, maxMs = 120_000): Promise<void> {
@@ -102,7 +102,7 @@ export async function waitForRows(
 
 const IDLE_MS = 3_000;
 
-// Measures ClickHouse's CPU seconds, minus the cost of an idle server whose row count is polled.
+// Measures ClickHouse's CPU seconds, minus its idle cost while only the row count is polled.
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);
   const idleStartMs = performance.now();

@@ -7,7 +7,7 @@ export interface Row {
   case: string;
   unit: string;
   value: number;
-  /** `reference`, or `floor:` with a description of the floor. */
+  /** `reference`, or `floor:` followed by a description of the floor. */
   peer: string;
   peerValue: number;
   ratio: number;
@@ -82,7 +82,7 @@ interface ComparedRow extends FigureRow {
 
 const nameOf = ({ figure, case: what, unit, peer }: FigureRow) => `${figure}, ${what}, ${unit}, peer ${peer}`;
 
-/** Adds the baseline ratio to each row; null if the baseline has no such row. */
+/** Adds the baseline ratio to each row; null if the baseline does not contain the row. */
 export function compareRows(rows: readonly FigureRow[], baseline: readonly FigureRow[]): ComparedRow[] {
   const ratios = new Map(baseline.map((row) => [nameOf(row), row.ratio]));
   return rows.map((row) => {

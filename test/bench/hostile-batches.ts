@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createBody } from './messages.ts';
 
-/** Limit on the bytes a request adds to the log, relative to its headers and decompressed body. */
+/** Limit on the bytes that a request adds to the log, relative to the size of its headers and decompressed body. */
 export const AMPLIFICATION_MAX = 3;
 
 export interface BatchCase {
@@ -46,7 +46,7 @@ export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = 
 
 export function createHonestBatches(now: Date): BatchCase[] {
   return [1, 20, 100].map((size) => ({
-    name: `${size} as clients send them`,
+    name: `${size} typical messages`,
     body: createBody(1, size, now),
     headers: { traceparent: `00-${TRACE}` },
   }));

@@ -2,7 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { patchKafkaTimer } from '../../infra/kafka/timer.ts';
 import type { Bench } from './figure.ts';
 
-// Creates a kafkajs client without its negative timer delays, whose cost the services avoid too.
+// Creates a kafkajs client without negative timer delays, whose cost the services avoid too.
 export function createKafka(clientId: string, brokers: readonly string[], level: logLevel = logLevel.NOTHING): Kafka {
   patchKafkaTimer();
   return new Kafka({ clientId, brokers: [...brokers], logLevel: level });
@@ -20,7 +20,7 @@ export async function withAdmin<T>(brokers: readonly string[], work: (admin: Adm
   }
 }
 
-/** Returns the number of records in a topic without transaction markers and deleted records. */
+/** Returns the number of records in a topic that has no transaction markers and no deleted records. */
 export const readEnd = ({ stores }: Pick<Bench, 'stores'>, topic: string): Promise<number> =>
   withAdmin(stores.kafka, async (admin) =>
     (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0),

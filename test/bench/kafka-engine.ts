@@ -14,7 +14,7 @@ const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonym
 
 const hash = (id: string) => `if(${id} = '', toFixedString('', 16), reinterpretAsFixedString(sipHash128(${id})))`;
 
-// Selects all columns of `events`. The reference gateway sends no identity keys and trace ids, so hashes replace them.
+// Selects all columns of `events`. The reference gateway sends no identity keys or trace ids, so hashes replace them.
 const toSelect = (environmentId: string, queue: string) => `SELECT
   '${environmentId}' AS environment_id, type, eventName AS event_name,
   parseDateTime64BestEffort(eventTimestamp, 3, 'UTC') AS event_time, _timestamp_ms AS received_at,
@@ -30,7 +30,7 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   context.browserLanguage AS browser_language, properties, traits,
   lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
-// The writer's peer: ClickHouse consumes JSON messages, set up as its guide describes.
+// The writer's peer: ClickHouse consumes JSON messages, set up as described in ClickHouse's guide.
 export async function openKafkaEngine(bench: Bench, topic: string) {
   const engine = createEngine(bench);
   const settings = Object.entries({

@@ -12,18 +12,18 @@ export interface Pair {
 
 const PERSON_IDS = 1_000;
 
-/** Creates facts that join a new anonymous id and a new typed user id: two decisions and three identities each. */
-export function pairStrangers(tag: string, count: number): Pair[] {
+/** Creates facts that link a new anonymous id to a new typed user id: two decisions and three identities each. */
+export function pairNewIds(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
 
-/** Creates facts that join random pairs of `3 * count` identities, so that persons stay small. */
+/** Creates facts that link random pairs of `3 * count` identities, so that persons stay small. */
 export function pairRandom(tag: string, count: number): Pair[] {
   const id = () => `${tag}-${randomInt(3 * count)}`;
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));
 }
 
-/** Creates facts that add identities to a growing person, in ascending (`up`) or descending order of their keys. */
+/** Creates facts that add identities to a growing person, in ascending (`up`) or descending key order. */
 export function pairGrowing(bench: Bench, tag: string, options: { count: number; order: 'up' | 'down' }): Pair[] {
   const keyOf = createIdentityKeyer(Buffer.from(bench.environment.IDENTITY_PEPPER ?? '', 'hex'));
   const pairs: Pair[] = [];

@@ -13,7 +13,7 @@ export interface LoadClient {
   close(): void;
 }
 
-/** Opens a keep-alive connection to loopback. The client parses only what it needs to find the end of a response. */
+/** Opens a keep-alive connection to loopback. The client parses only enough to find the end of a response. */
 export async function openLoadClient(port: number): Promise<LoadClient> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { driveClients, toRequest } from './load-client.ts';
-import { createBody, createBodyOf, createRenewal, type Traffic } from './messages.ts';
+import { createBody, createBodyOf, createIdRenewer, type Traffic } from './messages.ts';
 import { quantileOf } from './quantile.ts';
 
 export interface Load {
@@ -16,7 +16,7 @@ export interface Load {
   warmUpMs: number;
   /** Maximum length of the window. A message from the parent ends it earlier. */
   windowMs: number;
-  // If present, requests are scheduled at this rate, and latency counts from the scheduled time.
+  // If present, requests are scheduled at this rate, and latency is measured from the scheduled time.
   requestsPerSecond?: number;
 }
 
@@ -31,7 +31,7 @@ export interface LoadResult {
 
 /** Messages are created before the window, so that only the server is measured. */
 const PREPARED_MESSAGES = 20_000;
-/** Enough distinct bodies to exceed the processor's cache. */
+/** Enough distinct bodies to exceed the CPU cache. */
 const PREPARED_BODIES_MAX = 2_000;
 
 /** @returns a function that returns the next request and its scheduled time */
@@ -41,7 +41,7 @@ function createSchedule({ path, headers, batchSize: size, traffic = 'usual', req
   const requests = Array.from({ length: count }, (_, index) =>
     toRequest(path, headers, createBodyOf(traffic, { n: index * size, size, now })),
   );
-  const requestOf = traffic === 'new ids' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
+  const requestOf = traffic === 'new ids' ? createIdRenewer(requests) : (index: number) => requests[index] as Buffer;
   const startMs = performance.now();
   let sent = 0;
   return () => {
@@ -54,30 +54,30 @@ function createSchedule({ path, headers, batchSize: size, traffic = 'usual', req
 
 async function run(load: Load): Promise<void> {
   const next = createSchedule(load);
-  let state: 'warming' | 'counting' | 'over' = 'warming';
+  let state: 'warming' | 'measuring' | 'done' = 'warming';
   let accepted = 0;
   const refused: Record<string, number> = {};
   const latenciesMs: number[] = [];
   const driving = driveClients(load.port, load.connections, async (client) => {
-    while (state !== 'over') {
+    while (state !== 'done') {
       const { request, dueMs } = next();
       const waitMs = dueMs - performance.now();
       if (waitMs > 0) await delay(waitMs);
       const status = await client.send(request);
-      if (state !== 'counting') continue;
+      if (state !== 'measuring') continue;
       if (status === 200) accepted += 1;
       else refused[status] = (refused[status] ?? 0) + 1;
       latenciesMs.push(performance.now() - dueMs);
     }
   });
   await Promise.race([delay(load.warmUpMs), driving]);
-  state = 'counting';
+  state = 'measuring';
   process.send?.('begin');
   const startMs = performance.now();
   const ended = new AbortController();
   await Promise.race([delay(load.windowMs, undefined, ended), once(process, 'message', ended), driving]);
   ended.abort();
-  state = 'over';
+  state = 'done';
   const seconds = (performance.now() - startMs) / 1000;
   const quantile = (q: number) => Number(quantileOf(latenciesMs, q).toFixed(1));
   process.send?.({
@@ -107,14 +107,14 @@ export interface Posted {
 }
 
 const CONNECTIONS_BUSY = 32;
-/** Interval between batches on a connection: short enough that the server does not close idle connections. */
+/** Interval between batches on a connection. Short enough that the server does not close the connection as idle. */
 const CONNECTION_INTERVAL_S = 0.5;
 const CONNECTIONS_MIN = 4;
 
 async function post({ port, path, headers, messages, batchSize, messagesPerSecond }: Posting): Promise<Posted> {
   const batches = Math.ceil(messages / batchSize);
   const createRequest = (n: number, time: Date) => toRequest(path, headers, createBody(n * batchSize, batchSize, time));
-  // Without a rate, all batches are created before the measurement, which should include only the servers' work.
+  // Without a rate, all batches are created before the measurement, so that only the servers' work is measured.
   const now = new Date();
   const prepared =
     messagesPerSecond === undefined ? Array.from({ length: batches }, (_, n) => createRequest(n, now)) : null;
@@ -126,9 +126,9 @@ async function post({ port, path, headers, messages, batchSize, messagesPerSecon
   await driveClients(port, connections, async (client) => {
     while (next < batches) {
       const n = next++;
-      const sinceMs = (n * batchSize * 1_000) / (messagesPerSecond ?? 1);
-      const request = prepared?.[n] ?? createRequest(n, new Date(timestampMs + sinceMs));
-      const waitMs = prepared === null ? startMs + sinceMs - performance.now() : 0;
+      const offsetMs = (n * batchSize * 1_000) / (messagesPerSecond ?? 1);
+      const request = prepared?.[n] ?? createRequest(n, new Date(timestampMs + offsetMs));
+      const waitMs = prepared === null ? startMs + offsetMs - performance.now() : 0;
       if (waitMs > 0) await delay(waitMs);
       const status = await client.send(request);
       if (status !== 200) throw new Error(`a batch failed with status ${status}`);

@@ -47,15 +47,15 @@ export async function loadOn(server: Server, bench: Bench, { work, ...shape }: L
   return { ...result, cpuSeconds: after - before };
 }
 
-/** CPU seconds after which rates no longer grow, because all hot code is compiled. */
-const WARM_CPU_S = 4;
+/** CPU seconds after which rates no longer increase, because all hot code is compiled. */
+const WARM_UP_CPU_S = 4;
 /** Limits the warm-up on a busy machine. */
-const WARM_LOADS_MAX = 8;
+const WARM_UP_LOADS_MAX = 8;
 
 // Generates load until the server has used enough CPU time. On a busy machine, a fixed duration would be too short.
 export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Promise<void> {
   const before = cpuSecondsOf(server.pid);
-  for (let loads = 0; loads < WARM_LOADS_MAX && cpuSecondsOf(server.pid) - before < WARM_CPU_S; loads += 1)
+  for (let loads = 0; loads < WARM_UP_LOADS_MAX && cpuSecondsOf(server.pid) - before < WARM_UP_CPU_S; loads += 1)
     await loadOn(server, bench, { ...shape, windowMs: 2_000 });
 }
 

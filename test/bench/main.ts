@@ -48,7 +48,7 @@ async function measure(figure: Figure, stores: BenchStores, size: Size): Promise
   }
 }
 
-/** Runs the named figures in sequence. An error in one figure does not stop the others. */
+/** Measures the named figures in sequence. If one figure fails, the remaining figures are still measured. */
 async function run(names: readonly string[], { tls, ...size }: Size & { tls: boolean }): Promise<void> {
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0) throw new UsageError(`Unknown figure: ${unknown.join(', ')}. See --help.`);
@@ -84,7 +84,7 @@ function report(rows: readonly FigureRow[]): void {
 
 const bench = command('bench', 'measure the services and their peers or floors in the same run')
   .argument('[figures...]', 'figures to measure; default: all non-optional figures')
-  .option('--tls', 'use TLS and logins between services and stores (but not for floors and peers)', false)
+  .option('--tls', 'use TLS and logins between services and stores (not for floors and peers)', false)
   .option(
     '--scale <fraction>',
     'fraction of rows and requests to use in erasure, feed, replicate, queries, portal and chain',

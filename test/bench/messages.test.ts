@@ -1,6 +1,6 @@
 import { messageRecordCodec } from '@playline/contracts';
 import { expect, it } from 'vitest';
-import { createBodyOf, createMessage, createRenewal, MESSAGE_BYTES, TRAFFICS, toRecord } from './messages.ts';
+import { createBodyOf, createIdRenewer, createMessage, MESSAGE_BYTES, TRAFFICS, toRecord } from './messages.ts';
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 
@@ -15,8 +15,8 @@ it.each(TRAFFICS)(
     for (let n = 0; n < 200; n += 20) {
       const { messages } = JSON.parse(createBodyOf(traffic, { n, size: 20, now: NOW }).toString());
       expect(new Set(messages.map(({ messageId }: { messageId: string }) => messageId)).size).toBe(20);
-      const bad = messages.filter(({ type }: { type: string }) => type === 'trak');
-      expect(bad).toHaveLength(traffic === 'one invalid per batch' ? 1 : 0);
+      const invalid = messages.filter(({ type }: { type: string }) => type === 'trak');
+      expect(invalid).toHaveLength(traffic === 'one invalid message per batch' ? 1 : 0);
       for (const message of messages) {
         const missing = MESSAGE_BYTES - Buffer.byteLength(JSON.stringify(message));
         expect(missing).toBeGreaterThanOrEqual(0);
@@ -26,10 +26,10 @@ it.each(TRAFFICS)(
   },
 );
 
-it('createRenewal returns requests with new message ids and anonymous ids on each call', () => {
-  const next = createRenewal([createBodyOf('new ids', { n: 0, size: 20, now: NOW })]);
+it('createIdRenewer returns requests with new message ids and anonymous ids on each call', () => {
+  const next = createIdRenewer([createBodyOf('new ids', { n: 0, size: 20, now: NOW })]);
   const ids = new Set<string>();
-  for (let times = 0; times < 3; times += 1)
+  for (let call = 0; call < 3; call += 1)
     for (const { messageId, anonymousId } of JSON.parse(next(0).toString()).messages) {
       expect(messageId).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
       ids.add(messageId).add(anonymousId);

@@ -57,14 +57,14 @@ const CONTEXTS: Record<string, Record<string, string | number>> = {
 };
 const SURFACES = ['web', 'unity', 'web', 'unreal'];
 const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 'quest_completed', 'lobby_joined'];
-const IDENTIFY_EVERY = 20;
+const MESSAGES_PER_IDENTIFY = 20;
 const PLAYERS = 5_000;
 
 /** Creates a message with a new id. The surface, player and event are determined by `n`. */
 export function createMessage(n: number, now: Date): Message {
   const player = (n * 7_919) % PLAYERS;
   const surface = SURFACES[n % SURFACES.length] ?? 'web';
-  const identifies = n % IDENTIFY_EVERY === 0;
+  const isIdentify = n % MESSAGES_PER_IDENTIFY === 0;
   const details = {
     matchId: `m-${n % 1_000}`,
     map: 'harbour_night',
@@ -76,7 +76,7 @@ export function createMessage(n: number, now: Date): Message {
     note: '',
   };
   const message: Message = {
-    type: identifies ? 'identify' : 'track',
+    type: isIdentify ? 'identify' : 'track',
     messageId: randomUUID(),
     eventTimestamp: now.toISOString(),
     anonymousId: `anon-${createHash('md5').update(String(player)).digest('hex')}`,
@@ -85,7 +85,7 @@ export function createMessage(n: number, now: Date): Message {
     surface,
     consentLevel: 'full',
     context: CONTEXTS[surface] ?? {},
-    ...(identifies
+    ...(isIdentify
       ? { userId: `7656119${player}`, identityType: 'steam', traits: details }
       : { eventName: EVENT_NAMES[n % EVENT_NAMES.length] ?? '', properties: details }),
   };
@@ -135,7 +135,7 @@ export function createBody(n: number, size: number, now: Date): Buffer {
 const keyOf = (kind: string, id: string) => createHash('md5').update(`${kind}\0${id}`).digest();
 
 export function toRecord(message: Message, environmentId: string): MessageRecord {
-  const at = Date.parse(message.eventTimestamp);
+  const timestampMs = Date.parse(message.eventTimestamp);
   const anonymousKey = keyOf('anonymous', message.anonymousId);
   const userKey = message.userId === undefined ? ZERO_KEY : keyOf('steam', message.userId);
   const text = (name: string) => String(message.context[name] ?? '');
@@ -144,8 +144,8 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
     environmentId,
     type: message.type,
     eventName: message.eventName ?? '',
-    eventTime: at,
-    receivedAt: at,
+    eventTime: timestampMs,
+    receivedAt: timestampMs,
     messageId: Buffer.from(message.messageId.replaceAll('-', ''), 'hex'),
     identityKey: message.userId === undefined ? anonymousKey : userKey,
     anonymousKey,
@@ -182,24 +182,24 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
   };
 }
 
-/** Variants of bench traffic. `real fields` replaces the filler with game properties. */
-export const TRAFFICS = ['usual', 'one invalid per batch', 'new ids', 'real fields'] as const;
+/** Variants of bench traffic. `realistic fields` replaces the filler with game properties. */
+export const TRAFFICS = ['usual', 'one invalid message per batch', 'new ids', 'realistic fields'] as const;
 export type Traffic = (typeof TRAFFICS)[number];
 
 export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
   if (traffic === 'usual' || traffic === 'new ids') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
-  if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
-  const bad = messages[(n / size) % size];
-  if (traffic === 'one invalid per batch' && bad !== undefined) bad.type = 'trak';
+  if (traffic === 'realistic fields') for (const message of messages) fillWithFields(message);
+  const invalid = messages[(n / size) % size];
+  if (traffic === 'one invalid message per batch' && invalid !== undefined) invalid.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 
 const NEW_DIGITS = 12;
 const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
 
-/** @returns a function that overwrites digits of all ids in a request's buffer and returns the buffer */
-export function createRenewal(requests: readonly Buffer[]): (index: number) => Buffer {
+/** @returns a function that overwrites digits of every id in a request's buffer and returns the buffer */
+export function createIdRenewer(requests: readonly Buffer[]): (index: number) => Buffer {
   const offsets = requests.map((request) => {
     const text = request.toString('latin1');
     return [...text.matchAll(ID_DIGITS)].map(({ index, 0: found }) => index + found.length);
@@ -209,8 +209,8 @@ export function createRenewal(requests: readonly Buffer[]): (index: number) => B
   let count = 0;
   return (index) => {
     const request = requests[index] as Buffer;
-    for (const at of offsets[index] ?? [])
-      request.write(prefix + (count++).toString(16).padStart(NEW_DIGITS - prefix.length, '0'), at, 'latin1');
+    for (const offset of offsets[index] ?? [])
+      request.write(prefix + (count++).toString(16).padStart(NEW_DIGITS - prefix.length, '0'), offset, 'latin1');
     return request;
   };
 }

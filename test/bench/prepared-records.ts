@@ -24,7 +24,7 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
-/** Encodes messages as the reference gateway would publish them: the client's JSON, keyed by the user's id. */
+/** Encodes messages as the reference gateway publishes them: the client's JSON, keyed by the user's id. */
 export function prepareJson(topic: string, count: number): PreparedRecord[] {
   const now = new Date();
   return Array.from({ length: count }, (_, n) => {
@@ -60,7 +60,7 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
   }
 }
 
-// Publishes records in one transaction. Consumers see none of them until `beforeEnd` resolves.
+// Publishes records in one transaction. Consumers see no records until `beforeEnd` resolves.
 export async function publishInTransaction(
   bench: Bench,
   records: readonly PreparedRecord[],

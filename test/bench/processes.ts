@@ -43,7 +43,7 @@ function tryRead<T>(read: () => T): T | null {
   }
 }
 
-/** Returns the ids of this user's processes whose /proc folder passes the test. */
+/** Returns the ids of this user's processes whose /proc folder satisfies the test. */
 export function findProcesses(test: (folder: string) => boolean): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.filter((pid) => tryRead(() => test(`/proc/${pid}`)) === true).map(Number);
@@ -71,7 +71,7 @@ export interface Measured {
   close(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
-/** How long a process may drain before it is killed; longer than the limit in `runService`. */
+/** Time that a process has to shut down before it is killed; longer than the limit in `runService`. */
 const CLOSE_MAX_MS = 30_000;
 const OUTPUT_CHARACTERS_MAX = 4_000;
 
@@ -81,7 +81,7 @@ interface ProcessOptions {
   nodeOptions?: readonly string[] | undefined;
 }
 
-/** Runs a TypeScript file in a child process, which does not outlive this process. */
+/** Runs a TypeScript file in a child process, which is killed when this process exits. */
 export function openProcess(file: string, { environment, args = [], nodeOptions = [] }: ProcessOptions): Measured {
   const env = { ...bareEnvironment(), ...environment };
   const options = { cwd: ROOT, env, stdio: ['ignore' as const, 'pipe' as const, 'pipe' as const] };
@@ -89,11 +89,11 @@ export function openProcess(file: string, { environment, args = [], nodeOptions 
   const { pid } = child;
   if (pid === undefined) throw new Error(`${file} could not be started`);
   let output = '';
-  const keep = (chunk: Buffer) => {
+  const append = (chunk: Buffer) => {
     output = (output + chunk).slice(-OUTPUT_CHARACTERS_MAX);
   };
-  child.stdout?.on('data', keep);
-  child.stderr?.on('data', keep);
+  child.stdout?.on('data', append);
+  child.stderr?.on('data', append);
   const atExit = () => child.kill('SIGKILL');
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));
@@ -142,7 +142,7 @@ export function runChild<R>(file: string, { args = [], onBegin, onResult, ...opt
 
 export const POLL_MS = 200;
 
-/** Waits for a condition. @throws Error with the last output of `measured` on a timeout or if the process exits */
+/** Waits for a condition. @throws Error, with the last output of `measured`, on a timeout or if the process exits */
 export async function waitFor(
   what: string,
   condition: () => Promise<boolean>,

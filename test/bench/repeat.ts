@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-// Repeats a step at most once per `everyMs`. `close` waits for the current step and rejects if a step failed.
-export function repeatEvery(everyMs: number, step: () => Promise<unknown>): { close(): Promise<void> } {
+// Repeats a step, at most once per `intervalMs`. `close` waits for the current step, and rejects if a step failed.
+export function repeatEvery(intervalMs: number, step: () => Promise<unknown>): { close(): Promise<void> } {
   const ended = new AbortController();
   const running = (async () => {
     let nextMs = performance.now();
     while (!ended.signal.aborted) {
       await step();
-      nextMs = Math.max(nextMs + everyMs, performance.now());
+      nextMs = Math.max(nextMs + intervalMs, performance.now());
       const waitMs = Math.max(0, nextMs - performance.now());
       await delay(waitMs, undefined, { signal: ended.signal }).catch(() => {});
     }

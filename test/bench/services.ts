@@ -50,7 +50,7 @@ async function waitUntilReady(measured: Measured, url: string): Promise<void> {
   }
 }
 
-/** The highest limits that the settings allow: the limiter runs but rejects no requests. */
+/** The highest limits that the settings allow, so that the limiter runs but rejects no requests. */
 const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
 
 export const startGateway = (bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> =>
@@ -76,7 +76,7 @@ export const startChainApi = (bench: Bench, chains: readonly { name: string; id:
     CHAINS: JSON.stringify(chains),
   });
 
-/** Returns the peers' topic, which has as many partitions as the message topic and which no service reads. */
+/** Returns the peers' topic, which no service reads. It has as many partitions as the message topic. */
 export const peerTopicOf = ({ topicPrefix }: Bench): string => `${topicPrefix}${TOPICS.messages.name}.dead`;
 
 export const peerEnvironment = (bench: Bench): Record<string, string> => ({

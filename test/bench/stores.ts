@@ -17,9 +17,9 @@ export interface BenchStores {
  * @param withTls measured services use TLS and logins
  */
 export async function openStores(withTls = false): Promise<BenchStores & { close(): Promise<void> }> {
-  const given = process.env.PLAYLINE_TEST_STORES;
-  if (withTls && given) throw new Error('--tls needs its own stack. Unset PLAYLINE_TEST_STORES.');
-  if (given !== undefined && given !== '') return { ...(JSON.parse(given) as BenchStores), close: async () => {} };
+  const text = process.env.PLAYLINE_TEST_STORES;
+  if (withTls && text) throw new Error('--tls starts a separate stack. Unset PLAYLINE_TEST_STORES.');
+  if (text !== undefined && text !== '') return { ...(JSON.parse(text) as BenchStores), close: async () => {} };
   const directory = mkdtempSync(join(tmpdir(), 'playline-bench-'));
   const stack = await startStack({ directory, services: [], security: withTls, report: (line) => console.error(line) });
   const close = async () => {
@@ -27,10 +27,10 @@ export async function openStores(withTls = false): Promise<BenchStores & { close
     rmSync(directory, { recursive: true, force: true });
   };
   const { kafka, redis, clickhouse, registry } = stack.plaintext;
-  return { kafka, redis, clickhouse, registry, ...securedOf(stack.file), close };
+  return { kafka, redis, clickhouse, registry, ...toSecured(stack.file), close };
 }
 
-function securedOf({ security, ...file }: StackFile): Pick<BenchStores, 'secured'> {
+function toSecured({ security, ...file }: StackFile): Pick<BenchStores, 'secured'> {
   if (security === undefined) return {};
   const addresses = {
     KAFKA_BROKERS: file.kafka.join(','),

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
 import { addReached, type Reached, toSeconds, toText } from '../faults/world/report.ts';
-import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill.ts';
+import { KILL_POINTS, type KillPoint, setBreakpoint } from '../faults/writer-kill.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { PageChecks } from './page-checks.ts';
@@ -26,7 +26,7 @@ export type Fault = (victims: Victims) => Promise<Reached>;
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
-  const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
+  const trap = setBreakpoint(victim, { point, skips: random.integer(0, 2), breaksConnection: random.chance(0.5) });
   const isReached = await isReachedWithinLimit(trap.reached, point, random);
   await victim.kill();
   processes.remove(victim);
@@ -42,7 +42,7 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
-  const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
+  const trap = setBreakpoint(victim, { point, skips: 0, breaksConnection: false });
   const isReached = await isReachedWithinLimit(trap.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
@@ -55,7 +55,7 @@ const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
 };
 
 async function isReachedWithinLimit(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
-  if (point === 'at any moment') return delay(random.integer(0, 400), true);
+  if (point === 'at any time') return delay(random.integer(0, 400), true);
   return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
 }
 

@@ -40,7 +40,7 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
     },
     async addWriter() {
       const writer = await rig.startWriter(random.integer(BLOCK_ROWS.min, BLOCK_ROWS.max));
-      writer.clickhouse.watch = { arrived: pause, answered: () => pause().then(() => false) };
+      writer.clickhouse.watch = { onRequest: pause, onResponse: () => pause().then(() => false) };
       await whenReady('a writer is ready', writer);
       writers = [...writers, writer];
       return writer;

@@ -8,7 +8,7 @@ import {
 import { validateBatch } from '@playline/contracts/test';
 import { createRandom, type Random } from '@playline/testkit/random';
 import type { Identity, PersonsModel } from '../simulate/game/persons.ts';
-import { createCast } from '../simulate/game/persons.ts';
+import { createPersonTracker } from '../simulate/game/persons.ts';
 import { type Batch, createTraffic, type Traffic } from '../simulate/game/traffic.ts';
 import { createLedger } from '../simulate/run.ts';
 
@@ -44,7 +44,7 @@ export interface SimulatedTraffic {
 /** Simulates seven weeks of traffic. Seed, ids and times are fixed, so the result is always the same. */
 export function createSimulatedTraffic(): SimulatedTraffic {
   const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
-  const [random, ledger, cast] = [createRandom(run.seed), createLedger(), createCast()];
+  const [random, ledger, people] = [createRandom(run.seed), createLedger(), createPersonTracker()];
   const traffic = createTraffic({ run, players: PLAYERS, brokenFraction: BROKEN_RATE, ledger });
   const copies: AcceptedCopy[] = [];
   const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
@@ -54,9 +54,9 @@ export function createSimulatedTraffic(): SimulatedTraffic {
     const nowMs = FROM_MS + Math.floor(((TO_MS - FROM_MS) * number) / BATCHES) + random.integer(0, HOUR_MS);
     endSessions(traffic, random);
     const batch = traffic.next(nowMs);
-    for (const sound of batch.sound) {
-      cast.accept(batch.household, sound);
-      for (const identity of [sound.owner, sound.fact?.from, sound.fact?.to]) if (identity) add(identity);
+    for (const valid of batch.valid) {
+      people.accept(batch.household, valid);
+      for (const identity of [valid.owner, valid.fact?.from, valid.fact?.to]) if (identity) add(identity);
     }
     for (const receivedAt of batch.resent || batch.responseLost ? [nowMs, nowMs + RESEND_MS] : [nowMs]) {
       const result = validate(batch, receivedAt, random.hex(32));
@@ -68,7 +68,7 @@ export function createSimulatedTraffic(): SimulatedTraffic {
     copies: [...copies, ...createConflicts(copies)],
     rejections,
     identities: [...identities.values()],
-    persons: cast.model,
+    persons: people.model,
   };
 }
 
@@ -87,7 +87,7 @@ function validate(batch: Batch, receivedAt: number, traceId: string): Pick<Simul
   }));
   const window = { fromMs: receivedAt - EVENT_AGE_MAX_MS, toMs: receivedAt + EVENT_AHEAD_MAX_MS };
   const result = validateBatch(document, { window, sources });
-  if (result.kind === 'refused' || result.accepted.length !== batch.sound.length)
+  if (result.kind === 'refused' || result.accepted.length !== batch.valid.length)
     throw new Error('unexpected validation result for a simulated batch');
   return {
     copies: result.accepted.map(({ message }) => ({ message, receivedAt, traceId })),

@@ -152,7 +152,7 @@ export function awaitReceipt(rig: ErasureRig, erasureId: Buffer): Promise<Erasur
 
 /** Resumes paused processes and restarts processes that a failed test has ended. */
 export async function recover(rig: ErasureRig): Promise<void> {
-  await rig.world.wires.openAll();
+  await rig.world.proxies.openAll();
   for (const process of Object.values(rig.running)) {
     process.signal('SIGCONT');
     if (!process.isAlive) rig.running[process.service] = await rig.start(process.service);

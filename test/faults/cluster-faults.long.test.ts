@@ -16,7 +16,7 @@ const SEEDS_MAX = 3;
 describe('a cluster with three brokers', () => {
   const { trials, worldOf, close } = openTrials({
     seeds: SEEDS_MAX,
-    awayMs: 0,
+    outageMs: 0,
     withoutIntents: false,
     isChosen: ({ title, brokers }) => title !== undefined && brokers === BROKERS,
     world: { makeTables: createTables },
@@ -60,7 +60,7 @@ describe('a cluster with three brokers', () => {
       for (const topic of [consents, deadLetterTopicOf(consents), deadLetterTopicOf(messages)])
         expect(await stateOf(topic), topic).toEqual([3, 2]);
       expect(changed).toContain(rejections);
-      // A broker may respond before the changes have reached it.
+      // A broker may respond before it has received the changes.
       await until('all brokers have the new settings', async () => String(await stateOf(rejections)) === '3,2');
       expect(await stateOf(messages)).toEqual([1, 1]);
       expect(await stateOf(links)).toEqual([3, 3]);
@@ -68,7 +68,7 @@ describe('a cluster with three brokers', () => {
         expect.stringMatching(new RegExp(`^${messages}: 1 of 3 replicas; `)),
         expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 instead of 2; unchanged`)),
       ]);
-      const applied = await until('all brokers have all changes', async () => {
+      const applied = await until('all brokers have applied the changes', async () => {
         const result = await applyTopics(target);
         return [...result.created, ...result.changed].length === 0 ? result : null;
       });

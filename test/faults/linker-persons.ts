@@ -5,13 +5,13 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-/** Posts valid messages until a gateway accepts them. @returns the message ids */
+/** Posts valid messages repeatedly until a gateway accepts the batch. @returns the message ids */
 export async function deliver(
   { ledger, gateway, key }: Pick<Trial, 'ledger' | 'key'> & { gateway: ServiceProcess },
   messages: readonly object[],
 ): Promise<string[]> {
-  const stamp = () => ({ messageId: ledger.newId(), surface: 'web', eventTimestamp: new Date().toISOString() });
-  const complete = messages.map((message) => ({ ...stamp(), ...message }));
+  const createFields = () => ({ messageId: ledger.newId(), surface: 'web', eventTimestamp: new Date().toISOString() });
+  const complete = messages.map((message) => ({ ...createFields(), ...message }));
   const ids = complete.map(({ messageId }) => messageId);
   const body = JSON.stringify({ messages: complete });
   await waitFor('messages are accepted', async () => {
@@ -55,14 +55,14 @@ export function createPersons(
       await send([eventFor({ userId: account, identityType: 'steam' }), fact]);
     },
     /** Waits until the events for each name belong to one person. @throws Error if two names share a person */
-    async assertWhole(names: readonly string[], eventsEach: number) {
+    async assertMerged(names: readonly string[], eventsEach: number) {
       const expected = names.map((name) => [name, String(eventsEach), '1']).sort();
       const read = async () => (await personsOf()).filter(([name = '']) => names.includes(name)).sort();
-      const isWhole = async () => {
+      const isMerged = async () => {
         const found = (await read()).map((row) => row.slice(0, 3));
         return JSON.stringify(found) === JSON.stringify(expected);
       };
-      await waitFor(`the events of each of ${names} belong to one person`, isWhole);
+      await waitFor(`the events for each of ${names} belong to one person`, isMerged);
       const keys = new Set((await read()).map((row) => row[3]));
       assert.equal(keys.size, names.length, 'different persons');
     },

@@ -19,15 +19,15 @@ interface Options extends WriterFaultOptions {
   minutes: number;
 }
 
-type Flags = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
+type Args = Omit<Options, 'isChosen' | 'outageMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
 
-function toOptions({ fault: wanted, tried: text, awayMinutes, ...flags }: Flags): Options {
-  const isChosen = ({ fault, tried }: Fault) => (wanted === undefined || fault === wanted) && tried.includes(text);
+function toOptions({ fault: number, tried: text, awayMinutes, ...flags }: Args): Options {
+  const isChosen = ({ fault, tried }: Fault) => (number === undefined || fault === number) && tried.includes(text);
   if (!FAULTS.some(isChosen)) throw new UsageError('No fault matches --fault and --tried. See test/faults/README.md.');
   const seed = process.env.FAULT_SEED;
   if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED is not a whole number.');
-  const only = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
-  return { ...flags, ...only, isChosen, awayMs: awayMinutes * 60_000 };
+  const seedOverride = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
+  return { ...flags, ...seedOverride, isChosen, outageMs: awayMinutes * 60_000 };
 }
 
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
@@ -41,7 +41,7 @@ async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> 
   const rows = trials.map(({ row }) => row);
   try {
     await start();
-    // Starting the stores may include their installation, which does not count.
+    // Starting the stores may include installing them, which must not count.
     const end = Date.now() + minutes * 60_000;
     for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {
       for (const { row, trySeed } of trials) {
@@ -68,12 +68,12 @@ async function tryFaults(options: Options): Promise<void> {
   endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
 }
 
-const faults = command('faults', 'inject every fault with many seeds, on separate stores and processes')
+const faults = command('faults', 'inject every fault with many seeds, into separate stores and processes')
   .option('--seeds <number>', 'seeds per fault', wholeNumberFrom(1, SEED_MAX), 20)
   .option('--first-seed <number>', 'the first seed', wholeNumberFrom(0, SEED_MAX), 1)
   .option('--fault <number>', 'try only this fault', wholeNumberFrom(1, 1_000))
   .option('--tried <text>', 'try only faults whose description contains this text', '')
-  .option('--minutes <number>', 'start no seeds after this time', numberFrom(0.01, SEED_MAX), 60)
+  .option('--minutes <number>', 'start no new seeds after this time', numberFrom(0.01, SEED_MAX), 60)
   .option('--away-minutes <number>', 'how long ClickHouse is unavailable in fault 5', numberFrom(0, SEED_MAX), 0.1)
   .option('--without-intents', 'control for fault 3, which must fail: kill writers that log no intents', false)
   .addHelpText(

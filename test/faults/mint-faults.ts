@@ -16,7 +16,7 @@ export const MINT_FAULTS = [
 async function tryInMemory(seed: number): Promise<SeedEnd> {
   const { injected, references, succeeded, failed, tokens } = await runCampaign(seed);
   const count = (pattern: RegExp) =>
-    [...injected].reduce((sum, [what, times]) => (pattern.test(what) ? sum + times : sum), 0);
+    [...injected].reduce((sum, [name, count]) => (pattern.test(name) ? sum + count : sum), 0);
   const reached = {
     kills: count(/^killed/),
     'takeovers of running minters': count(/^takeover/),

@@ -18,7 +18,7 @@ export interface TrialsOptions extends WriterFaultOptions {
   readonly isChosen: (fault: Fault) => boolean;
   /** Stores for writer and minter faults. Default: the stores of the single-broker world. */
   readonly stores?: () => Promise<Stores>;
-  // Runs the operator's `verify` once at the end, because it takes longer than all checks after a seed.
+  // Runs the operator's `verify` only once at the end, because it takes longer than all other checks after a seed.
   readonly verifiesAtEnd?: boolean;
   readonly world?: WorldOptions;
 }

@@ -2,14 +2,14 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { Socket } from 'node:net';
 import { closeServer, listen } from './writer-kafka-gate.ts';
 
-/** Callbacks for inserts. A pending promise delays the insert or its response. */
+/** Callbacks for inserts. A pending promise delays the insert or the response. */
 export interface InsertWatch {
-  /** Called when the gate has received the whole insert, before it is forwarded. `token` identifies the block. */
-  arrived?(token: string): Promise<void> | void;
-  /** Called when the last byte has been forwarded. Return true to break the connection to ClickHouse. */
-  sent?(): Promise<boolean> | boolean | undefined;
-  /** Called with ClickHouse's error code, 0 for success. Return true to break the connection instead of responding. */
-  answered?(code: number): Promise<boolean> | boolean | undefined;
+  /** Called with the block's token when the gate has received the whole insert, before the insert is forwarded. */
+  onRequest?(token: string): Promise<void> | void;
+  /** Called when the whole insert has been forwarded. Return true to break the connection to ClickHouse. */
+  onSent?(): Promise<boolean> | boolean | undefined;
+  /** Called with ClickHouse's error code; 0 for success. Return true to break the connection instead of responding. */
+  onResponse?(code: number): Promise<boolean> | boolean | undefined;
 }
 
 export interface ClickHouseGate {
@@ -25,14 +25,14 @@ export interface ClickHouseGate {
 
 export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
   const sockets = new Set<Socket>();
-  const passages = new Set<Promise<unknown>>();
+  const pending = new Set<Promise<unknown>>();
   const server = createServer((incoming, outgoing) => {
     const isInsert = tokenOf(incoming) !== null;
     if (isInsert) inFlight++;
-    const passage = forward({ incoming, outgoing }, target, gate).catch(() => outgoing.destroy());
-    passages.add(passage);
-    void passage.then(() => {
-      passages.delete(passage);
+    const forwarding = forward({ incoming, outgoing }, target, gate).catch(() => outgoing.destroy());
+    pending.add(forwarding);
+    void forwarding.then(() => {
+      pending.delete(forwarding);
       if (isInsert) inFlight--;
     });
   });
@@ -59,7 +59,7 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
       isDown = value;
       if (value) for (const socket of sockets) socket.destroy();
     },
-    settled: async () => void (await Promise.all(passages)),
+    settled: async () => void (await Promise.all(pending)),
     close: async () => {
       const closed = closeServer(server);
       for (const socket of sockets) socket.destroy();
@@ -83,11 +83,11 @@ async function forward({ incoming, outgoing }: Exchange, target: string, gate: C
   const body = await readAll(incoming);
   const token = tokenOf(incoming);
   const watch = token !== null ? gate.watch : {};
-  await watch.arrived?.(token ?? '');
+  await watch.onRequest?.(token ?? '');
   const settings = new URLSearchParams(token === null ? {} : gate.insertSettings).toString();
   const path = (incoming.url ?? '/') + (settings === '' ? '' : `&${settings}`);
-  const response = await sendTo(new URL(target), { incoming, path, body, sent: watch.sent });
-  if (await watch.answered?.(Number(response.headers['x-clickhouse-exception-code'] ?? 0))) {
+  const response = await sendTo(new URL(target), { incoming, path, body, onSent: watch.onSent });
+  if (await watch.onResponse?.(Number(response.headers['x-clickhouse-exception-code'] ?? 0))) {
     outgoing.destroy();
     return;
   }
@@ -99,13 +99,13 @@ interface ForwardedRequest {
   incoming: IncomingMessage;
   path: string;
   body: Buffer;
-  sent: InsertWatch['sent'] | undefined;
+  onSent: InsertWatch['onSent'] | undefined;
 }
 
-/** Sends a request to ClickHouse and reads the whole response, so that the gate can delay it. */
-function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
-  const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
-  const headers = { ...kept, 'content-length': String(body.length) };
+/** Sends a request to ClickHouse and reads the whole response, so that the gate can delay the response. */
+function sendTo(target: URL, { incoming, path, body, onSent }: ForwardedRequest) {
+  const { 'transfer-encoding': _, connection: __, ...headersToForward } = incoming.headers;
+  const headers = { ...headersToForward, 'content-length': String(body.length) };
   return new Promise<{ status: number; headers: Record<string, string>; body: Buffer }>((resolve, reject) => {
     const { hostname, port } = target;
     const outgoing = request({ hostname, port, method: incoming.method, path, headers, agent: false });
@@ -118,7 +118,7 @@ function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
       }, reject);
     });
     outgoing.end(body, async () => {
-      if (await sent?.()) outgoing.destroy(new Error('connection broken by the gate'));
+      if (await onSent?.()) outgoing.destroy(new Error('connection broken by the gate'));
     });
   });
 }

@@ -15,7 +15,7 @@ const RUN_RECORDS = 10;
 const POISON_FRACTION = 0.2;
 const FRAME_BYTES = 5;
 
-/** Creates bytes that cannot be decoded: no frame, a truncated record, or a frame with an unknown schema. */
+/** Creates bytes that cannot be decoded: without a frame, truncated, or with an unknown schema id. */
 function toPoison(rig: WriterRig, random: Random): Buffer {
   const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
@@ -27,7 +27,7 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
 
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
-// Kills a writer among unreadable and valid records. Each valid record must be stored once.
+// Kills a writer while it reads valid and unreadable records. Each valid record must be stored once.
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
@@ -40,14 +40,14 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   };
   const runsBefore = random.integer(RUNS / 2, RUNS - 1);
   await publish(runsBefore);
-  // The kill must hit between the first and the last block.
+  // The writer must be killed between the first and the last block.
   await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
   await first.kill();
-  const left = await rig.lag();
+  const lagAtKill = await rig.lag();
   await publish(RUNS - runsBefore);
   const second = await start();
   await rig.caughtUp();
-  assert.deepEqual(await commits.stop(), [], 'committed offsets that decreased');
+  assert.deepEqual(await commits.stop(), [], 'committed offsets must not decrease');
   await assertDeadLetters(rig, poison);
   await assertVerified(rig);
   const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
@@ -59,8 +59,8 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   await Promise.all([first.close(), second.close()]);
   return {
     'records unreadable': unreadable,
-    'committed before the kill': runsBefore * RUN_RECORDS - left,
-    'uncommitted at the kill': left,
+    'committed before the kill': runsBefore * RUN_RECORDS - lagAtKill,
+    'uncommitted at the kill': lagAtKill,
   };
 }
 
@@ -77,7 +77,7 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
   });
 }
 
-/** Asserts that every unreadable record has an unchanged dead letter with a reason. A crash may duplicate it. */
+/** Asserts that each unreadable record has an unchanged dead letter with a reason. A crash may cause duplicates. */
 async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
   const read = await rig.read(deadLetterTopicOf(rig.messages));
   const deadLetters = new Map(read.map((deadLetter) => [originOf(deadLetter), deadLetter]));
@@ -120,7 +120,7 @@ function watchCommits({ reader, group, messages }: WriterRig) {
   };
 }
 
-/** A transaction replays 100 dead letters, so that some remain after all kills. */
+/** Each transaction replays 100 dead letters, so some dead letters remain after all kills. */
 const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
@@ -134,7 +134,7 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
     for (let kill = 0; kill < KILLS; kill++) await killReplay(rig, random);
     const { code, lines } = await rig.operate('dead-letters', 'replay', '--all');
     assert.equal(code, 0, lines.join('\n'));
-    const count = (what: string) => rig.query(`SELECT ${what} FROM events WHERE environment_id = '${environmentId}'`);
+    const count = (expression: string) => rig.query(`SELECT ${expression} FROM events WHERE environment_id = '${environmentId}'`);
     const areAllStored = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
     await until('every message is stored', areAllStored, WAIT_MAX_MS);
     assert.equal(await countOpenDeadLetters(rig), 0, 'open dead letters');
@@ -146,7 +146,7 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
     assert.equal(Number(await count('count()')), DEAD_LETTERS);
     await assertVerified(rig);
     await writer.stop();
-    return { 'dead letters replayed': DEAD_LETTERS, 'kills at the end of a transaction': KILLS };
+    return { 'dead letters replayed': DEAD_LETTERS, 'kills during a transaction commit': KILLS };
   } finally {
     await writer.close();
   }
@@ -171,7 +171,7 @@ async function createDeadLetters(rig: WriterRig, environmentId: string): Promise
   assert.equal(await countOpenDeadLetters(rig), DEAD_LETTERS, 'dead letters');
 }
 
-/** Kills a replay while it ends a transaction. The command's last request arrives late or never. */
+/** Kills the replay command while it commits a transaction. Its last request arrives late or never. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { stores, environment } = rig;
   const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
@@ -180,17 +180,17 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   try {
     const reached = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
-    let passages = random.integer(0, 2);
+    let skips = random.integer(0, 2);
     const hold = async () => {
-      if (passages-- > 0) return;
+      if (skips-- > 0) return;
       reached.resolve();
       await released.promise;
     };
     const arrivesLate = random.chance(0.5);
-    command.kafka.watch = { of: 'transactions', ...(random.chance(0.5) ? { arrived: hold } : { answered: hold }) };
-    const ended = until('the command has exited', () => command.gone, WAIT_MAX_MS).then(() => false);
+    command.kafka.watch = { of: 'transactions', ...(random.chance(0.5) ? { onRequest: hold } : { onResponse: hold }) };
+    const ended = until('the command has exited', () => command.hasExited, WAIT_MAX_MS).then(() => false);
     const isReached = await Promise.race([reached.promise.then(() => true), ended]);
-    assert.ok(isReached, 'the replay exited before the transaction in which it should be killed');
+    assert.ok(isReached, 'the replay exited before the transaction in which it was to be killed');
     await command.kill();
     if (!arrivesLate) await command.kafka.close();
     released.resolve();
@@ -200,7 +200,7 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   }
 }
 
-/** Reads the writer's dead-letter metric, updated every ten seconds; undefined before the first update. */
+/** Reads the dead-letter metric, which the writer updates every ten seconds; undefined before the first update. */
 async function readDeadLetterMetric(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));

@@ -8,14 +8,14 @@ import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
 import { BrokenGuarantee, type Reached, toSeconds } from './world/report.ts';
-import type { OwnEngine } from './writer-own-engine.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
+import type { TestEngine } from './writer-test-engine.ts';
 
-/** Long enough on a machine with ten times the load that it can handle. */
+/** Long enough for a machine under ten times the load that it can handle. */
 export const WAIT_MAX_MS = 120_000;
 
-/** Waits until everything is committed. Asserts that every record is one raw row, and that `verify` passes. */
+/** Waits until all records are committed. Asserts that every record has one raw row and that `verify` passes. */
 export async function assertExact(rig: WriterRig): Promise<void> {
   await rig.caughtUp();
   assertSame(await rig.differences());
@@ -52,7 +52,7 @@ export async function withWriter(
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
     const reached = await work(writer);
     await assertExact(rig);
-    assert.equal(writer.gone, false, 'the writer has not exited');
+    assert.equal(writer.hasExited, false, 'the writer has not exited');
     await until('the writer is ready again', () => writer.isReady(), WAIT_MAX_MS);
     await writer.stop();
     return reached;
@@ -61,7 +61,7 @@ export async function withWriter(
   }
 }
 
-// Makes ClickHouse unavailable under load. The writer must report that it is not ready, and lose no record.
+// Makes ClickHouse unavailable under load. The writer must report that it is not ready, and must not lose records.
 export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
   const { seed, forMs } = options;
   const random = createRandom(seed);
@@ -91,7 +91,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
     await rig.caughtUp();
     let refused = 0;
     writer.clickhouse.watch = {
-      answered: (code) => {
+      onResponse: (code) => {
         refused += Number(code === TOO_MANY_PARTS);
         return false;
       },
@@ -108,16 +108,16 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
   });
 }
 
-// Breaks connections after successful inserts, before the response. The writer retries inserts with the same token.
+// Breaks connections after successful inserts, before the response. The writer must retry with the same token.
 export async function loseResponses(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {
     let lost = 0;
     writer.clickhouse.watch = {
-      answered: (code) => {
-        const loses = code === 0 && (lost === 0 || random.chance(0.4));
-        if (loses) lost++;
-        return loses;
+      onResponse: (code) => {
+        const isLost = code === 0 && (lost === 0 || random.chance(0.4));
+        if (isLost) lost++;
+        return isLost;
       },
     };
     await rig.publishMessages(`test-responses-${seed}`, MESSAGES);
@@ -132,9 +132,9 @@ const FAILURES_MIN = 3;
 
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 
-export interface StarvedRig {
+export interface EngineRig {
   readonly rig: WriterRig;
-  readonly engine: OwnEngine;
+  readonly engine: TestEngine;
 }
 
 async function countFailures(writer: GatedProcess, code: string): Promise<number> {
@@ -144,8 +144,8 @@ async function countFailures(writer: GatedProcess, code: string): Promise<number
 const untilFailures = (writer: GatedProcess, code: string) =>
   until(`the writer gets ${code}`, async () => (await countFailures(writer, code)) >= FAILURES_MIN, WAIT_MAX_MS);
 
-/** Temporary faults must not pause a partition. */
-async function assertNoneStopped(writer: GatedProcess): Promise<void> {
+/** Asserts that a transient fault has not paused a partition. */
+async function assertNonePaused(writer: GatedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
 }
 
@@ -166,12 +166,12 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
 }
 
 /** Prevents merges, which would hide duplicate rows. Unlike SYSTEM STOP MERGES, this survives a restart. */
-const neverMerge = (rig: WriterRig) =>
+const preventMerges = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+export async function stopEngineGracefully({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
-  await neverMerge(rig);
+  await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
     const endTraffic = openTraffic(rig, `test-stop-${seed}`);
     await delay(random.integer(100, 600));
@@ -180,20 +180,20 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await engine.start();
     await endTraffic();
-    await assertNoneStopped(writer);
+    await assertNonePaused(writer);
     return { 'graceful stops': 1, 'inserts retried': await retriesOf(writer) };
   });
 }
 
-// Many small queries exhaust memory completely, while a few large queries would fail before that.
+// Many small queries exhaust the memory completely. A few large queries would fail earlier.
 const ANALYSTS = 64;
-/** Uses 8 MiB for one second. */
+/** A query that uses 8 MiB for one second. */
 const GREEDY_QUERY =
-  'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
+  'SELECT length(numbers), sleepEachRow(1) FROM (SELECT groupArray(number) AS numbers FROM numbers(1000000))';
 
-export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+export async function exhaustMemory({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
-    // No compression, because a truncated compressed response would be an unhandled error.
+    // Disables compression, because a truncated compressed response would raise an unhandled error.
     const plain = { 'accept-encoding': 'identity' };
     let isOver = false;
     // Uses several accounts, because the number of concurrent queries per account is limited.
@@ -202,7 +202,7 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
       const headers = { ...plain, 'x-clickhouse-user': user, 'x-clickhouse-key': password };
       while (!isOver) {
         const response = fetch(engine.address.url, { method: 'POST', headers, body: GREEDY_QUERY });
-        // Out of memory, ClickHouse may break the connection.
+        // When ClickHouse is out of memory, it may break the connection.
         await response.then((received) => received.text()).catch(() => {});
       }
     };
@@ -214,7 +214,7 @@ export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): 
       isOver = true;
       await Promise.all([...analysts, endTraffic()]);
     }
-    await assertNoneStopped(writer);
+    await assertNonePaused(writer);
     return { 'attempts refused': await countFailures(writer, 'MEMORY_LIMIT_EXCEEDED') };
   });
 }
@@ -228,7 +228,7 @@ export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<R
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
     await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
     await rig.caughtUp();
-    await assertNoneStopped(writer);
+    await assertNonePaused(writer);
     return { 'attempts refused': await countFailures(writer, 'MEMORY_LIMIT_EXCEEDED') };
   };
   return await withWriter(rig, work, { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' });
@@ -238,12 +238,12 @@ export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
-    throw new Error('could not mount a small file system; run the full disk test as root', { cause: error });
+    throw new Error('could not mount a small file system; run the "disk full" scenario as root', { cause: error });
   }
   return () => void execFileSync('umount', ['--lazy', folder]);
 }
 
-/** Leaves less than 1 MiB free, which ClickHouse reserves before each insert. */
+/** Leaves less than 1 MiB free, the amount that ClickHouse reserves before each insert. */
 function fillUp(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
   try {
@@ -253,7 +253,7 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
@@ -262,7 +262,7 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
       fillUp(engine.dataFolder, ballast);
       await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
       await untilFailures(writer, 'NOT_ENOUGH_SPACE');
-      await assertNoneStopped(writer);
+      await assertNonePaused(writer);
     } finally {
       rmSync(ballast, { force: true });
     }
@@ -271,26 +271,26 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
   });
 }
 
-/** Simulates a ClickHouse that was killed after it recorded an insert's token and before it stored the rows. */
-export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
+/** Simulates a ClickHouse server that was killed after it recorded an insert's token but before it stored the rows. */
+export async function losePart({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
-  await neverMerge(rig);
+  await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
-    let passages = random.integer(0, 3);
+    let skips = random.integer(0, 3);
     let lost = 0;
-    // Serialises inserts, so that the latest part belongs to the insert whose response is lost.
+    // Serializes inserts, so that the latest part belongs to the insert whose response is lost.
     let queue = Promise.resolve();
     let release = () => {};
     writer.clickhouse.watch = {
-      arrived: async () => {
+      onRequest: async () => {
         const previous = queue;
         const next = Promise.withResolvers<void>();
         queue = next.promise;
         await previous;
         release = next.resolve;
       },
-      answered: async (code) => {
-        const isLost = code === 0 && lost === 0 && passages-- === 0;
+      onResponse: async (code) => {
+        const isLost = code === 0 && lost === 0 && skips-- === 0;
         if (isLost) await loseLatestPart({ rig, engine });
         if (isLost) lost++;
         release();
@@ -303,7 +303,7 @@ export async function losePart({ rig, engine }: StarvedRig, seed: number): Promi
   });
 }
 
-async function loseLatestPart({ rig, engine }: StarvedRig): Promise<void> {
+async function loseLatestPart({ rig, engine }: EngineRig): Promise<void> {
   const path = await rig.query(
     "SELECT path FROM system.parts WHERE database = currentDatabase() AND table = 'events' AND active " +
       'ORDER BY max_block_number DESC LIMIT 1',
@@ -313,8 +313,8 @@ async function loseLatestPart({ rig, engine }: StarvedRig): Promise<void> {
   await engine.start();
 }
 
-export async function rotatePassword({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
-  await neverMerge(rig);
+export async function rotatePassword({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+  await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);
     await engine.stop();
@@ -322,7 +322,7 @@ export async function rotatePassword({ rig, engine }: StarvedRig, seed: number):
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);
     await untilFailures(writer, 'AUTHENTICATION_FAILED');
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
-    await assertNoneStopped(writer);
+    await assertNonePaused(writer);
     await engine.stop();
     await engine.start();
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);

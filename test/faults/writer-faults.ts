@@ -1,12 +1,12 @@
 import type { Stores } from '@playline/testkit';
 import { createRow, type FaultTrial, type Reached, tryAlone } from './world/report.ts';
 import { poisonWriter, replayDeadLetters } from './writer-dead-letters.ts';
-import * as starved from './writer-engine.ts';
+import * as engineFaults from './writer-engine.ts';
 import { assertExact, assertSame, fillEngineWithParts, loseResponses, stopClickHouse } from './writer-engine.ts';
 import { overloadPartition } from './writer-hot.ts';
 import { createKillRun, freezeWriter, planKill } from './writer-kill.ts';
-import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
+import { type EngineOptions, startTestEngine, type TestEngine } from './writer-test-engine.ts';
 
 interface WriterFault {
   readonly fault: number;
@@ -14,16 +14,16 @@ interface WriterFault {
   readonly title?: string;
   readonly tried: string;
   readonly partitions: number;
-  /** Each seed needs empty topics, because it counts all records. */
+  /** Each seed needs empty topics, because it counts all records in the topics. */
   readonly needsEmptyTopics?: boolean;
-  readonly engine?: OwnEngineOptions;
-  /** @returns a function that runs one seed and returns the effects. It throws if a guarantee is broken */
-  open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
+  readonly engine?: EngineOptions;
+  /** @returns a function that runs one seed and returns the effects, and throws if a guarantee is violated */
+  open(rig: WriterRig, options: WriterFaultOptions & { engine: TestEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-const onOwnEngine = (
-  run: (rig: starved.StarvedRig, seed: number) => Promise<Reached>,
-  engine: OwnEngineOptions = {},
+const onTestEngine = (
+  run: (rig: engineFaults.EngineRig, seed: number) => Promise<Reached>,
+  engine: EngineOptions = {},
 ): Pick<WriterFault, 'fault' | 'partitions' | 'engine' | 'open'> => ({
   fault: 5,
   partitions: 2,
@@ -33,20 +33,20 @@ const onOwnEngine = (
 
 export interface WriterFaultOptions {
   readonly seeds: number;
-  readonly awayMs: number;
+  readonly outageMs: number;
   /** Uses a writer without intents. Seeds that kill the writer between an insert and its commit should fail. */
   readonly withoutIntents: boolean;
 }
 
-/** Short, because every kill waits this long, but long enough for heartbeats on a busy machine. */
+/** Short, because each kill costs this much time, but long enough for heartbeats on a busy machine. */
 export const SESSION_TIMEOUT_MS = 1_500;
 
 export const WRITER_FAULTS: readonly WriterFault[] = [
   {
     fault: 3,
     title:
-      'every record is one raw row after a writer is killed at any step of a block and its last request arrives late',
-    tried: 'writer SIGKILL at each step of a block and at any moment; its last request arrives late or never',
+      'every record has one raw row after a writer is killed at any step of a block and its last request arrives late',
+    tried: 'writer SIGKILL at each step of a block and at any time; its last request arrives late or never',
     partitions: 2,
     open: (rig, { withoutIntents }) => {
       const run = createKillRun(rig, withoutIntents ? WRITER_WITHOUT_INTENTS : undefined);
@@ -61,17 +61,17 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 4,
-    title: 'writers store every record once if one of them is frozen past its session timeout, replaced and resumed',
-    tried: 'writer SIGSTOP past its session, replaced, SIGCONT',
+    title: 'writers store every record once if one writer is frozen past its session timeout, replaced and resumed',
+    tried: 'writer SIGSTOP past its session timeout, replaced, SIGCONT',
     partitions: 4,
     open: (rig) => (seed) => freezeWriter(rig, seed),
   },
   {
     fault: 5,
-    title: 'a writer is not ready while ClickHouse is unavailable, and afterwards stores every record once',
+    title: 'a writer is not ready while ClickHouse is unavailable, and then stores every record once',
     tried: 'ClickHouse unavailable under load',
     partitions: 2,
-    open: (rig, options) => (seed) => stopClickHouse(rig, { seed, forMs: options.awayMs }),
+    open: (rig, options) => (seed) => stopClickHouse(rig, { seed, forMs: options.outageMs }),
   },
   {
     fault: 5,
@@ -87,37 +87,37 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 5,
-    tried: 'blocks too large for an insert’s memory limit',
+    tried: 'blocks exceed an insert’s memory limit',
     partitions: 2,
-    open: (rig) => (seed) => starved.refuseLargeBlocks(rig, seed),
+    open: (rig) => (seed) => engineFaults.refuseLargeBlocks(rig, seed),
   },
-  { ...onOwnEngine(starved.stopEngineGracefully), tried: 'ClickHouse stopped gracefully under load, restarted' },
+  { ...onTestEngine(engineFaults.stopEngineGracefully), tried: 'ClickHouse stopped gracefully under load, restarted' },
   {
-    ...onOwnEngine(starved.exhaustMemory, { memoryMaxBytes: starved.ENGINE_MEMORY_BYTES }),
+    ...onTestEngine(engineFaults.exhaustMemory, { memoryMaxBytes: engineFaults.ENGINE_MEMORY_BYTES }),
     tried: 'analysts use all memory of the ClickHouse server',
   },
   {
-    ...onOwnEngine(starved.fillDisk, { prepareData: starved.mountSmallDisk }),
+    ...onTestEngine(engineFaults.fillDisk, { prepareData: engineFaults.mountSmallDisk }),
     tried: 'ClickHouse’s disk is full',
   },
-  { ...onOwnEngine(starved.rotatePassword), tried: 'the writer’s ClickHouse password changed and changed back' },
+  { ...onTestEngine(engineFaults.rotatePassword), tried: 'the writer’s ClickHouse password is changed, then restored' },
   {
-    ...onOwnEngine(starved.losePart),
+    ...onTestEngine(engineFaults.losePart),
     title: 'a writer stores every record once if ClickHouse has recorded an insert’s token but lost its rows',
     tried: 'ClickHouse has an insert’s token but lost its rows',
   },
   {
     fault: 8,
     title:
-      'an unreadable record becomes an unchanged dead letter and delays no other records, even if the writer is killed',
-    tried: 'unreadable records, writer SIGKILL between them',
+      'unreadable records become unchanged dead letters and do not delay valid records, even if the writer is killed',
+    tried: 'unreadable and valid records, writer SIGKILL',
     partitions: 2,
     needsEmptyTopics: true,
     open: (rig) => (seed) => poisonWriter(rig, seed),
   },
   {
     fault: 8,
-    tried: 'dead letter replay SIGKILL within its transactions',
+    tried: 'dead letter replay SIGKILL during its transactions',
     partitions: 2,
     needsEmptyTopics: true,
     open: (rig) => (seed) => replayDeadLetters(rig, seed),
@@ -140,7 +140,7 @@ export function createWriterTrials(
 }
 
 async function openRig(fault: WriterFault, stores: Stores, options: WriterFaultOptions) {
-  const engine = fault.engine === undefined ? null : await openOwnEngine(fault.engine);
+  const engine = fault.engine === undefined ? null : await startTestEngine(fault.engine);
   const close = async (rig?: WriterRig) => {
     try {
       await rig?.close();
@@ -152,7 +152,7 @@ async function openRig(fault: WriterFault, stores: Stores, options: WriterFaultO
     const rigStores = engine === null ? stores : { ...stores, clickhouse: engine.address };
     const rig = await openWriterRig(rigStores, { partitions: fault.partitions, sessionTimeoutMs: SESSION_TIMEOUT_MS });
     const run = fault.open(rig, { ...options, engine });
-    return { rig, run, seen: { records: 0, rows: 0 }, close: () => close(rig) };
+    return { rig, run, counted: { records: 0, rows: 0 }, close: () => close(rig) };
   } catch (error) {
     await close();
     throw error;
@@ -169,15 +169,15 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
   };
   const run = async (seed: number) => {
     opened ??= await openRig(fault, await stores(), options);
-    const { rig, run, seen } = opened;
+    const { rig, run, counted } = opened;
     // Data from a failed seed could make the next seed fail.
     let isUsable = false;
     try {
       const reached = await run(seed);
       const { records, rows } = await rig.totals();
-      const sent = records - seen.records;
-      const end = { reached, sent, acknowledged: sent, published: sent, rows: rows - seen.rows };
-      Object.assign(seen, { records, rows });
+      const sent = records - counted.records;
+      const end = { reached, sent, acknowledged: sent, published: sent, rows: rows - counted.rows };
+      Object.assign(counted, { records, rows });
       isUsable = fault.needsEmptyTopics !== true;
       return end;
     } finally {

@@ -12,7 +12,7 @@ const CALL_RECORDS = 80;
 const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
-/** Sends half of the traffic for one identity and blocks its partition's inserts. Other partitions must keep up. */
+/** Sends half of the traffic for one identity and blocks inserts for its partition. Other partitions must keep up. */
 export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-hot-${seed}`;
@@ -24,7 +24,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
     const { partition: hot } = (await rig.read(rig.messages)).find((record) => record.key?.equals(hotKey))!;
     const released = Promise.withResolvers<void>();
     const isHot = (token: string) => token.startsWith(`${rig.messages}|${hot}|`);
-    writer.clickhouse.watch = { arrived: (token) => (isHot(token) ? released.promise : undefined) };
+    writer.clickhouse.watch = { onRequest: (token) => (isHot(token) ? released.promise : undefined) };
     for (let call = 0; call < CALLS; call++) {
       const run = Array.from({ length: CALL_RECORDS }, () => {
         const key = random.chance(0.5) ? hotKey : keyOf(environmentId, random.hex(8));
@@ -33,7 +33,7 @@ export async function overloadPartition(rig: WriterRig, seed: number): Promise<R
       await rig.publish(run);
       const haveOthersCaughtUp = async () =>
         [...(await lagsOf(rig))].every(([partition, lag]) => partition === hot || lag === 0);
-      await until('the other partitions keep up', haveOthersCaughtUp, WAIT_MAX_MS);
+      await until('all other partitions have caught up', haveOthersCaughtUp, WAIT_MAX_MS);
     }
     const waiting = (await lagsOf(rig)).get(hot) ?? 0;
     assert.ok(waiting > CALL_RECORDS, 'the hot partition is blocked');

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Callbacks for commits. A pending promise delays the commit and everything after it on the connection. */
+/** Callbacks for commits. A pending promise delays the commit and everything that follows on the connection. */
 export interface CommitWatch {
   /** Watches transaction commits instead of offset commits. */
   readonly of?: 'transactions';
-  /** Called with a commit request, which contains the offset metadata, before it is forwarded. */
-  arrived?(text: string): Promise<void> | void;
-  /** Called with the broker's response to a commit, before it is forwarded. */
-  answered?(): Promise<void> | void;
+  /** Called with a commit request, including the offset metadata, before the request is forwarded. */
+  onRequest?(text: string): Promise<void> | void;
+  /** Called when the broker has responded to a commit, before the response is forwarded. */
+  onResponse?(): Promise<void> | void;
 }
 
 export interface KafkaGate {
@@ -31,11 +31,11 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
     return { host: broker.slice(0, colon), port: Number(broker.slice(colon + 1)), gatePort: 0, server: createServer() };
   });
   const sockets = new Set<Socket>();
-  const passages = new Set<Promise<void>>();
+  const pending = new Set<Promise<void>>();
   const gate: KafkaGate = {
     brokers: [],
     watch: {},
-    settled: async () => void (await Promise.all(passages)),
+    settled: async () => void (await Promise.all(pending)),
     close: async () => {
       for (const socket of sockets) socket.destroy();
       await Promise.all(listeners.map(({ server }) => closeServer(server)));
@@ -57,9 +57,9 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
         socket.on('error', () => {});
         socket.once('close', () => sockets.delete(socket));
       }
-      const passage = pass({ client, upstream, rewrite, gate });
-      passages.add(passage);
-      void passage.then(() => passages.delete(passage));
+      const forwarding = forwardConnection({ client, upstream, rewrite, gate });
+      pending.add(forwarding);
+      void forwarding.then(() => pending.delete(forwarding));
     });
   return gate;
 }
@@ -71,19 +71,19 @@ interface Connection {
   rewrite(frame: Buffer): void;
 }
 
-/** Only a fetch that waits for records takes longer. */
+/** Only fetch requests that wait for records take longer. */
 const RESPONSE_MAX_MS = 2_000;
 
-/** Forwards both directions of a connection. A delayed request is sent even if the process has exited. */
-async function pass({ client, upstream, rewrite, gate }: Connection): Promise<void> {
+/** Forwards both directions of a connection. A delayed request is forwarded even if the process has exited. */
+async function forwardConnection({ client, upstream, rewrite, gate }: Connection): Promise<void> {
   const requested: number[] = [];
-  let onResponse = () => {};
+  let checkDone = () => {};
   const isCommit = (api: number | undefined) =>
     api === (gate.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
   const forward = async () => {
     for await (const frame of framesOf(client)) {
       const api = frame.readInt16BE(SIZE_BYTES);
-      if (isCommit(api)) await gate.watch.arrived?.(frame.toString('latin1'));
+      if (isCommit(api)) await gate.watch.onRequest?.(frame.toString('latin1'));
       requested.push(api);
       upstream.write(frame);
     }
@@ -91,10 +91,10 @@ async function pass({ client, upstream, rewrite, gate }: Connection): Promise<vo
   const backward = async () => {
     for await (const frame of framesOf(upstream)) {
       const api = requested[0];
-      if (isCommit(api)) await gate.watch.answered?.();
+      if (isCommit(api)) await gate.watch.onResponse?.();
       if (api === METADATA || api === FIND_COORDINATOR) rewrite(frame);
       requested.shift();
-      onResponse();
+      checkDone();
       if (!client.destroyed) client.write(frame);
     }
   };
@@ -104,11 +104,11 @@ async function pass({ client, upstream, rewrite, gate }: Connection): Promise<vo
     .finally(() => client.destroy());
   await forwardDone;
   // Closing the connection earlier could prevent the broker from reading the request.
-  const answered = new Promise<void>((resolve) => {
-    onResponse = () => (requested.some(isCommit) ? undefined : resolve());
-    onResponse();
+  const haveCommitsCompleted = new Promise<void>((resolve) => {
+    checkDone = () => (requested.some(isCommit) ? undefined : resolve());
+    checkDone();
   });
-  await Promise.race([answered, backwardDone, delay(RESPONSE_MAX_MS)]);
+  await Promise.race([haveCommitsCompleted, backwardDone, delay(RESPONSE_MAX_MS)]);
   upstream.destroy();
   await backwardDone;
 }
@@ -129,8 +129,8 @@ async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
 /** Replaces a broker's port with the gate's port. In a response, the port is the 4 bytes after the host. */
 function replacePort(frame: Buffer, { host, port, gatePort }: { host: string; port: number; gatePort: number }): void {
   const name = Buffer.from(host);
-  for (let at = frame.indexOf(name); at >= 0; at = frame.indexOf(name, at + 1)) {
-    const end = at + name.length;
+  for (let start = frame.indexOf(name); start >= 0; start = frame.indexOf(name, start + 1)) {
+    const end = start + name.length;
     if (end + 4 <= frame.length && frame.readInt32BE(end) === port) frame.writeInt32BE(gatePort, end);
   }
 }

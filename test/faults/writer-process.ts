@@ -37,9 +37,9 @@ export async function startGatedProcess(options: GatedProcessOptions) {
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const isGone = () => child.exitCode !== null || child.signalCode !== null;
+  const hasChildExited = () => child.exitCode !== null || child.signalCode !== null;
   const end = async (signal: NodeJS.Signals) => {
-    if (isGone()) return child.exitCode;
+    if (hasChildExited()) return child.exitCode;
     const exit = once(child, 'exit');
     child.kill(signal);
     return (await exit)[0] as number | null;
@@ -53,13 +53,13 @@ export async function startGatedProcess(options: GatedProcessOptions) {
   return {
     kafka,
     clickhouse,
-    get gone(): boolean {
-      return isGone();
+    get hasExited(): boolean {
+      return hasChildExited();
     },
     isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
     metrics: async () => await (await get('metrics')).text(),
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Kills the process. The gates stay open and still forward delayed requests. */
+    /** Kills the process. The gates stay open and forward delayed requests. */
     kill: async () => void (await end('SIGKILL')),
     /** @returns the exit code */
     stop: () => end('SIGTERM'),

@@ -19,7 +19,7 @@ export interface Difference {
 
 export const EVENT_WRITER = 'services/event-writer/src/main.ts';
 export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
-// Records without keys in one producer call go to one partition; the partition changes with each call.
+// The producer sends all keyless records of a call to one partition, which changes with each call.
 const RUN_RECORDS = 20;
 const CAUGHT_UP_MAX_MS = 120_000;
 
@@ -30,16 +30,16 @@ export interface WriterRigOptions {
 
 export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const { kafka: brokers, clickhouse } = stores;
-  const own = await openOwnStores({ stores, partitions: options.partitions });
-  const { prefix, query } = own;
+  const ownStores = await openOwnStores({ stores, partitions: options.partitions });
+  const { prefix, query } = ownStores;
   const log = await openLogAccess(brokers);
   // Merges would remove duplicate rows before they are counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
-  const schemaId = own.schemaIdOf(messages);
+  const schemaId = ownStores.schemaIdOf(messages);
   const group = `${prefix}writer`;
   const environment = {
-    ...own.environment,
+    ...ownStores.environment,
     LOG_LEVEL: 'fatal',
     CONSUMER_GROUP: group,
     SESSION_TIMEOUT_MS: String(options.sessionTimeoutMs),
@@ -88,12 +88,12 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     async close() {
       await Promise.all([...processes].map((each) => each.close()));
       await log.close();
-      await own.close();
+      await ownStores.close();
     },
   };
 }
 
-/** Compares stored with published offsets: each partition and offset must be stored exactly once. */
+/** Compares stored and published offsets. Each offset of each partition must be stored exactly once. */
 async function differencesOf(rig: {
   reader: LogReader;
   messages: string;

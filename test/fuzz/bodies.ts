@@ -15,12 +15,12 @@ const FIELDS = [
   ...['fromId', 'toId', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel', 'test'],
   ...['context', 'properties', 'traits', 'library', 'userAgent', 'pageUrl', 'screenDensity'],
 ];
-const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
+const UNUSUAL = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
 
-const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: codePoint }), fc.constantFrom<unknown>(...ODD));
-const change = fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), odd, fc.boolean());
+const unusual = fc.oneof(fc.jsonValue(), fc.string({ unit: codePoint }), fc.constantFrom<unknown>(...UNUSUAL));
+const change = fc.tuple(fc.oneof(fc.constantFrom(...FIELDS), fc.string()), unusual, fc.boolean());
 
-function withField(target: object, name: string, value: unknown): void {
+function setField(target: object, name: string, value: unknown): void {
   // An assignment to `__proto__` would not create a field of that name.
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
@@ -30,11 +30,11 @@ const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
     const copy = structuredClone(message);
     const { context } = copy;
     for (const [name, value, inContext] of changes)
-      withField(inContext && typeof context === 'object' && context !== null ? context : copy, name, value);
+      setField(inContext && typeof context === 'object' && context !== null ? context : copy, name, value);
     return copy;
   });
 
-/** Replaces a well-formed id with a new one: ids must be unique to match messages with rejections. */
+/** Replaces a well-formed id with a new id, because only unique ids can match messages with rejections. */
 function withNewId(message: unknown): unknown {
   return idOf(message) === null ? message : { ...(message as object), messageId: randomUUID() };
 }
@@ -63,9 +63,9 @@ export function fuzzBodies(nowMs: number): fc.Arbitrary<FuzzBody> {
     { weight: 6, arbitrary: fc.array(any, sizes) },
     { weight: 2, arbitrary: fc.array(valid as fc.Arbitrary<unknown>, sizes) },
   );
-  const truncated = fc.tuple(batch, fc.nat()).map(([messages, at]) => {
+  const truncated = fc.tuple(batch, fc.nat()).map(([messages, length]) => {
     const { text } = toBody(messages);
-    return { text: text.slice(0, at % text.length), messages: null };
+    return { text: text.slice(0, length % text.length), messages: null };
   });
   return fc.oneof(
     { weight: 9, arbitrary: batch.map(toBody) },

@@ -46,9 +46,9 @@ function checkBatch({ messages, text }: FuzzBody, status: number, response: Mess
   if (messages === null) return status === 200 ? withProblems('an invalid batch was accepted') : withProblems();
   if (response.accepted === undefined)
     return Buffer.byteLength(text) > BATCH_BYTES_MAX ? withProblems() : withProblems('the whole batch was rejected');
-  const named = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
+  const rejectedIds = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
   const ids = messages.map(idOf).filter((id) => id !== null);
-  const accepted = ids.filter((id) => !named.has(id));
+  const accepted = ids.filter((id) => !rejectedIds.has(id));
   const problems: string[] = [];
   if (response.accepted + response.rejected !== messages.length)
     problems.push('accepted + rejected does not equal the number of messages');
@@ -56,7 +56,7 @@ function checkBatch({ messages, text }: FuzzBody, status: number, response: Mess
   if ((status === 200) !== response.success) problems.push(`status ${status} with success ${response.success}`);
   if (accepted.length !== response.accepted)
     problems.push(`${accepted.length} ids are not in rejections, but accepted is ${response.accepted}`);
-  return { problems, accepted, rejected: ids.filter((id) => named.has(id)) };
+  return { problems, accepted, rejected: ids.filter((id) => rejectedIds.has(id)) };
 }
 
 function parseJson(text: string): unknown {

@@ -7,13 +7,13 @@ import { startGateway } from '../conformance/gateway.ts';
 import { runMeasure } from '../measure.ts';
 import { RATIO_MAX, searchCosts } from './cost/search.ts';
 import { FUZZ_SETTINGS, runFuzz } from './run.ts';
-import { provideSchemathesis, runSchemathesis } from './schemathesis.ts';
+import { installSchemathesis, runSchemathesis } from './schemathesis.ts';
 
 const SEED_MAX = 2 ** 31;
 
 /** Divides the time among three steps. The last two steps share a gateway. */
 async function fuzz(minutes: number, seed: number): Promise<boolean> {
-  const missing = await provideSchemathesis();
+  const missing = await installSchemathesis();
   const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 3 : 2)));
   const isCheap = await findMostExpensive(seconds, seed);
   return withOpened(async (keep) => {
@@ -23,7 +23,7 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
       process.once(signal, () => void stores.close().finally(() => process.exit(1)));
     const gateway = keep(await startGateway(FUZZ_SETTINGS, stores));
     console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
-    const report = await runFuzz({ gateway, brokers: stores.kafka, seed, bound: { seconds } });
+    const report = await runFuzz({ gateway, brokers: stores.kafka, seed, limit: { seconds } });
     console.log(JSON.stringify(report, null, 2));
     const { problems, missing: lost, repeated, unwanted } = report;
     const isCorrect = problems.length + lost.length + repeated.length + unwanted.length === 0;

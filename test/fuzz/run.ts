@@ -12,7 +12,7 @@ export interface FuzzOptions {
   brokers: readonly string[];
   /** Seed of the first 20 bodies. Each further 20 bodies use the next seed. */
   seed: number;
-  bound: { seeds: number } | { seconds: number };
+  limit: { seeds: number } | { seconds: number };
 }
 
 export const FUZZ_SETTINGS: Record<string, string> = {
@@ -25,13 +25,13 @@ export const FUZZ_SETTINGS: Record<string, string> = {
 
 const BODIES_PER_SEED = 20;
 const PROBLEMS_MAX = 20;
-/** Enough to recognise a body, which its seed reproduces in full. */
+/** Enough to recognize a body. The seed reproduces the whole body. */
 const SHOWN_CHARACTERS = 3000;
 
-// Posts bodies until `bound` is reached. The report lists the first contract violations, accepted messages that are not
-// on the log (`missing`) or are there more than once (`repeated`), and logged messages that were not accepted
+// Posts bodies until `limit` is reached. The report lists the first contract violations, accepted messages that are not
+// on the log (`missing`) or are on it more than once (`repeated`), and logged messages that were not accepted
 // (`unwanted`).
-export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
+export async function runFuzz({ gateway, brokers, seed, limit }: FuzzOptions) {
   const check = createCheck((await gateway.request('/openapi.json')).body);
   const problems: { problem: string; seed: number; body: string; response: string }[] = [];
   const byStatus: Record<string, number> = {};
@@ -39,7 +39,7 @@ export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
   let requests = 0;
   const startedAt = Date.now();
   const shouldContinue = (next: number) =>
-    'seeds' in bound ? next < seed + bound.seeds : Date.now() < startedAt + bound.seconds * 1000;
+    'seeds' in limit ? next < seed + limit.seeds : Date.now() < startedAt + limit.seconds * 1000;
   let next = seed;
   for (; shouldContinue(next); next++) {
     for (const body of fc.sample(fuzzBodies(startedAt), { numRuns: BODIES_PER_SEED, seed: next })) {

@@ -29,7 +29,7 @@ function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignor
 }
 
 /** Installs Schemathesis into the checkout's state folder. @returns why the installation failed; null on success */
-export async function provideSchemathesis(): Promise<string | null> {
+export async function installSchemathesis(): Promise<string | null> {
   if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === VERSION) return null;
   mkdirSync(FOLDER, { recursive: true });
   if ((await run('python3', ['--version'], 'ignore')) !== 0) return 'python3 is not installed';

@@ -11,7 +11,7 @@ import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { type Address, createPublicClient, encodeFunctionData, http, recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findInBytes } from '../erasure/traces/needle.ts';
-import { makeKeyInDumpedProcess, needlesOf, searchFiles, searchMemory, searchRedis } from '../sealed-keys/search.ts';
+import { createKeyAndDumpMemory, needlesOf, searchFiles, searchMemory, searchRedis } from '../sealed-keys/search.ts';
 import { OPERATOR, query, readRecords, runProgram } from './stack.ts';
 
 const START_MS = 240_000;
@@ -178,9 +178,9 @@ describe('a game that mints', { timeout: GAME_MS }, () => {
 });
 
 describe('the private key of a signable key', { timeout: START_MS }, () => {
-  let created: Awaited<ReturnType<typeof makeKeyInDumpedProcess>>;
+  let created: Awaited<ReturnType<typeof createKeyAndDumpMemory>>;
   beforeAll(async () => {
-    created = await makeKeyInDumpedProcess(stack.file, signerKeys());
+    created = await createKeyAndDumpMemory(stack.file, signerKeys());
   });
   afterAll(() => created?.close());
 

@@ -1,4 +1,4 @@
-/** Searches all data of a real stack for the private key of a signable key. */
+/** Searches all data in a real stack for a signable key's private key. */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,14 +14,14 @@ import { OPERATOR, readRecords, runProgram } from '../journeys/stack.ts';
 
 const WRITE_MEMORY = new URL('write-memory.ts', import.meta.url).pathname;
 
-export interface MadeKey {
+export interface CreatedKey {
   readonly record: SignableKeyRecord;
   readonly key: Buffer;
   readonly memory: string;
 }
 
-/** Creates a signable key with a command that dumps its memory before it prints the key. */
-export async function makeKeyInDumpedProcess(file: StackFile, signerKeys: string) {
+/** Creates a signable key with a process that dumps its memory before it prints the key. */
+export async function createKeyAndDumpMemory(file: StackFile, signerKeys: string) {
   const memory = mkdtempSync(join(tmpdir(), 'memory-'));
   const env = {
     KAFKA_BROKERS: file.kafka.join(),
@@ -39,10 +39,10 @@ export async function makeKeyInDumpedProcess(file: StackFile, signerKeys: string
     (each) => each.address === address,
   )!;
   const close = () => rmSync(memory, { recursive: true, force: true });
-  return { record, key: await openAsSigner(record.sealed, signerKeys), memory, close };
+  return { record, key: await unsealAsSigner(record.sealed, signerKeys), memory, close };
 }
 
-async function openAsSigner(sealed: string, signerKeys: string): Promise<Buffer> {
+async function unsealAsSigner(sealed: string, signerKeys: string): Promise<Buffer> {
   const [jwk] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString());
   return Buffer.from((await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }))).plaintext);
 }
@@ -57,7 +57,7 @@ export function needlesOf(bytes: Buffer): Needle[] {
     ['hexadecimal in UTF-16', Buffer.from(hex, 'utf16le')],
     ['decimal', Buffer.from(BigInt(`0x${hex}`).toString())],
   ];
-  // In a longer string, the key's base64 has one of three alignments.
+  // Within longer base64 text, the key has one of three alignments.
   for (const skipped of [0, 1, 2]) {
     const whole = bytes.subarray(skipped, skipped + 30 - (skipped === 0 ? 0 : 3));
     for (const form of ['base64', 'base64url'] as const)
@@ -66,7 +66,7 @@ export function needlesOf(bytes: Buffer): Needle[] {
   return forms.map(([name, form]) => ({ name, kind: 'key', bytes: form }));
 }
 
-export function searchFiles(folder: string, { record, key }: MadeKey) {
+export function searchFiles(folder: string, { record, key }: CreatedKey) {
   const locationOf = (path: string) => path.split('/').slice(0, 2).join('/');
   const known = [textNeedle('sealed', record.sealed), textNeedle('table', 'events_exact')];
   const found = findInFiles(folder, [...known, ...needlesOf(key)], { locationOf, decompress: true });
@@ -76,7 +76,7 @@ export function searchFiles(folder: string, { record, key }: MadeKey) {
   };
 }
 
-export async function searchRedis(url: string, { record, key }: MadeKey) {
+export async function searchRedis(url: string, { record, key }: CreatedKey) {
   const redis = new Redis(url);
   try {
     const ofAddress = await findInRedis(redis, [textNeedle('address', record.address)]);
@@ -86,7 +86,7 @@ export async function searchRedis(url: string, { record, key }: MadeKey) {
   }
 }
 
-export function searchMemory({ record, key, memory }: MadeKey) {
+export function searchMemory({ record, key, memory }: CreatedKey) {
   const ofAddress = locationsIn(findInFiles(memory, [textNeedle('address', record.address)]));
   return { ofAddress, ofKey: findInFiles(memory, needlesOf(key)) };
 }

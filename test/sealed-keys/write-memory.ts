@@ -9,7 +9,7 @@ const folder = process.env.WRITE_MEMORY_TO ?? '';
 const write = process.stdout.write;
 process.stdout.write = ((...args: Parameters<typeof write>) => {
   process.stdout.write = write;
-  // Before the heap snapshot, because a snapshot collects garbage, which may contain the key.
+  // Dumps memory before the heap snapshot, because the snapshot collects garbage, which may contain the key.
   writeMemory(join(folder, 'memory'));
   writeHeapSnapshot(join(folder, 'heap.heapsnapshot'));
   return process.stdout.write(...args);
@@ -24,7 +24,7 @@ function writeMemory(path: string): void {
     if (start === undefined || end === undefined) continue;
     for (let at = Number.parseInt(start, 16); at < Number.parseInt(end, 16); at += CHUNK_BYTES) {
       const length = Math.min(CHUNK_BYTES, Number.parseInt(end, 16) - at);
-      const read = readOrNothing(memory, chunk.subarray(0, length), at);
+      const read = tryRead(memory, chunk.subarray(0, length), at);
       if (read > 0 && !chunk.subarray(0, read).equals(empty.subarray(0, read))) writeSync(file, chunk, 0, read);
     }
   }
@@ -32,8 +32,8 @@ function writeMemory(path: string): void {
   closeSync(file);
 }
 
-/** Some regions exist but cannot be read. */
-function readOrNothing(memory: number, into: Buffer, at: number): number {
+/** Returns 0 for regions that exist but cannot be read. */
+function tryRead(memory: number, into: Buffer, at: number): number {
   try {
     return readSync(memory, into, 0, into.length, at);
   } catch {

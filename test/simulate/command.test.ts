@@ -86,7 +86,7 @@ it.each([
   [['--mint', '--rate', '1001'], '--rate: expected a number from 0 to 1000'],
   [['--mint', '--minutes', '1440'], '--minutes: expected a number from 0.01 to 60'],
   [['--environment', 'staging'], '--environment: expected production or development'],
-])('simulate %j exits with 2 before it opens a store', async (args, message) => {
+])('simulate %j exits with 2 without opening a store', async (args, message) => {
   const { code, results, progress } = await run(args, { stack: STACK });
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(message);
@@ -108,7 +108,7 @@ it('simulate posts to production only after a confirmation', async () => {
   const refused = await run(production, { typed: 'no' });
   expect(refused).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
   expect(refused.prompts).toHaveLength(1);
-  // The exit code shows that the command has tried to reach the gateway.
+  // The exit code shows that the command tried to reach the gateway.
   expect(await run(production, { typed: 'yes' })).toMatchObject({ code: EXIT.unreachable });
   expect(await run([...production, '--yes'])).toMatchObject({ code: EXIT.unreachable });
 });
@@ -124,7 +124,7 @@ it.each([[['--rate', '0', '--chain']], [['--chain', '--rate', '0']], [['--chain'
   async (args) => expect(await run(args)).toMatchObject(OPENED),
 );
 
-it('simulate --chain requires a name if the stack has several chains', async () => {
+it('simulate --chain requires a chain name if the stack has several chains', async () => {
   const chainApi = { ...API, chains: [DEMO, { name: 'other', id: 'eip155:1' }] };
   const { code, progress } = await run(['--chain'], { chainApi });
   expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('one of demo-chain, other')]);

@@ -47,7 +47,7 @@ const BOUNDS = {
   mint: { assetsMin: 10, assets: 2_000, minutes: 60, rate: 1_000 },
 };
 const SEED_MAX = 2 ** 31 - 1;
-const REACH_MAX_MS = 5_000;
+const REACHABLE_MAX_MS = 5_000;
 
 const CLICKHOUSE_OPTIONS = ['clickhouse-url', 'clickhouse-user', 'clickhouse-password', 'clickhouse-database'] as const;
 
@@ -57,8 +57,8 @@ Without --chain or --mint: posts game traffic over HTTP, and compares acknowledg
 With --chain: imports a generated chain history, follows it over HTTP, and compares it with a model: forwards,
 backwards, with filters, and the tokens.
 
-With --mint: the demo project mints on the local stack's chain, for a while without MINTER_ROLE. Requests, rows, chain
-and history are compared with a model.
+With --mint: mints assets for the demo project on the local stack's chain, partly without MINTER_ROLE, and compares
+requests, rows, chain and history with a model.
 
 Writing to production or to a chain in another deployment needs a confirmation or --yes.
 
@@ -132,23 +132,23 @@ export const createSimulateCommand =
 
 function run(options: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
   const kind = options.chain !== undefined ? 'chain' : options.mint === true ? 'mint' : 'game';
-  refuseForeignOptions(options, kind);
+  rejectUnsupportedOptions(options, kind);
   if (kind === 'chain') return runChain(options, context, terminal);
   return kind === 'mint' ? runMint(options, context, terminal) : runGame(options, context, terminal);
 }
 
 /** @throws UsageError for an option that the simulation would ignore */
-function refuseForeignOptions(options: Options, kind: keyof typeof FLAGS_OF): void {
+function rejectUnsupportedOptions(options: Options, kind: keyof typeof FLAGS_OF): void {
   if (options.chain !== undefined && options.mint === true) throw new UsageError('--mint: not with --chain');
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [name.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)],
   );
   const all = Object.values(FLAGS_OF).flat();
-  const foreign = given.find((flag) => all.includes(flag) && !FLAGS_OF[kind].includes(flag));
-  if (foreign === undefined) return;
-  if (kind === 'game') throw new UsageError(`--${foreign}: only with --${foreign === 'assets' ? 'mint' : 'chain'}`);
-  const hint = foreign === 'messages' ? `; use --${kind === 'chain' ? 'activities' : 'assets'}` : '';
-  throw new UsageError(`--${foreign}: not with --${kind}${hint}`);
+  const unsupported = given.find((flag) => all.includes(flag) && !FLAGS_OF[kind].includes(flag));
+  if (unsupported === undefined) return;
+  if (kind === 'game') throw new UsageError(`--${unsupported}: only with --${unsupported === 'assets' ? 'mint' : 'chain'}`);
+  const hint = unsupported === 'messages' ? `; use --${kind === 'chain' ? 'activities' : 'assets'}` : '';
+  throw new UsageError(`--${unsupported}: not with --${kind}${hint}`);
 }
 
 function toCommonOptions(options: Options, defaults: { rateMax: number; rate: number; broken: number }) {
@@ -172,7 +172,7 @@ async function runGame(given: Options, context: SimulateContext, terminal: Termi
     ...toAddresses(given, context, environment),
   };
   if (environment === 'production') {
-    const effect = `This posts generated players into ${options.environmentId}, where they look like real players.`;
+    const effect = `This posts generated players to ${options.environmentId}, where they look like real players.`;
     if (!(await isConfirmed(effect, given, terminal))) {
       terminal.progress('nothing was sent');
       return EXIT.failed;
@@ -187,18 +187,18 @@ async function runGame(given: Options, context: SimulateContext, terminal: Termi
 function toAddresses(given: Options, context: SimulateContext, environment: 'production' | 'development') {
   const stack = readStack(context.folder);
   const keys = stack.keys?.[environment];
-  const need = (value: string | undefined, what: string): string => {
+  const assertGiven = (value: string | undefined, name: string): string => {
     if (value !== undefined) return value;
-    throw new UnreachableError(`no ${what}: start the stack (npm run up), or pass it as an option`);
+    throw new UnreachableError(`no ${name}: start the stack (npm run up), or pass it as an option`);
   };
   const known: Partial<ClickHouseAccount> = context.hasOwnClickHouse ? context.clickhouse() : (stack.clickhouse ?? {});
   return {
-    gateway: need(given.gateway ?? stack.gateway, 'gateway address'),
-    publishableKey: need(given.key ?? keys?.publishable, 'publishable key'),
+    gateway: assertGiven(given.gateway ?? stack.gateway, 'gateway address'),
+    publishableKey: assertGiven(given.key ?? keys?.publishable, 'publishable key'),
     secretKey: given.secretKey ?? keys?.secret ?? null,
     clickhouse: {
       ...known,
-      url: need(given.clickhouseUrl ?? known.url, 'ClickHouse address'),
+      url: assertGiven(given.clickhouseUrl ?? known.url, 'ClickHouse address'),
       user: given.clickhouseUser ?? known.user ?? 'default',
       password: given.clickhousePassword ?? known.password ?? '',
       database: given.clickhouseDatabase ?? known.database ?? 'playline',
@@ -206,10 +206,10 @@ function toAddresses(given: Options, context: SimulateContext, environment: 'pro
   };
 }
 
-/** @throws UnreachableError without a response */
+/** @throws UnreachableError if no response arrives */
 async function assertReachable(name: string, address: string, request: StoreFetch): Promise<void> {
   try {
-    await request(address, { signal: AbortSignal.timeout(REACH_MAX_MS) });
+    await request(address, { signal: AbortSignal.timeout(REACHABLE_MAX_MS) });
   } catch {
     throw new UnreachableError(
       `the ${name} at ${address} does not respond: start the stack (npm run up), or run npm run doctor`,
@@ -279,7 +279,7 @@ async function runMint(given: Options, context: SimulateContext, terminal: Termi
   return printReport(toMintReport(result), given, terminal);
 }
 
-/** Returns the local stack's chain and demo contracts. Roles are never changed on other contracts. */
+/** Returns the local stack's chain and demo contracts, the only contracts on which roles are changed. */
 function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...context }: SimulateContext) {
   const api = chainApi();
   if (api === null)

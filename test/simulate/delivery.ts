@@ -7,7 +7,7 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  readonly cutAfterMs: number;
+  readonly abortAfterMs: number;
 }
 
 export interface HttpResponse {
@@ -23,11 +23,11 @@ export interface HttpResponse {
  */
 export function sendRequest(origin: string, request: HttpRequest, agent?: http.Agent): Promise<HttpResponse> {
   const { protocol, hostname, port } = new URL(origin);
-  const { method, path, body, cutAfterMs } = request;
+  const { method, path, body, abortAfterMs } = request;
   const headers = { ...request.headers, 'content-length': String(body.length) };
   return new Promise((resolve, reject) => {
     const sent = (protocol === 'https:' ? https : http).request({ agent, hostname, port, method, path, headers });
-    const timer = setTimeout(() => sent.destroy(new Error(`no response within ${cutAfterMs} ms`)), cutAfterMs);
+    const timer = setTimeout(() => sent.destroy(new Error(`no response within ${abortAfterMs} ms`)), abortAfterMs);
     const fail = (error: Error) => {
       clearTimeout(timer);
       reject(error);
@@ -55,8 +55,8 @@ export function openHttpClient(origin: string) {
   return { send: (request: HttpRequest) => sendRequest(origin, request, agent), close: () => agent.destroy() };
 }
 
-/** `doubtful`: an unacknowledged attempt may have been stored. */
-export type Delivered = { readonly tries: number; readonly doubtful: boolean } & (
+/** `mayBeStored`: an attempt that was not acknowledged may have been stored. */
+export type Delivered = { readonly attempts: number; readonly mayBeStored: boolean } & (
   | { readonly kind: 'complete'; readonly response: HttpResponse }
   | { readonly kind: 'given up'; readonly reason: string }
 );
@@ -65,7 +65,7 @@ export interface DeliveryOptions {
   readonly client: HttpClient;
   /** Longer than the service's publish deadline, after which it responds with 500. */
   readonly responseMaxMs?: number;
-  /** Long enough for a broker that pauses for 20 s or restarts twice. */
+  /** Long enough for a broker to pause for 20 s or to restart twice. */
   readonly totalMaxMs?: number | undefined;
   readonly pauseFirstMs?: number;
   readonly pauseMaxMs?: number;
@@ -76,33 +76,33 @@ export interface DeliveryOptions {
 // Follows the contract's rules for client libraries: resends the same bytes until a response is final.
 export function createDelivery(
   options: DeliveryOptions,
-): (request: Omit<HttpRequest, 'cutAfterMs'>) => Promise<Delivered> {
+): (request: Omit<HttpRequest, 'abortAfterMs'>) => Promise<Delivered> {
   const { client, responseMaxMs = 10_000, totalMaxMs = 240_000, pause = delay } = options;
   const { pauseFirstMs = 100, pauseMaxMs = 3_000 } = options;
   return async (request) => {
     const endMs = performance.now() + totalMaxMs;
-    let doubtful = false;
-    for (let tries = 1; ; tries++) {
+    let mayBeStored = false;
+    for (let attempts = 1; ; attempts++) {
       let reason: string;
-      let pauseMs = jitter(Math.min(pauseMaxMs, pauseFirstMs * 2 ** (tries - 1)));
+      let pauseMs = jitter(Math.min(pauseMaxMs, pauseFirstMs * 2 ** (attempts - 1)));
       try {
-        const response = await client.send({ ...request, cutAfterMs: responseMaxMs });
-        if (response.status < 500 && response.status !== 429) return { kind: 'complete', response, tries, doubtful };
+        const response = await client.send({ ...request, abortAfterMs: responseMaxMs });
+        const isFinal = response.status < 500 && response.status !== 429;
+        if (isFinal) return { kind: 'complete', response, attempts, mayBeStored };
         reason = `status ${response.status}`;
         if (response.status === 429) pauseMs = retryAfterMsOf(response) ?? pauseMs;
-        else doubtful = true;
+        else mayBeStored = true;
       } catch (error) {
-        doubtful = true;
+        mayBeStored = true;
         reason = error instanceof Error ? error.message : String(error);
       }
       options.onRetry?.(reason);
-      if (performance.now() + pauseMs > endMs) return { kind: 'given up', reason, tries, doubtful };
+      if (performance.now() + pauseMs > endMs) return { kind: 'given up', reason, attempts, mayBeStored };
       await pause(pauseMs);
     }
   };
 }
 
-/** @returns undefined for invalid JSON */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -111,7 +111,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Returns between half and all of `ms`, so that batches refused at the same time are resent at different times. */
+/** Returns between half and all of `ms`, so that batches that were refused together are resent at different times. */
 const jitter = (ms: number): number => ms / 2 + (Math.random() * ms) / 2;
 
 function retryAfterMsOf(response: HttpResponse): number | null {
@@ -119,7 +119,7 @@ function retryAfterMsOf(response: HttpResponse): number | null {
   return seconds !== undefined && /^\d{1,4}$/.test(seconds) ? Number(seconds) * 1000 : null;
 }
 
-/** Limits sending to a constant rate; a late sender catches up. @param rate messages per second; 0 for no limit */
+/** Limits sending to a constant rate. A late sender catches up. @param rate messages per second; 0 for no limit */
 export function createPace(rate: number) {
   let startMs: number | null = null;
   let scheduled = 0;
@@ -130,7 +130,7 @@ export function createPace(rate: number) {
       startMs ??= performance.now();
       const waitMs = startMs + (scheduled / rate) * 1000 - performance.now();
       scheduled += messages;
-      // Timers have a resolution of 1 ms; shorter waits are added to the next wait.
+      // Timers have a resolution of 1 ms, so shorter waits are added to the next wait.
       if (waitMs >= 1) await delay(waitMs);
     },
   };
@@ -153,7 +153,7 @@ export function createLanes(tasksMax: number) {
     get running() {
       return running;
     },
-    /** Waits until fewer than `tasksMax` tasks are unfinished, then queues the task. `drained` reports its error. */
+    /** Waits until fewer than `tasksMax` tasks are unfinished, then queues the task. `drained` reports task errors. */
     start: async (lane: number, task: () => Promise<void>): Promise<void> => {
       while (running >= tasksMax) await new Promise<void>((resolve) => waiting.push(resolve));
       running++;

@@ -21,7 +21,7 @@ async function main(): Promise<number> {
   const { kafka, registry, clickhouse, chainApi, indexedChains } = createAddresses(config, folder, faults);
   const client = () => ({ ...kafka(), clientId: 'operator' });
   const stop = new AbortController();
-  // The first signal stops sending and starts the comparison; a second signal ends the process.
+  // The first signal stops sending and starts the comparison. A second signal ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const command = createSimulateCommand({
     headerPrefix: config.HTTP_HEADER_PREFIX,

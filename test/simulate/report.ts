@@ -34,7 +34,7 @@ export function createDifferences<K extends string>(): Differences<K> {
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 const show = (value: unknown) => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-/** Describes differences between two JSON values by path: `details.amount: "5" instead of "6"`. */
+/** Describes the differences between two JSON values, with paths: `details.amount: "5" instead of "6"`. */
 export function describeDifferences(expected: unknown, shown: unknown, path = ''): string[] {
   const isPair = isObject(expected) && isObject(shown) && Array.isArray(expected) === Array.isArray(shown);
   if (!isPair) return Object.is(expected, shown) ? [] : [`${path}: ${show(shown)} instead of ${show(expected)}`];
@@ -109,8 +109,8 @@ export function toLines({ run, chain, facts, clean, differences }: RunReport): s
   const lines = Object.entries({ ...head, ...facts }).map(
     ([name, fact]) => `${name.padEnd(NAME_WIDTH)}${describeFact(fact)}`,
   );
-  const found = differences.flatMap(({ kind, count: times, first }) => [
-    `DIFFERENT ${kind}: ${times}`,
+  const found = differences.flatMap(({ kind, count: total, first }) => [
+    `DIFFERENT ${kind}: ${total}`,
     ...first.map((text) => `  ${text}`),
   ]);
   return [...lines, ...found, differences.length === 0 ? clean : 'The run FAILED.'];

@@ -12,7 +12,7 @@ export interface RunOptions {
   /** Messages, lines or assets per second; 0 for no limit. */
   readonly rate: number;
   readonly brokenFraction: number;
-  /** The comparison starts after a store has not changed for this long. */
+  /** The comparison ends after a store has not changed for this long. */
   readonly settleIdleMaxMs: number;
   readonly stop: AbortSignal;
   onProgress(line: string): void;
@@ -32,7 +32,7 @@ export function messageIdPrefix(run: Run): string {
 /** Creates a version 8 UUID (RFC 9562) that contains the run's tag and the sequence number. */
 export function toMessageId(run: Run, sequence: number): string {
   const digits = sequence.toString(16).padStart(SEQUENCE_DIGITS, '0');
-  // Varies between ids, because stores would compress equal bytes unrealistically well.
+  // Varies between ids, because stores would compress constant bytes unrealistically well.
   const filler = (Math.imul(sequence + 1, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0');
   return `${messageIdPrefix(run)}${filler.slice(0, 3)}-8${filler.slice(3, 6)}-${filler.slice(6)}00${digits}`;
 }

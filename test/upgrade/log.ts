@@ -4,7 +4,7 @@ import { createSchemaRegistry, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
-// This test writes neither topic: audit records are written by the portal, and signable keys need the signer's key.
+// This test writes to neither topic: the portal writes audit records, and signable keys require the signer's key.
 const UNUSED_TOPICS: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
 
 /** Topics with a schema, except for chain topics and `UNUSED_TOPICS`. */

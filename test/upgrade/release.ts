@@ -14,8 +14,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Folders that belong to a release. The rest of the repository is tests and documents. */
-const PARTS = ['packages', 'services', 'infra'];
+/** Folders that belong to a release. The rest of the repository contains tests and documents. */
+const FOLDERS = ['packages', 'services', 'infra'];
 
 export const ADDED = { name: 'addedLater', value: 'later' } as const;
 
@@ -27,11 +27,11 @@ export interface Release {
 export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
 
 // Creates the next release: a copy of the sources whose schemas have one more field with a default, which the copied
-// services fill. The field comes first, so that decoding with the wrong schema fails. In the message schema it comes
-// last, because the message encoder writes fields in a fixed order.
+// services set. It is the first field, so that decoding with the wrong schema fails. In the message schema it is the
+// last field, because the message encoder writes fields in a fixed order.
 export function createNextRelease(): Release & { remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'playline-next-release-'));
-  for (const part of PARTS)
+  for (const part of FOLDERS)
     cpSync(join(ROOT, part), join(folder, part), {
       recursive: true,
       filter: (path) => !path.includes('node_modules') && !path.includes('.playline'),
@@ -91,6 +91,6 @@ function addField(path: string, isLast: boolean): void {
 /** @throws Error unless `original` occurs exactly once: the next release would otherwise equal this release */
 function replaceOnce(path: string, original: string, changed: string): void {
   const text = readFileSync(path, 'utf8');
-  if (text.split(original).length !== 2) throw new Error(`${path} does not contain exactly once: ${original}`);
+  if (text.split(original).length !== 2) throw new Error(`${path} must contain this text exactly once: ${original}`);
   writeFileSync(path, text.split(original).join(changed));
 }

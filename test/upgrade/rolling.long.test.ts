@@ -28,7 +28,7 @@ async function post(gateway: RunningService): Promise<void> {
 
 /** Waits until all posted messages are stored or a record becomes a dead letter. */
 async function settle(): Promise<void> {
-  const wanted = {
+  const expected = {
     events: String(2 * rounds.length),
     persons: String(rounds.length),
     consents: String(rounds.length),
@@ -42,11 +42,11 @@ async function settle(): Promise<void> {
         HAVING count() = 2 AND person_key != toFixedString('', 16)))) AS persons,
       toString((SELECT count() FROM consent_log)) AS consents,
       toString((SELECT uniqExact(trace_id) FROM message_rejections)) AS rejections`);
-    return JSON.stringify(found) === JSON.stringify(wanted) || (await readDeadReasons(world.prefix)).length > 0;
+    return JSON.stringify(found) === JSON.stringify(expected) || (await readDeadReasons(world.prefix)).length > 0;
   };
-  await until('everything is stored', isSettled).catch(() => {});
+  await until('all records are stored', isSettled).catch(() => {});
   expect(await readDeadReasons(world.prefix)).toEqual([]);
-  expect(found).toEqual(wanted);
+  expect(found).toEqual(expected);
 }
 
 async function useReaders(linker: Release['name'], writer: Release['name']): Promise<void> {
@@ -92,7 +92,7 @@ describe('a rollout that changes every schema', () => {
     ['next', 'next'],
     ['this', 'next'],
   ] as const)(
-    'both gateways lose no message while the linker runs %s release and the writer runs %s release',
+    'both gateways lose no messages (linker: %s release, writer: %s release)',
     async (linker, writer) => {
       await useReaders(linker, writer);
       for (const gateway of [gateways.old, gateways.new])
@@ -112,32 +112,32 @@ describe('a rollout that changes every schema', () => {
     ]);
   });
 
-  it('operator commands of both releases write and read all access records', async () => {
-    const ofProject = ['--project', world.project];
+  it('the operator commands of both releases can write and read all access records', async () => {
+    const projectArgs = ['--project', world.project];
     const environment = ['--environment', 'production'];
     for (const [index, release] of [next, THIS_RELEASE].entries()) {
       const name = release.name;
       const contract = `0x${String(index + 1).padStart(40, '0')}`;
       const where = ['--chain', 'demo-chain', '--contract', contract, '--name', name];
-      const account = ['--name', name, ...ofProject, '--role', 'developer', '--origin', 'https://portal.test'];
+      const account = ['--name', name, ...projectArgs, '--role', 'developer', '--origin', 'https://portal.test'];
       await Promise.all([
         createKey(release, index === 0 ? 'publishable' : 'secret', 'development'),
-        world.operate(release, 'collections', 'link', ...ofProject, ...environment, ...where),
+        world.operate(release, 'collections', 'link', ...projectArgs, ...environment, ...where),
         world.operate(release, 'accounts', 'invite', ...account),
-        world.operate(release, 'projects', 'add-environment', ...ofProject, '--name', name, '--kind', 'production'),
+        world.operate(release, 'projects', 'add-environment', ...projectArgs, '--name', name, '--kind', 'production'),
         world.operate(release, 'keys', 'create', '--kind', 'rate-limit', '--partner', name, '--calls', '5'),
       ]);
     }
     for (const release of [THIS_RELEASE, next]) {
       await world.operate(release, 'keys', 'rebuild');
       const listed = await Promise.all([
-        world.operate(release, 'keys', 'list', ...ofProject, '--json'),
-        world.operate(release, 'collections', 'list', ...ofProject, '--json'),
+        world.operate(release, 'keys', 'list', ...projectArgs, '--json'),
+        world.operate(release, 'collections', 'list', ...projectArgs, '--json'),
         world.operate(release, 'accounts', 'list', '--json'),
         world.operate(release, 'keys', 'list', '--kind', 'rate-limit'),
       ]);
       expect(listed.map((lines) => lines.trim().split('\n').length)).toEqual([4, 2, 2, 2]);
-      const project = JSON.parse(await world.operate(release, 'projects', 'show', ...ofProject, '--json'));
+      const project = JSON.parse(await world.operate(release, 'projects', 'show', ...projectArgs, '--json'));
       expect(project.environments.map((each: { name: string }) => each.name)).toEqual([
         'production',
         'development',
@@ -147,13 +147,13 @@ describe('a rollout that changes every schema', () => {
     }
   });
 
-  it('every record on every topic names the schema of the release that wrote it', async () => {
+  it('every record on every topic contains the schema id of the release that wrote it', async () => {
     for (const topic of RECORD_TOPICS) {
       const records = await readRecords(world.prefix, topic);
       expect(records.filter(({ error }) => error !== null)).toEqual([]);
       const isNew = (fields: readonly string[]) => fields.includes(ADDED.name);
-      const ids = (ofNew: boolean) =>
-        new Set(records.filter(({ fields }) => isNew(fields) === ofNew).map((r) => r.schemaId));
+      const ids = (isNewRelease: boolean) =>
+        new Set(records.filter(({ fields }) => isNew(fields) === isNewRelease).map((r) => r.schemaId));
       const { name } = topic;
       expect({ name, old: ids(false).size, new: ids(true).size }).toEqual({ name, old: 1, new: 1 });
       for (const { fields, record } of records) if (isNew(fields)) expect(record![ADDED.name]).toBe(ADDED.value);

@@ -11,13 +11,13 @@ export interface Caller {
   readonly secret: string;
 }
 
-const ok = async (what: string, statuses: readonly number[], response: Response) => {
+const assertOk = async (what: string, statuses: readonly number[], response: Response) => {
   if (!statuses.includes(response.status)) throw new Error(`${what}: ${response.status} ${await response.text()}`);
   return response;
 };
 
 /**
- * Posts one request per type of record: messages with a link fact and a rejection, a consent, an erasure request.
+ * Posts one request per record type: a batch with a link fact and an invalid message, a consent, an erasure request.
  * @throws Error on an unexpected status
  */
 export async function postRound({ url, publishable, secret }: Caller, tag: string): Promise<Round> {
@@ -37,11 +37,11 @@ export async function postRound({ url, publishable, secret }: Caller, tag: strin
   ];
   const json = { 'content-type': 'application/json', 'x-service-publishable-key': publishable };
   const body = JSON.stringify({ messages });
-  await ok('messages', [200], await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }));
+  await assertOk('messages', [200], await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }));
   const consent = JSON.stringify({ anonymousId: `${tag}-visitor`, status: 'full', source: 'banner' });
   const consentUrl = `${url}/v1/audience/tracking-consent`;
-  await ok('consent', [204], await fetch(consentUrl, { method: 'PUT', headers: json, body: consent }));
+  await assertOk('consent', [204], await fetch(consentUrl, { method: 'PUT', headers: json, body: consent }));
   const erase = `${url}/v1/audience/data?anonymousId=${tag}-stranger`;
-  await ok('erasure', [202], await fetch(erase, { method: 'DELETE', headers: { 'x-service-api-key': secret } }));
+  await assertOk('erasure', [202], await fetch(erase, { method: 'DELETE', headers: { 'x-service-api-key': secret } }));
   return { tag, messageIds: [track, identify] };
 }

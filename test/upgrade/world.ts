@@ -26,9 +26,9 @@ export interface UpgradeWorld {
   readonly project: string;
   query<T>(sql: string): Promise<T[]>;
   start(release: Release, service: ServiceName): Promise<RunningService>;
-  /** Registers the schemas and creates the tables of a release. @returns the output of the commands */
+  /** Registers a release's schemas and creates its tables. @returns the commands' output */
   deploy(release: Release): Promise<string>;
-  /** Runs an operator command of a release. @returns its standard output */
+  /** Runs a release's operator command. @returns the command's standard output */
   operate(release: Release, ...args: string[]): Promise<string>;
   close(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export interface UpgradeWorld {
 export async function openWorld(): Promise<UpgradeWorld> {
   const stores = await openOwnStores();
   const project = `test-${randomBytes(4).toString('hex')}`;
-  // Commands use the stack of their working folder, so they run in an empty folder.
+  // Commands use the stack in their working folder, so they run in an empty folder.
   const folder = mkdtempSync(join(tmpdir(), 'playline-upgrade-'));
   const redis = await openRedisDatabase();
   const environment = {

@@ -11,12 +11,12 @@ const LOGS_PER_TRANSACTION = 2;
 const FIRST_BLOCK_S = 1_600_000_000;
 const BLOCK_S = 2;
 const BLOOM_BYTES = 256;
-const BLOOM_BITS = 2_047;
+const BLOOM_BIT_MASK = 2_047;
 
 /** Literals, so that the input does not depend on the code under test. */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
-const NO_ADDRESS = `0x${'0'.repeat(64)}`;
+const ZERO_WORD = `0x${'0'.repeat(64)}`;
 
 const hashOf = (text: string) => `0x${hash('sha256', text)}`;
 const toQuantity = (number: number) => `0x${number.toString(16)}`;
@@ -40,7 +40,7 @@ const bitsByText = new Map<string, readonly number[]>();
 
 function bitsOf(text: string): readonly number[] {
   const bytes = keccak(Buffer.from(text.slice(2), 'hex'));
-  return [0, 2, 4].map((at) => bytes.readUInt16BE(at) & BLOOM_BITS);
+  return [0, 2, 4].map((offset) => bytes.readUInt16BE(offset) & BLOOM_BIT_MASK);
 }
 
 function readCachedBits(text: string): readonly number[] {
@@ -59,11 +59,11 @@ interface CannedLog {
   readonly data: string;
 }
 
-/** Creates a log of an ERC-20 contract (half of all contracts), ERC-721 or ERC-1155 (a quarter each). */
-function logOf(number: number): CannedLog {
+/** Creates a log entry. Half of the contracts are ERC-20, a quarter ERC-721, and a quarter ERC-1155. */
+function createLog(number: number): CannedLog {
   const contract = mix(number, 1) % CONTRACTS;
   const address = contracts[contract]!;
-  const from = mix(number, 2) % MINT_EVERY === 0 ? NO_ADDRESS : owners[mix(number, 3) % OWNERS]!;
+  const from = mix(number, 2) % MINT_EVERY === 0 ? ZERO_WORD : owners[mix(number, 3) % OWNERS]!;
   const to = owners[mix(number, 4) % OWNERS]!;
   const value = mix(number, 5) + 1;
   if (contract % 2 === 0) return { address, topics: [TRANSFER, from, to], data: `0x${toWord(value)}` };
@@ -73,9 +73,9 @@ function logOf(number: number): CannedLog {
   return { address, topics: [TRANSFER_SINGLE, operator, from, to], data };
 }
 
-const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NO_ADDRESS}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
+const CONSTANT_FIELDS = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${ZERO_WORD}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
 
-// Creates a block with a valid parent and a bloom filter that matches its logs. Each log yields one activity.
+// Creates a block with a valid parent hash and a bloom filter that matches its logs. Each log yields one activity.
 export function createCannedBlock(number: number, logsPerBlock: number) {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];
   const bloom = Buffer.alloc(BLOOM_BYTES);
@@ -84,7 +84,7 @@ export function createCannedBlock(number: number, logsPerBlock: number) {
   for (let index = 0; index < logsPerBlock; index++) {
     const transaction = Math.floor(index / LOGS_PER_TRANSACTION);
     transactions[transaction] ??= hashOf(`transaction ${number} ${transaction}`);
-    const { address, topics, data } = logOf(number * logsPerBlock + index);
+    const { address, topics, data } = createLog(number * logsPerBlock + index);
     for (const text of [address, ...topics.slice(0, 3)]) addBits(bloom, readCachedBits(text));
     // The fourth topic is an owner or the id of an ERC-721 token, which is unique and therefore not cached.
     if (topics[3] !== undefined) addBits(bloom, topics[0] === TRANSFER ? bitsOf(topics[3]) : readCachedBits(topics[3]));
@@ -94,6 +94,6 @@ export function createCannedBlock(number: number, logsPerBlock: number) {
   }
   const time = toQuantity(FIRST_BLOCK_S + number * BLOCK_S);
   const hashes = transactions.map((each) => `"${each}"`).join(',');
-  const block = `{"number":"${blockNumber}","hash":"${blockHash}","parentHash":"${blockHashOf(number - 1)}","timestamp":"${time}","logsBloom":"0x${bloom.toString('hex')}",${REST},"transactions":[${hashes}]}`;
+  const block = `{"number":"${blockNumber}","hash":"${blockHash}","parentHash":"${blockHashOf(number - 1)}","timestamp":"${time}","logsBloom":"0x${bloom.toString('hex')}",${CONSTANT_FIELDS},"transactions":[${hashes}]}`;
   return { hash: blockHash, block, logs: logs.join(',') };
 }

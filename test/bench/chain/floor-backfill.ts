@@ -1,4 +1,4 @@
-// Floor for the backfill: sends the same requests as an indexer and reads the responses. With PARSE, parses the JSON.
+// Floor for the backfill: sends an indexer's requests and reads the responses. If PARSE is set, also parses the JSON.
 import { startMeter } from '../floors/meter.ts';
 
 const { NODE_URL = '', PARSE } = process.env;

@@ -1,5 +1,5 @@
-// Floor for minting: viem mints BATCHES times ASSETS tokens with the same contract function, its own key and at most
-// OPEN transactions that are not final. Unlike the minter, it does not handle reorganisations.
+// Floor for minting: viem mints BATCHES times ASSETS tokens with the same contract function, a separate key and at most
+// OPEN transactions that are not yet final. Unlike the minter, it does not handle reorganisations.
 import { setTimeout as delay } from 'node:timers/promises';
 import { type DemoAddresses, deployDemo, prepareSigner } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';

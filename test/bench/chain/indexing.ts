@@ -8,8 +8,8 @@ import { quantileOf } from '../quantile.ts';
 import { repeatEvery } from '../repeat.ts';
 import { type Server, startPeer, startService } from '../services.ts';
 
-export const CANNED_CHAIN_NUMBER = 987_654_321;
-const FINAL_DEPTH = 4;
+export const CANNED_CHAIN_ID = 987_654_321;
+const FINALITY_DEPTH = 4;
 
 interface Replayer extends Server {
   readonly url: string;
@@ -24,8 +24,8 @@ async function openReplayer(
     environment: {
       HEAD: String(head),
       LOGS_PER_BLOCK: String(logsPerBlock),
-      FINAL_DEPTH: String(FINAL_DEPTH),
-      CHAIN_NUMBER: String(CANNED_CHAIN_NUMBER),
+      FINALITY_DEPTH: String(FINALITY_DEPTH),
+      CHAIN_ID: String(CANNED_CHAIN_ID),
     },
   });
   const url = `http://127.0.0.1:${replayer.port}`;
@@ -46,7 +46,7 @@ async function startIndexer(
   chain: { name: string; pollMs: number },
 ): Promise<MeasuredIndexer> {
   const indexer = await startService(bench, 'chain-indexer', {
-    CHAIN_NODES: JSON.stringify([{ ...chain, id: `eip155:${CANNED_CHAIN_NUMBER}`, urls: [node.url] }]),
+    CHAIN_NODES: JSON.stringify([{ ...chain, id: `eip155:${CANNED_CHAIN_ID}`, urls: [node.url] }]),
   });
   const countPublished = async () => {
     const text = await (await fetch(`http://127.0.0.1:${indexer.adminPort}/metrics`)).text();
@@ -116,11 +116,11 @@ export const measureBackfill = (bench: Bench): Promise<Row[]> =>
 
 async function index(node: Replayer, indexer: MeasuredIndexer, blocks: number): Promise<void> {
   const logs = blocks * LOGS_PER_BLOCK;
-  await node.setHead(blocks - 1 + FINAL_DEPTH);
+  await node.setHead(blocks - 1 + FINALITY_DEPTH);
   const isPublished = async () => (await indexer.countPublished()) >= logs;
   await waitFor(`${blocks} blocks are published`, isPublished, { measured: indexer, maxMs: INDEXED_MAX_MS });
   const count = await indexer.countPublished();
-  if (count !== logs) throw new Error(`${count} activities instead of ${logs}`);
+  if (count !== logs) throw new Error(`${count} activities were published instead of ${logs}`);
 }
 
 const LAG_LOGS_PER_BLOCK = 100;
@@ -132,9 +132,9 @@ const WARM_UP_BLOCKS = 10;
 const LAG_POLL_MS = 1_000;
 /** Poll interval for the history, which limits the precision of the measurement. */
 const HISTORY_POLL_MS = 20;
-const SEEN_MAX_MS = 60_000;
+const VISIBLE_MAX_MS = 60_000;
 
-export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
+export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-lag`;
 
 // Measures the time from a block's finality until the history contains its activities, at one block per second.
 export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
@@ -142,29 +142,29 @@ export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
     const blocks = scaled(bench, LAG_BLOCKS, LAG_BLOCKS_MIN);
     const name = lagChainOf(bench);
     const node = keep(
-      await openReplayer(bench, { logsPerBlock: LAG_LOGS_PER_BLOCK, head: FIRST_BLOCKS - 1 + FINAL_DEPTH }),
+      await openReplayer(bench, { logsPerBlock: LAG_LOGS_PER_BLOCK, head: FIRST_BLOCKS - 1 + FINALITY_DEPTH }),
     );
     const indexer = keep(await startIndexer(bench, node, { name, pollMs: LAG_POLL_MS }));
     const history = keep(watchHistory(api, name));
     const floor = keep(watchNode(node));
-    const waitUntilSeen = (number: number) =>
-      waitFor(`block ${number} is seen`, async () => history.seenAtMs.has(number), {
+    const waitUntilVisible = (number: number) =>
+      waitFor(`block ${number} is visible`, async () => history.visibleAtMs.has(number), {
         measured: indexer,
-        maxMs: SEEN_MAX_MS,
+        maxMs: VISIBLE_MAX_MS,
       });
     const first = FIRST_BLOCKS + WARM_UP_BLOCKS;
-    await waitUntilSeen(FIRST_BLOCKS - 1);
+    await waitUntilVisible(FIRST_BLOCKS - 1);
     const finalAtMs = await finalizeBlocks(node, FIRST_BLOCKS, first + blocks);
-    await waitUntilSeen(first + blocks - 1);
-    const lagsOf = (seenAtMs: ReadonlyMap<number, number>) =>
-      Array.from({ length: blocks }, (_, index) => seenAtMs.get(first + index)! - finalAtMs.get(first + index)!);
-    const [lags, floorLags] = [lagsOf(history.seenAtMs), lagsOf(floor.seenAtMs)];
+    await waitUntilVisible(first + blocks - 1);
+    const lagsOf = (visibleAtMs: ReadonlyMap<number, number>) =>
+      Array.from({ length: blocks }, (_, index) => visibleAtMs.get(first + index)! - finalAtMs.get(first + index)!);
+    const [lags, floorLags] = [lagsOf(history.visibleAtMs), lagsOf(floor.visibleAtMs)];
     return [0.5, 0.99].map((q) =>
       toRow({
-        case: `history behind finality, ${LAG_LOGS_PER_BLOCK} logs per block, one block per second`,
+        case: `lag of the history behind finality, ${LAG_LOGS_PER_BLOCK} logs per block, one block per second`,
         unit: `ms, p${q * 100}`,
         value: quantileOf(lags, q),
-        peer: 'floor: polls the node for logs at the same interval',
+        peer: 'floor: polls a node for logs at the same interval',
         peerValue: quantileOf(floorLags, q),
         notes: `${lags.length} blocks; includes up to ${LAG_POLL_MS} ms between polls and the block age of 1 s`,
       }),
@@ -178,7 +178,7 @@ async function finalizeBlocks(node: Replayer, from: number, to: number): Promise
     const waitMs = startMs + (number - from) * BLOCK_MS - performance.now();
     if (waitMs > 0) await delay(waitMs);
     finalAtMs.set(number, performance.now());
-    await node.setHead(number + FINAL_DEPTH);
+    await node.setHead(number + FINALITY_DEPTH);
   }
   return finalAtMs;
 }
@@ -188,9 +188,9 @@ interface HistoryPage {
   readonly page: { readonly next_cursor: string };
 }
 
-/** Polls the history like a replica. `seenAtMs`: when all activities of a block were visible, by block number. */
+/** Polls the history like a replica. `visibleAtMs`: when all activities of a block were visible, by block number. */
 function watchHistory(api: Server, chain: string) {
-  const [counts, seenAtMs] = [new Map<number, number>(), new Map<number, number>()];
+  const [counts, visibleAtMs] = [new Map<number, number>(), new Map<number, number>()];
   let cursor: string | null = null;
   const readPage = async () => {
     const query = new URLSearchParams({ page_size: '200', ...(cursor !== null && { page_cursor: cursor }) });
@@ -202,14 +202,14 @@ function watchHistory(api: Server, chain: string) {
       const block = Number(metadata.block_number);
       const count = (counts.get(block) ?? 0) + 1;
       counts.set(block, count);
-      if (count === LAG_LOGS_PER_BLOCK) seenAtMs.set(block, performance.now());
+      if (count === LAG_LOGS_PER_BLOCK) visibleAtMs.set(block, performance.now());
     }
     return result.length;
   };
   const readToEnd = async () => {
     while ((await readPage()) > 0);
   };
-  return { ...repeatEvery(HISTORY_POLL_MS, readToEnd), seenAtMs };
+  return { ...repeatEvery(HISTORY_POLL_MS, readToEnd), visibleAtMs };
 }
 
 interface NodeBlock {
@@ -219,16 +219,16 @@ interface NodeBlock {
 
 /** Floor: polls the node at the indexer's interval and reads the logs in new final blocks. */
 function watchNode({ url }: Replayer) {
-  const seenAtMs = new Map<number, number>();
+  const visibleAtMs = new Map<number, number>();
   let next: number | null = null;
   const poll = async () => {
     const final = await callRpc<NodeBlock>(url, 'eth_getBlockByNumber', ['finalized', false]);
     for (let number = next ?? Number(final.number); number <= Number(final.number); number++) {
       const block = await callRpc<NodeBlock>(url, 'eth_getBlockByNumber', [`0x${number.toString(16)}`, false]);
       await callRpc(url, 'eth_getLogs', [{ blockHash: block.hash }]);
-      seenAtMs.set(number, performance.now());
+      visibleAtMs.set(number, performance.now());
       next = number + 1;
     }
   };
-  return { ...repeatEvery(LAG_POLL_MS, poll), seenAtMs };
+  return { ...repeatEvery(LAG_POLL_MS, poll), visibleAtMs };
 }

@@ -90,7 +90,7 @@ function createAssetBody(number: number): Record<string, unknown> {
     metadata: {
       name: `Sword #${number}`,
       image: `https://assets.example.com/swords/${number}.png`,
-      description: 'A sword that was forged in a volcano, and found by the first who dared to enter.',
+      description: 'A sword forged in a volcano and found by the first adventurer who dared to enter.',
       attributes: [
         { trait_type: 'Material', value: 'Obsidian' },
         { trait_type: 'Damage', value: number % 100, display_type: 'number' },
@@ -105,33 +105,33 @@ const mintHeadersOf = ({ secretKey }: Bench): Record<string, string> => ({
   'x-service-api-key': secretKey,
 });
 
-/** @returns the response body @throws Error unless the order is accepted */
-async function postOrder(bench: Bench, { api, scene }: MintServers, assets: readonly object[]): Promise<string> {
+/** @returns the response body @throws Error unless the request is accepted */
+async function postMintRequest(bench: Bench, { api, scene }: MintServers, assets: readonly object[]): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${api.port}${scene.path}`, {
     method: 'POST',
     headers: mintHeadersOf(bench),
     body: JSON.stringify({ assets }),
   });
   const text = await response.text();
-  if (response.status !== 202) throw new Error(`an order failed with status ${response.status}: ${text}`);
+  if (response.status !== 202) throw new Error(`a mint request failed with status ${response.status}: ${text}`);
   return text;
 }
 
-/** Orders new assets. @returns the reference id of the last asset, which is minted last */
-async function sendOrder(bench: Bench, servers: MintServers, assets: number): Promise<string> {
+/** Requests mints of new assets. @returns the reference id of the last asset, which is minted last */
+async function requestMints(bench: Bench, servers: MintServers, assets: number): Promise<string> {
   const bodies = Array.from({ length: assets }, (_, index) => createAssetBody(index));
-  await postOrder(bench, servers, bodies);
+  await postMintRequest(bench, servers, bodies);
   return String(bodies.at(-1)!.reference_id);
 }
 
-// Retries an order for one asset: the chain API accepts no orders until the writer has processed the log.
-async function sendFirstOrder(bench: Bench, servers: MintServers): Promise<string> {
+// Retries a request for one asset: the chain API accepts no mint requests until the writer has processed the log.
+async function requestFirstMint(bench: Bench, servers: MintServers): Promise<string> {
   let referenceId = '';
   const isAccepted = async () => {
-    referenceId = await sendOrder(bench, servers, 1);
+    referenceId = await requestMints(bench, servers, 1);
     return true;
   };
-  await waitFor('an order is accepted', isAccepted, { measured: servers.api, maxMs: 60_000 });
+  await waitFor('a mint request is accepted', isAccepted, { measured: servers.api, maxMs: 60_000 });
   return referenceId;
 }
 
@@ -154,13 +154,13 @@ async function waitUntilMinted(bench: Bench, { api, scene }: MintServers, refere
   }
 }
 
-interface OrderSize {
+interface Size {
   readonly assets: number;
   readonly requests: number;
   readonly warmUp: number;
   readonly connections: number;
 }
-const SIZES: readonly OrderSize[] = [
+const SIZES: readonly Size[] = [
   { assets: 1, requests: 4_000, warmUp: 6_000, connections: 32 },
   { assets: 100, requests: 150, warmUp: 200, connections: 4 },
 ];
@@ -184,21 +184,21 @@ export const measureAccepted = (bench: Bench, servers: MintServers): Promise<Row
 async function measureSize(
   bench: Bench,
   { api, scene }: MintServers,
-  { floor, ...size }: OrderSize & { floor: Server },
+  { floor, ...size }: Size & { floor: Server },
 ): Promise<Row> {
   const targets = [
     { server: api, path: scene.path },
     { server: floor, path: `/?records=${size.assets}` },
   ];
   const post = (target: Target, requests: number) =>
-    postOrders(bench, target, { ...size, requests: scaled(bench, requests, REQUESTS_MIN) });
+    postMintRequests(bench, target, { ...size, requests: scaled(bench, requests, REQUESTS_MIN) });
   for (const target of targets) await post(target, size.warmUp);
   const windows: Awaited<ReturnType<typeof post>>[][] = [[], []];
   for (let window = 0; window < WINDOWS; window++)
     for (const [index, target] of targets.entries()) windows[index]!.push(await post(target, size.requests));
   const [own, peer] = windows.map(mediansOf) as [Awaited<ReturnType<typeof post>>, Awaited<ReturnType<typeof post>>];
   return toRow({
-    case: `mint requests with ${size.assets} assets accepted`,
+    case: `accepted mint requests with ${size.assets} assets`,
     unit: 'assets per CPU-second',
     value: own.perCpuSecond,
     peer: 'floor: reads, publishes the same bytes, responds',
@@ -207,9 +207,9 @@ async function measureSize(
   });
 }
 
-async function postOrders(bench: Bench, { server, path }: Target, { requests, assets, connections }: OrderSize) {
-  const prepared = Array.from({ length: requests }, (_, order) => {
-    const bodies = Array.from({ length: assets }, (_, index) => createAssetBody(order * assets + index));
+async function postMintRequests(bench: Bench, { server, path }: Target, { requests, assets, connections }: Size) {
+  const prepared = Array.from({ length: requests }, (_, request) => {
+    const bodies = Array.from({ length: assets }, (_, index) => createAssetBody(request * assets + index));
     return toRequest(path, mintHeadersOf(bench), Buffer.from(JSON.stringify({ assets: bodies })));
   });
   const watches = [server.pid, pidListeningOn(Number(new URL(bench.stores.redis).port))].map(watchCpu);
@@ -226,7 +226,7 @@ async function startFloor(bench: Bench, servers: MintServers): Promise<Server> {
   const topic = `${bench.topicPrefix}${TOPICS.mintRequests.name}`;
   const record = createRecord(bench, servers.scene.contract);
   const value = frameRecord(await readSchemaId(bench, topic, mintRequestCodec.schema), mintRequestCodec.encode(record));
-  const response = await postOrder(bench, servers, [createAssetBody(0)]);
+  const response = await postMintRequest(bench, servers, [createAssetBody(0)]);
   return startPeer(bench, 'chain/floor-accept', {
     environment: {
       BENCH_TOPIC: `${topic}.dead`,
@@ -257,14 +257,14 @@ function createRecord(bench: Bench, contract: string): MintRequestRecord {
   };
 }
 
-const ASSETS_PER_ORDER = 100;
-const ORDERS = 50;
+const ASSETS_PER_REQUEST = 100;
+const REQUESTS = 50;
 const SINGLES = 5;
-/** Shifts each request relative to blocks and polls. */
+/** Offsets each request relative to blocks and polls. */
 const SINGLE_SHIFT_MS = 230;
 const SINGLE_POLL_MS = 25;
 /** The minter's limit on open nonces: the default and the maximum. */
-const [DEFAULT_OPEN, MAX_OPEN] = [8, 64];
+const [OPEN_DEFAULT, OPEN_MAX] = [8, 64];
 const TOKENS_MAX_MS = 60_000;
 
 interface MintParts extends MintServers {
@@ -273,46 +273,46 @@ interface MintParts extends MintServers {
 
 /** Measures the rate of bulk mints and the duration of single mints, from POST to `succeeded`. The floor is viem. */
 export async function measureMints(bench: Bench, parts: MintParts): Promise<Row[]> {
-  const orders = scaled(bench, ORDERS, 5);
-  const first = await sendFirstOrder(bench, parts);
+  const requests = scaled(bench, REQUESTS, 5);
+  const first = await requestFirstMint(bench, parts);
   const rows: Row[] = [];
-  for (const open of [DEFAULT_OPEN, MAX_OPEN])
+  for (const open of [OPEN_DEFAULT, OPEN_MAX])
     await withOpened(async (keep) => {
       const minter = keep(await parts.scene.startMinter(open));
       await waitUntilMinted(bench, parts, first);
-      await mintOrders(bench, parts, 1);
-      rows.push(...(await measureOrders(bench, { ...parts, minter }, { orders, open })));
-      if (open === DEFAULT_OPEN) rows.push(await measureSingles(bench, parts));
+      await mintInBulk(bench, parts, 1);
+      rows.push(...(await measureBulk(bench, { ...parts, minter }, { requests, open })));
+      if (open === OPEN_DEFAULT) rows.push(await measureSingles(bench, parts));
     });
   return rows;
 }
 
-async function mintOrders(bench: Bench, parts: MintParts, orders: number): Promise<void> {
+async function mintInBulk(bench: Bench, parts: MintParts, requests: number): Promise<void> {
   const before = await parts.scene.countTokens();
   const sent = [];
-  for (let order = 0; order < orders; order++) sent.push(await sendOrder(bench, parts, ASSETS_PER_ORDER));
+  for (let request = 0; request < requests; request++) sent.push(await requestMints(bench, parts, ASSETS_PER_REQUEST));
   for (const referenceId of sent) await waitUntilMinted(bench, parts, referenceId);
-  const isComplete = async () => (await parts.scene.countTokens()) === before + orders * ASSETS_PER_ORDER;
+  const isComplete = async () => (await parts.scene.countTokens()) === before + requests * ASSETS_PER_REQUEST;
   await waitFor('the contract has a token for each asset', isComplete, { maxMs: TOKENS_MAX_MS });
 }
 
-async function measureOrders(
+async function measureBulk(
   bench: Bench,
   parts: MintParts & { minter: Measured },
-  { orders, open }: { orders: number; open: number },
+  { requests, open }: { requests: number; open: number },
 ): Promise<Row[]> {
   const { minter, api, writer } = parts;
   const watches = [minter, api, writer].map(({ pid }) => watchCpu(pid));
   const startMs = performance.now();
-  await mintOrders(bench, parts, orders);
+  await mintInBulk(bench, parts, requests);
   const seconds = (performance.now() - startMs) / 1_000;
   const [minterS = 0, apiS = 0, writerS = 0] = watches.map((spent) => spent());
   const peak = memoryPeakMibOf(minter.pid);
-  const floor = await runMintFloor(bench, parts, { batches: orders, assets: ASSETS_PER_ORDER, open });
-  const mints = orders * ASSETS_PER_ORDER;
+  const floor = await runMintFloor(bench, parts, { batches: requests, assets: ASSETS_PER_REQUEST, open });
+  const mints = requests * ASSETS_PER_REQUEST;
   const per = (cpuSeconds: number) => ((cpuSeconds * 1_000) / mints).toFixed(2);
   const names = {
-    case: `${mints} mints in orders of ${ASSETS_PER_ORDER}, ${INTERVAL}, ${open} open nonces`,
+    case: `${mints} mints in requests of ${ASSETS_PER_REQUEST}, ${INTERVAL}, ${open} open nonces`,
     peer: 'floor: viem alone, the same batches',
   };
   return [
@@ -333,7 +333,7 @@ async function measureOrders(
   ];
 }
 
-const INTERVAL = `a block each ${BLOCK_MS / 1_000} s`;
+const INTERVAL = `one block per ${BLOCK_MS / 1_000} s`;
 
 async function measureSingles(bench: Bench, parts: MintParts): Promise<Row> {
   const count = scaled(bench, SINGLES, 2);
@@ -341,7 +341,7 @@ async function measureSingles(bench: Bench, parts: MintParts): Promise<Row> {
   for (let single = 0; single < count; single++) {
     await delay(SINGLE_SHIFT_MS);
     const startMs = performance.now();
-    await waitUntilMinted(bench, parts, await sendOrder(bench, parts, 1), SINGLE_POLL_MS);
+    await waitUntilMinted(bench, parts, await requestMints(bench, parts, 1), SINGLE_POLL_MS);
     ms.push(performance.now() - startMs);
   }
   const { seconds } = await runMintFloor(bench, parts, { batches: count, assets: 1, open: 1 });

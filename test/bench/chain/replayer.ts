@@ -8,9 +8,9 @@ interface RpcCall {
   readonly params: readonly unknown[];
 }
 
-const depth = Number(process.env.FINAL_DEPTH);
+const depth = Number(process.env.FINALITY_DEPTH);
 const logsPerBlock = Number(process.env.LOGS_PER_BLOCK);
-const chainId = `0x${Number(process.env.CHAIN_NUMBER).toString(16)}`;
+const chainId = `0x${Number(process.env.CHAIN_ID).toString(16)}`;
 let head = Number(process.env.HEAD);
 
 /** Enough for an indexer, which requests a range of blocks and then their logs. */

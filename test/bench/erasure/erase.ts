@@ -36,13 +36,13 @@ const RECEIPTS_MAX_MS = 600_000;
 export async function eraseRange({ bench, server, records, people }: Scene, range: Range) {
   const engine = createEngine(bench);
   const { events, other } = await countRowsOf(engine, range);
-  if (events === 0 || other === 0) throw new Error(`no one to erase: ${events} events, ${other} other rows`);
+  if (events === 0 || other === 0) throw new Error(`nothing to erase: ${events} events, ${other} other rows`);
   const before = await readCost(engine);
   const { erasureIds, acceptedMs } = await requestErasures(bench, server, { people, range });
   await waitForReceipts(engine, erasureIds);
   const remaining = await countRowsOf(engine, range);
   if (remaining.events + remaining.other > 0)
-    throw new Error(`rows found after the receipts: ${JSON.stringify(remaining)}`);
+    throw new Error(`rows remain after the erasures: ${JSON.stringify(remaining)}`);
   const after = await readCost(engine);
   const ids = new Set([...erasureIds].map((id) => id.replaceAll('-', '')));
   const receipts = (await records.readOpenReceipts()).filter(({ erasureId }) => ids.has(erasureId.toString('hex')));
@@ -87,7 +87,7 @@ async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>):
 const IS_ERASER_STATEMENT = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
   AND NOT (query_kind = 'Select' AND position(query, 'erasure_fences') > 0)`;
 
-// Reads the cost of all erasures so far, including mutations. Bytes are counted after decompression, because ClickHouse
+// Reads the total cost of all erasures, including mutations. Bytes are counted after decompression, because ClickHouse
 // counts every seek in a compact part as a read of a whole buffer.
 async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: number }> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');
@@ -107,18 +107,18 @@ export type Phases = ReturnType<typeof phasesOf>;
 export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }: ErasureReceipt) {
   const storedAt = logExpiresAt - LOG_EXPIRES_AFTER_MS;
   return {
-    all: visiblyErasedAt - acceptedAt,
-    fenced: fencedAt - acceptedAt,
-    stored: storedAt - fencedAt,
-    swept: visiblyErasedAt - storedAt,
+    total: visiblyErasedAt - acceptedAt,
+    fence: fencedAt - acceptedAt,
+    log: storedAt - fencedAt,
+    deletion: visiblyErasedAt - storedAt,
   };
 }
 
 export const INGEST = { batchSize: 20, requestsPerSecond: 50, connections: 25 };
 const QUIET_MS = 30_000;
 const BUSY_MAX_MS = 3_600_000;
-/** Enough queries for a p99 within half a minute, without overloading ClickHouse. */
-const QUERY_EVERY_MS = 100;
+/** Yields enough queries for a p99 within half a minute, without overloading ClickHouse. */
+const QUERY_INTERVAL_MS = 100;
 
 interface Quantiles {
   readonly p50: number;
@@ -127,31 +127,31 @@ interface Quantiles {
 }
 
 /** Response times in milliseconds for clients' batches and an analyst's queries. */
-export type Waits = Readonly<Record<'gateway' | 'analyst', Quantiles>>;
+export type ResponseTimes = Readonly<Record<'gateway' | 'analyst', Quantiles>>;
 
-/** Response times for 30 s before the work, and during the work. */
+/** Response times in the 30 s before the work (quiet) and during the work (busy). */
 export interface Bystanders {
-  readonly quiet: Waits;
-  readonly busy: Waits;
+  readonly quiet: ResponseTimes;
+  readonly busy: ResponseTimes;
 }
 
 export async function watchBystanders<T>(
   scene: Scene,
   work: () => Promise<T>,
 ): Promise<{ result: T; bystanders: Bystanders }> {
-  const quiet = await watchWaits(scene, { windowMs: QUIET_MS });
+  const quiet = await measureTimes(scene, { windowMs: QUIET_MS });
   const results: T[] = [];
-  const busy = await watchWaits(scene, { windowMs: BUSY_MAX_MS, work: async () => void results.push(await work()) });
+  const busy = await measureTimes(scene, { windowMs: BUSY_MAX_MS, work: async () => void results.push(await work()) });
   return { result: results[0] as T, bystanders: { quiet, busy } };
 }
 
-async function watchWaits(
+async function measureTimes(
   { bench, server }: Scene,
   window: { windowMs: number; work?: () => Promise<void> },
-): Promise<Waits> {
+): Promise<ResponseTimes> {
   const engine = createEngine(bench);
   const latenciesMs: number[] = [];
-  const analyst = repeatEvery(QUERY_EVERY_MS, async () => {
+  const analyst = repeatEvery(QUERY_INTERVAL_MS, async () => {
     const startMs = performance.now();
     await engine.query(analystQuery(bench.environmentId));
     latenciesMs.push(performance.now() - startMs);
@@ -172,7 +172,7 @@ const analystQuery = (environmentId: string) =>
 
 const POLL_MS = 1_000;
 
-// Makes ClickHouse delete replaced files soon. A table applies this after its next cleanup, so call this early.
+// Makes ClickHouse delete replaced files soon. A table applies the settings after its next cleanup, so call this early.
 export const shortenCleanups = (engine: Engine): Promise<void> =>
   changeTables(engine, 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0');
 
@@ -194,13 +194,13 @@ export async function measureRemoval(bench: Bench, stores: Stores, receipts: num
   await changeTables(engine, 'old_parts_lifetime = 1');
   await waitForMerges(engine, bench.database);
   const cpu = await watchEngineCpu(engine, 'erasure_targets');
-  const { removal, ...first } = await runRemoval(stores);
+  const { removal, ...durations } = await runRemoval(stores);
   const cpuSeconds = cpu();
   const { marked, foundOnDisk } = removal;
   if (foundOnDisk.length > 0) throw new Error(`rows found in files: ${JSON.stringify(foundOnDisk)}`);
   if (marked !== receipts)
     throw new Error(`${marked} of ${receipts} receipts confirm that no file contains a deleted row`);
-  return { ...first, cpuSeconds, idleMs: (await runRemoval(stores)).ms };
+  return { ...durations, cpuSeconds, idleMs: (await runRemoval(stores)).ms };
 }
 
 async function runRemoval({ rows, records }: Stores) {

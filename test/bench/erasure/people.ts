@@ -11,11 +11,11 @@ const ROWS_PER_PERSON = 100;
 export const NAMES = 40;
 export const DAYS = 270;
 const DAY_MS = 86_400_000;
-/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
+/** Rows per insert. Leaves few parts to merge, and uses about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 1_000_000;
 /** Greater than the topic's partition numbers, so that offsets do not collide with the writer's rows. */
 const FIRST_PARTITION = 100;
-/** A typed identify creates two links: visitor to user, and user to the same id without a type. */
+/** A typed identify message creates two links: visitor to user, and typed user id to the same id without a type. */
 const LINKS_PER_PERSON = 2;
 const LINKED_MAX_MS = 300_000;
 const FILLED_MAX_MS = 600_000;
@@ -78,7 +78,7 @@ function fillStatement(
     lower(hex(sipHash128(number, 1))), ${FIRST_PARTITION} + number % 6, intDiv(number, 6)
   FROM (SELECT number, toUInt32(${hash(3)} % ${people}) AS person,
     fromUnixTimestamp64Milli(toInt64(${startMs} + number * ${(DAYS * DAY_MS) / rows}), 'UTC') AS happened
-    FROM numbers(${first}, ${count})) AS made
+    FROM numbers(${first}, ${count})) AS generated
   INNER JOIN bench_people USING person
   SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = ${CHUNK_ROWS},
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
@@ -91,9 +91,9 @@ export async function linkPeople(bench: Bench, people: People): Promise<void> {
     return { link: 'identify', from: anonymousIdOf(person), to: userIdOf(person) } as const;
   });
   await publish(bench, await prepareLinks(bench, pairs));
-  const wanted = LINKS_PER_PERSON * people.count;
-  const areStored = async () => (await engine.queryNumber('SELECT count() FROM identity_links')) >= wanted;
-  await waitFor(`${wanted} decisions are stored`, areStored, { maxMs: LINKED_MAX_MS });
+  const expected = LINKS_PER_PERSON * people.count;
+  const areStored = async () => (await engine.queryNumber('SELECT count() FROM identity_links')) >= expected;
+  await waitFor(`${expected} decisions are stored`, areStored, { maxMs: LINKED_MAX_MS });
 }
 
 export async function countRowsOf(engine: Engine, { first, count }: Range): Promise<{ events: number; other: number }> {

@@ -6,26 +6,26 @@ import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickh
 import { type Bench, type Range, scaled } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
-/** The chain with nearly all activities. The other three chains have few. */
+/** The chain with nearly all activities. The three quiet chains have few. */
 export const BUSY = 'busy-chain';
 const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
 export const FEED_CHAINS: readonly { name: string; id: string }[] = CHAINS.map((name, index) => ({
   name,
   id: `eip155:${index + 1}`,
 }));
-/** Percentage of activities per other chain. */
-const OTHERS_PERCENT = 1;
+/** Percentage of activities on each quiet chain. */
+const QUIET_CHAIN_PERCENT = 1;
 
 const ROWS = 10_000_000;
 const YEAR_US = 365 * 86_400_000_000;
-/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
+/** Rows per insert. Leaves few parts to merge, and uses about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 500_000;
 /** Small inserts at the end, whose parts are not merged. */
 const SMALL_PARTS = 20;
 const SMALL_PART_ROWS = 1_000;
-/** One row in this many could be an update. Updates of updates are excluded, which leaves one in 20. */
+/** One row in 19 could be an update. Updates of updates are excluded, which leaves one in 20. */
 const ROWS_PER_UPDATE = 19;
-/** Half of the updates affect one of this many latest activities, the other half any earlier activity. */
+/** Half of the updates affect one of the latest 2,000 activities. The other half affect any earlier activity. */
 const NEAR_ROWS = 2_000;
 const MERGES_MAX_MS = 1_800_000;
 
@@ -41,7 +41,7 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
-// Inserts a year of activities. The last parts are not merged until `resumeMerges`, as at the end of a live feed.
+// Inserts a year of activities. The newest parts stay unmerged until `resumeMerges`, as in a live feed.
 export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
@@ -65,7 +65,7 @@ export async function fillFeed(bench: Bench) {
       big: addressOf(BIG),
       middle: addressOf(FIRST_MIDDLE),
       small: addressOf(FIRST_SMALL),
-      ofTwoRows: addressOf(PAIR),
+      twoRows: addressOf(PAIR),
     },
   };
 }
@@ -151,7 +151,7 @@ const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;
 const amount = (salt: number) => `'"', toString(${numberOf(salt, 'base')}), '"'`;
 
-/** JSON with fields in the same order as the import writes them. */
+/** JSON fields in the order in which the import writes them. */
 const NFT = `'{"contract_type":"ERC721","contract_address":"0x', ${hexOf('contract')}, '","token_id":', ${amount(20)}, ',"amount":"1"}'`;
 const DETAILS: Readonly<Record<string, string>> = {
   mint: `'{"to":', ${address(31)}, ',"amount":"1","asset":', ${NFT}, '}'`,
@@ -165,30 +165,30 @@ const detailsOf = Object.entries(DETAILS)
   .map(([type, parts]) => `type = '${type}', concat(${parts})`)
   .join(', ');
 
-// Selects rows in order of time. Fields that do not change are computed from `base`, the first version's number.
+// Selects rows in time order. Fields that never change are computed from `base`, the number of the first version.
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');
   const isCandidate = (of: string) => `${numberOf(1, of)} % ${ROWS_PER_UPDATE} = 0`;
-  const back = `if(${numberOf(2)} % 2 = 0, ${numberOf(3)} % least(number, ${NEAR_ROWS}), ${numberOf(3)} % number)`;
+  const distance = `if(${numberOf(2)} % 2 = 0, ${numberOf(3)} % least(number, ${NEAR_ROWS}), ${numberOf(3)} % number)`;
   const timeOf = (of: string) => `toInt64(${startUs} + ${of} * ${stepUs} + ${numberOf(4, of)} % ${stepUs})`;
-  const others = CHAINS.slice(1).map(
-    (chain, index) => `${numberOf(5, 'base')} % 100 < ${(index + 1) * OTHERS_PERCENT}, '${chain}'`,
+  const quietChains = CHAINS.slice(1).map(
+    (chain, index) => `${numberOf(5, 'base')} % 100 < ${(index + 1) * QUIET_CHAIN_PERCENT}, '${chain}'`,
   );
   const partition = CHAINS.map((chain) => `chain = '${chain}', ${partitionOf(chain)}`).join(', ');
-  const smalls = Math.max(1, Math.round((rows * 0.4) / ROWS_PER_SMALL));
-  const share = `${numberOf(6, 'base')} % 1000`;
-  const type = `${numberOf(7, 'base')} % 10000`;
+  const smallContracts = Math.max(1, Math.round((rows * 0.4) / ROWS_PER_SMALL));
+  const contractRank = `${numberOf(6, 'base')} % 1000`;
+  const typeRank = `${numberOf(7, 'base')} % 10000`;
   return `
-  SELECT multiIf(${pair}, '${BUSY}', ${others.join(', ')}, '${BUSY}') AS chain,
+  SELECT multiIf(${pair}, '${BUSY}', ${quietChains.join(', ')}, '${BUSY}') AS chain,
     fromUnixTimestamp64Micro(updated_us, 'UTC') AS updated_at,
     reinterpretAsUUID(sipHash128(base)) AS id,
     fromUnixTimestamp64Micro(indexed_us, 'UTC') AS indexed_at,
-    substring(SHA1(concat('contract ', toString(multiIf(${pair}, ${PAIR}, ${share} < 100, ${BIG},
-      ${share} < 600, ${FIRST_MIDDLE} + ${numberOf(8, 'base')} % ${MIDDLES},
-      ${FIRST_SMALL} + ${numberOf(8, 'base')} % ${smalls})))), 1, 20) AS contract,
-    multiIf(${type} < 1, 'withdrawal', ${type} < 100, 'burn', ${type} < 1500, 'deposit', ${type} < 3000, 'sale',
-      ${type} < 5000, 'mint', 'transfer') AS type,
+    substring(SHA1(concat('contract ', toString(multiIf(${pair}, ${PAIR}, ${contractRank} < 100, ${BIG},
+      ${contractRank} < 600, ${FIRST_MIDDLE} + ${numberOf(8, 'base')} % ${MIDDLES},
+      ${FIRST_SMALL} + ${numberOf(8, 'base')} % ${smallContracts})))), 1, 20) AS contract,
+    multiIf(${typeRank} < 1, 'withdrawal', ${typeRank} < 100, 'burn', ${typeRank} < 1500, 'deposit', ${typeRank} < 3000, 'sale',
+      ${typeRank} < 5000, 'mint', 'transfer') AS type,
     reinterpretAsFixedString(reinterpretAsUInt256(concat(sipHash128(base, 9), sipHash128(base, 10)))) AS transaction_hash,
     10000000 + intDiv(base, 40) AS block_number, base % 40 AS transaction_index, base % 3 AS log_index,
     multiIf(${detailsOf}, '') AS details,
@@ -200,5 +200,5 @@ function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): stri
     SELECT number, if(number > 1000 AND NOT ${pairIn('number')} AND ${isCandidate('number')} AND NOT ${isCandidate('before')}, before, number) AS base,
       ${timeOf('number')} AS updated_us,
       ${timeOf('base')} - ${numberOf(12, 'base')} % 30000000 AS indexed_us
-    FROM (SELECT number, toUInt64(if(number = 0, 0, number - 1 - ${back})) AS before FROM numbers(${first}, ${count})))`;
+    FROM (SELECT number, toUInt64(if(number = 0, 0, number - 1 - ${distance})) AS before FROM numbers(${first}, ${count})))`;
 }

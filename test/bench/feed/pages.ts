@@ -16,20 +16,20 @@ export interface ReadCase {
 }
 
 export function casesOf({ contracts, startUs, endUs }: Feed): readonly ReadCase[] {
-  const timeOf = (share: number) => startUs + Math.floor((endUs - startUs) * share);
+  const timeOf = (fraction: number) => startUs + Math.floor((endUs - startUs) * fraction);
   const readCase = (name: string, filters: Partial<ActivityFilters>) => ({
     name,
     filters: { ...NO_FILTERS, ...filters },
   });
   return [
     readCase('everything', {}),
-    readCase('a contract of 10 %', { contractAddress: contracts.big }),
-    readCase('a contract of 0.5 %', { contractAddress: contracts.middle }),
-    readCase('a contract of 0.001 %', { contractAddress: contracts.small }),
-    readCase('a contract of two rows', { contractAddress: contracts.ofTwoRows }),
-    readCase('a type of 1 %', { type: 'burn' }),
-    readCase('a type of 0.01 %', { type: 'withdrawal' }),
-    readCase('a type of 1 % of a contract of 10 %', { type: 'burn', contractAddress: contracts.big }),
+    readCase('a contract with 10 % of the activities', { contractAddress: contracts.big }),
+    readCase('a contract with 0.5 % of the activities', { contractAddress: contracts.middle }),
+    readCase('a contract with 0.001 % of the activities', { contractAddress: contracts.small }),
+    readCase('a contract with two rows', { contractAddress: contracts.twoRows }),
+    readCase('a type with 1 % of the activities', { type: 'burn' }),
+    readCase('a type with 0.01 % of the activities', { type: 'withdrawal' }),
+    readCase('a type with 1 %, a contract with 10 %', { type: 'burn', contractAddress: contracts.big }),
     readCase('indexed in a tenth of the year', { fromIndexedAt: timeOf(0.6), toIndexedAt: timeOf(0.7) }),
   ];
 }
@@ -57,7 +57,7 @@ function withCursor(path: string, cursor: string): string {
 const SIZES = [100, 200];
 const DIRECTIONS: readonly Direction[] = ['next', 'previous'];
 // Ranges in which readers start, as fractions of the feed's time range. The last range contains the small parts.
-const STARTS: readonly (readonly [number, number])[] = [
+const START_RANGES: readonly (readonly [number, number])[] = [
   [0, 0.05],
   [0.4, 0.6],
   [0.9, 0.995],
@@ -93,10 +93,10 @@ function get(agent: Agent, port: number, path: string): Promise<{ status: number
   });
 }
 
-// Reads pages in every size, direction and start range over one connection, from random positions.
+// Reads pages of every size, in both directions, from random positions in each start range, over one connection.
 export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const beginnings = scaled(feed, STARTS_PER_RANGE);
+  const startsPerRange = scaled(feed, STARTS_PER_RANGE);
   const pages: ReadPage[] = [];
   const readPage = async (path: string) => {
     const [fromUs, startMs] = [nowUs(), performance.now()];
@@ -110,10 +110,10 @@ export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, read
   try {
     for (const size of SIZES)
       for (const direction of DIRECTIONS)
-        for (const start of STARTS)
-          for (let beginning = 0; beginning < beginnings; beginning++) {
-            const isFirst = start[0] === 0 && beginning === 0 && direction === 'next';
-            const first = toPath(readCase, size, isFirst ? null : pick(feed, start, direction));
+        for (const range of START_RANGES)
+          for (let start = 0; start < startsPerRange; start++) {
+            const isFirst = range[0] === 0 && start === 0 && direction === 'next';
+            const first = toPath(readCase, size, isFirst ? null : pickPosition(feed, range, direction));
             for (let path = first, read = 0; read < CONSECUTIVE_PAGES; read++) {
               const page = await readPage(path);
               path = withCursor(first, direction === 'next' ? page.next_cursor : page.previous_cursor);
@@ -125,9 +125,9 @@ export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, read
   return pages;
 }
 
-function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], direction: Direction): CursorPosition {
-  const share = from + Math.random() * (to - from);
-  const updatedAt = startUs + Math.floor(share * (endUs - startUs));
+function pickPosition(feed: Feed, [from, to]: readonly [number, number], direction: Direction): CursorPosition {
+  const fraction = from + Math.random() * (to - from);
+  const updatedAt = feed.startUs + Math.floor(fraction * (feed.endUs - feed.startUs));
   return { direction, gap: { ...START_GAP, updatedAt } };
 }
 
@@ -153,7 +153,7 @@ export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   });
 }
 
-const TIMES = 3;
+const RUNS = 3;
 const PAGE_SIZE = 100;
 
 interface PlainPage {
@@ -188,7 +188,7 @@ export async function measurePlainPages(engine: Engine, feed: Feed, { filters }:
 
 async function measure(engine: Engine, sql: string) {
   const results: PlainPage[] = [];
-  for (let time = 0; time < TIMES; time++) results.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
+  for (let run = 0; run < RUNS; run++) results.push(await engine.measure(`${sql} FORMAT JSONEachRow`));
   return mediansOf(results.map(({ ms, readRows }) => ({ ms, readRows })));
 }
 
@@ -237,8 +237,8 @@ export async function measurePageCpu(
   return mediansOf(windows);
 }
 
-const timeAt = ({ startUs, endUs }: Feed, share: number): number =>
-  startUs + Math.floor((endUs - startUs) * 0.95 * share);
+const timeAt = ({ startUs, endUs }: Feed, fraction: number): number =>
+  startUs + Math.floor((endUs - startUs) * 0.95 * fraction);
 
 function pathAt(updatedAt: number): string {
   const position = { direction: 'next', gap: { ...START_GAP, updatedAt } } as const;
@@ -252,7 +252,7 @@ export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, fee
     return measurePageCpu(bare, feed, { enginePort: null });
   });
 
-// Measures a bare proxy to ClickHouse, which reads as many rows per page from the same positions.
+// Measures a bare proxy to ClickHouse that reads as many rows per page from the same positions.
 export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const { url, user, password } = bench.stores.clickhouse;

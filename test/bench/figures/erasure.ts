@@ -10,9 +10,9 @@ import {
   type Phases,
   phasesOf,
   type Removal,
+  type ResponseTimes,
   type Scene,
   shortenCleanups,
-  type Waits,
   watchBystanders,
 } from '../erasure/erase.ts';
 import { DAYS, fillEvents, linkPeople, NAMES } from '../erasure/people.ts';
@@ -75,7 +75,7 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
   ];
 }
 
-// Each measurement starts a new eraser, because an eraser that runs for five minutes also rewrites files.
+// Each measurement starts a new eraser, because an eraser rewrites files once it has run for five minutes.
 const withEraser = <T>(bench: Bench, work: () => Promise<T>): Promise<T> =>
   withOpened(async (keep) => {
     const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };
@@ -91,15 +91,15 @@ type Named = Erased & { readonly name: string };
 function timeRows(singles: readonly Erased[], many: Named): Row[] {
   const unit = 'ms from accepted to visibly erased';
   const [alone, queued] = [singles.flatMap(({ receipts }) => receipts.map(phasesOf)), many.receipts.map(phasesOf)];
-  const totals = queued.map(({ all }) => all);
-  const aloneMs = medianOf(alone.map(({ all }) => all));
+  const totals = queued.map(({ total }) => total);
+  const aloneMs = medianOf(alone.map(({ total }) => total));
   const of = { case: many.name, peer: 'one request', peerValue: aloneMs };
   return [
     toRow({
       case: `one request, median of ${SINGLE_REQUESTS}`,
       unit,
       value: aloneMs,
-      peer: 'floor: fixed waits for further requests and for fences',
+      peer: 'floor: the fixed waits for more requests and for fences',
       peerValue: BATCH_WINDOW_MS + FENCES_KNOWN_WITHIN_MS,
       bars: [atMost('value', 60_000, 10_000)],
       notes: describe(alone),
@@ -116,8 +116,8 @@ function timeRows(singles: readonly Erased[], many: Named): Row[] {
 }
 
 function describe(phases: readonly Phases[]): string {
-  const part = (name: keyof Phases) => seconds(medianOf(phases.map((each) => each[name])));
-  return `fenced after ${part('fenced')}, log processed ${part('stored')} later, rows deleted in ${part('swept')}`;
+  const median = (name: keyof Phases) => seconds(medianOf(phases.map((each) => each[name])));
+  return `fenced after ${median('fence')}, log processed ${median('log')} later, rows deleted in ${median('deletion')}`;
 }
 
 function costRows(singles: readonly Erased[], many: Named, table: { rows: number; tableBytes: number }): Row[] {
@@ -143,19 +143,19 @@ function costRows(singles: readonly Erased[], many: Named, table: { rows: number
   ];
 }
 
-function bystanderRows(what: string, { quiet, busy }: Bystanders): Row[] {
-  const names: Record<keyof Waits, string> = {
+function bystanderRows(label: string, { quiet, busy }: Bystanders): Row[] {
+  const names: Record<keyof ResponseTimes, string> = {
     gateway: `responses to ${INGEST.requestsPerSecond} batches of ${INGEST.batchSize} per second`,
     analyst: 'responses to an analyst',
   };
-  return (Object.keys(names) as (keyof Waits)[]).map((who) =>
+  return (Object.keys(names) as (keyof ResponseTimes)[]).map((client) =>
     toRow({
-      case: `${what}: ${names[who]}`,
+      case: `${label}: ${names[client]}`,
       unit: 'p99 ms',
-      value: busy[who].p99,
+      value: busy[client].p99,
       peer: 'without erasures, immediately before',
-      peerValue: quiet[who].p99,
-      notes: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].responses} and ${quiet[who].responses} responses`,
+      peerValue: quiet[client].p99,
+      notes: `p50 ${busy[client].p50.toFixed(1)} and ${quiet[client].p50.toFixed(1)}; ${busy[client].responses} and ${quiet[client].responses} responses`,
     }),
   );
 }
@@ -167,6 +167,6 @@ function removalRow({ events }: Erased, { ms, writtenMs, searchedMs, waitedMs, c
     value: ms,
     peer: 'a repetition with nothing to remove',
     peerValue: idleMs,
-    notes: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, searched ${seconds(searchedMs)}; waited ${seconds(waitedMs)} for replaced files (by default 8 minutes)`,
+    notes: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, searched ${seconds(searchedMs)}; waited ${seconds(waitedMs)} for the deletion of replaced files (by default 8 minutes)`,
   });
 }

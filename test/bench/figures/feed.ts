@@ -25,7 +25,7 @@ import { repeatEvery } from '../repeat.ts';
 import { type Server, startChainApi, startService } from '../services.ts';
 
 const STREAM_PER_SECOND = 200;
-const SEND_EVERY_MS = 100;
+const SEND_INTERVAL_MS = 100;
 
 const bytesOf = (text: string, length: number) => createHash('sha256').update(text).digest().subarray(0, length);
 
@@ -47,7 +47,7 @@ async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
     if (due > 0) await producer.send({ messages });
     sent += due;
   };
-  const sending = repeatEvery(SEND_EVERY_MS, sendDue);
+  const sending = repeatEvery(SEND_INTERVAL_MS, sendDue);
   return {
     async close() {
       await sending.close().finally(() => producer.close());
@@ -93,7 +93,7 @@ export const feed: Figure = {
     withOpened(async (keep) => {
       const engine = createEngine(bench);
       const filled = await fillFeed(bench);
-      console.error(`filled with ${filled.rows} versions`);
+      console.error(`filled the feed with ${filled.rows} versions`);
       const server = keep(await startChainApi(bench, FEED_CHAINS));
       const cases = casesOf(filled);
       for (const each of cases) await readPages(server, filled, each);
@@ -145,7 +145,7 @@ function toRows(name: string, { pages, costs, plain }: IdlePages, busy: readonly
       costs.map((cost) => cost[column]),
       q,
     );
-  const names = { case: name, peer: 'the same page with tuple comparison' };
+  const names = { case: name, peer: 'the same page, read with a tuple comparison' };
   const full = pages.filter(({ rows }) => rows > 0).length;
   return [
     toRow({
@@ -168,7 +168,7 @@ function toRows(name: string, { pages, costs, plain }: IdlePages, busy: readonly
       case: `${name}, with ${STREAM_PER_SECOND} new activities per second`,
       unit: 'p99 ms per page',
       value: msOf(busy, 0.99),
-      peer: 'the same, idle',
+      peer: 'the same pages without new activities',
       peerValue: msOf(pages, 0.99),
       notes: `p50 ${msOf(busy, 0.5).toFixed(1)} and ${msOf(pages, 0.5).toFixed(1)}; ${busy.length} pages`,
     }),

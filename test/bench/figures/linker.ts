@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { atLeast, atMost, type Bench, type Figure, type Row, toRow } from '../figure.ts';
 import { runFloor } from '../floors/run.ts';
 import { withAdmin } from '../kafka-client.ts';
-import { type Pair, pairGrowing, pairRandom, pairStrangers, prepareLinks } from '../link-facts.ts';
+import { type Pair, pairGrowing, pairNewIds, pairRandom, prepareLinks } from '../link-facts.ts';
 import { withOpened } from '../opened.ts';
 import { publish } from '../prepared-records.ts';
 import { type Measured, memoryPeakMibOf, pidListeningOn, waitFor, watchCpu } from '../processes.ts';
@@ -61,12 +61,12 @@ async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
 
 /** About one second of work for a linker, so that start and end effects are negligible. */
 const LINKS = 30_000;
-/** A typed identify creates two links: visitor to user, and user to the same id without a type. */
-const LINKS_PER_STRANGER = 2;
+/** A typed identify message creates two links: visitor to user, and typed user id to the same id without a type. */
+const LINKS_PER_NEW_PAIR = 2;
 /** Poll interval for the committed offset: about 1 % of the measured time. */
 const POLL_MS = 20;
 const LINKED_MAX_MS = 180_000;
-/** Longer than the linker is stopped while facts are published. */
+/** Longer than the time for which the linker is suspended while facts are published. */
 const SESSION_TIMEOUT_MS = '30000';
 
 type LinkFigure = ReturnType<typeof toFigure>;
@@ -75,48 +75,48 @@ export const linker: Figure = {
   name: 'linker',
   measure: (bench) =>
     withOpened(async (keep) => {
-      const linked = keep(await startService(bench, 'identity-linker', { SESSION_TIMEOUT_MS }));
-      const measure = (pairs: readonly Pair[], linksEach = 1) => measureLinks(bench, linked, { pairs, linksEach });
+      const server = keep(await startService(bench, 'identity-linker', { SESSION_TIMEOUT_MS }));
+      const measure = (pairs: readonly Pair[], perPair = 1) => measureLinks(bench, server, { pairs, perPair });
       const grow = (tag: string, order: 'up' | 'down') => pairGrowing(bench, tag, { count: LINKS, order });
-      await measure(pairStrangers('warm', LINKS));
-      const strangers = await measure(pairStrangers('s', LINKS), LINKS_PER_STRANGER);
+      await measure(pairNewIds('warm', LINKS));
+      const newIds = await measure(pairNewIds('s', LINKS), LINKS_PER_NEW_PAIR);
       const random = await measure(pairRandom('r', LINKS));
       const up = await measure(grow('up', 'up'));
       const down = await measure(grow('down', 'down'));
       // The holds affect none of these people, but every script call must check them.
       const { bytesPerIdentity, release } = await addHolds(bench);
       keep({ close: release });
-      const heldStrangers = await measure(pairStrangers('h', LINKS), LINKS_PER_STRANGER);
+      const heldNewIds = await measure(pairNewIds('h', LINKS), LINKS_PER_NEW_PAIR);
       const heldGrowing = await measure(grow('held', 'up'));
       const floor = await measureFloor(bench);
-      const notes = `peak ${memoryPeakMibOf(linked.pid)} MiB`;
+      const notes = `peak ${memoryPeakMibOf(server.pid)} MiB`;
       const heldNotes = `${Math.round(bytesPerIdentity)} bytes in Redis per held identity`;
       return [
-        ...toRows('identifies with new ids, two links each', { own: strangers, floor, notes }),
+        ...toRows('identify messages with new ids, two links each', { own: newIds, floor, notes }),
         ...toRows('random links', { own: random, floor, notes }),
         ...toRows('links to a growing person, ascending keys', { own: up, floor, notes }),
         ...toRows('links to a growing person, descending keys', { own: down, floor, notes }),
-        ...toHeldRows('identifies with new ids', { own: heldStrangers, free: strangers, notes: heldNotes }),
-        ...toHeldRows('links to a growing person', { own: heldGrowing, free: up, notes: heldNotes }),
+        ...toHeldRows('identify messages with new ids', { own: heldNewIds, base: newIds, notes: heldNotes }),
+        ...toHeldRows('links to a growing person', { own: heldGrowing, base: up, notes: heldNotes }),
       ];
     }),
 };
 
-/** Stops the linker while facts are published, so that only the linker's work is measured. */
+/** Suspends the linker while facts are published, so that only the linker's work is measured. */
 async function measureLinks(
   bench: Bench,
-  linked: Measured,
-  { pairs, linksEach }: { pairs: readonly Pair[]; linksEach: number },
+  server: Measured,
+  { pairs, perPair }: { pairs: readonly Pair[]; perPair: number },
 ): Promise<LinkFigure> {
   const records = await prepareLinks(bench, pairs);
-  process.kill(linked.pid, 'SIGSTOP');
-  await publish(bench, records).finally(() => process.kill(linked.pid, 'SIGCONT'));
-  const own = watchCpu(linked.pid);
+  process.kill(server.pid, 'SIGSTOP');
+  await publish(bench, records).finally(() => process.kill(server.pid, 'SIGCONT'));
+  const own = watchCpu(server.pid);
   const [redis, longestScript] = [watchRedis(bench), await watchScripts(bench)];
   const startMs = performance.now();
-  await waitUntilCommitted(bench, linked);
+  await waitUntilCommitted(bench, server);
   const seconds = (performance.now() - startMs) / 1000;
-  const count = linksEach * records.length;
+  const count = perPair * records.length;
   const figure = toFigure({ count, cpuSeconds: own(), redisCpuSeconds: redis(), seconds });
   return { ...figure, longestScriptMs: await longestScript() };
 }
@@ -133,7 +133,7 @@ const waitUntilCommitted = (bench: Bench, measured: Measured): Promise<void> =>
     };
     const endMs = performance.now() + LINKED_MAX_MS;
     while (!(await isCommitted())) {
-      if (performance.now() > endMs) await waitFor('every link is decided', isCommitted, { measured, maxMs: 0 });
+      if (performance.now() > endMs) await waitFor('every link has a decision', isCommitted, { measured, maxMs: 0 });
       await delay(POLL_MS);
     }
   });
@@ -173,10 +173,10 @@ function toRows(name: string, { own, floor, notes }: { own: LinkFigure; floor: L
 }
 
 /** With holds, a link may cost at most twice as much and block Redis for at most 20 ms. */
-function toHeldRows(name: string, { own, free, notes }: { own: LinkFigure; free: LinkFigure; notes: string }): Row[] {
+function toHeldRows(name: string, { own, base, notes }: { own: LinkFigure; base: LinkFigure; notes: string }): Row[] {
   const what = `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_PER_HOLD} identities`;
   const names = { case: what, peer: 'the same without holds' };
-  const of = (key: keyof LinkFigure) => ({ ...names, value: own[key], peerValue: free[key] });
+  const of = (key: keyof LinkFigure) => ({ ...names, value: own[key], peerValue: base[key] });
   const bars = [atLeast('ratio', 0.5)];
   return [
     toRow({ ...of('perSecond'), unit: 'links per second', bars, notes }),

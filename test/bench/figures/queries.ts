@@ -6,16 +6,16 @@ import {
   DAYS,
   fillRows,
   type Game,
-  linkPairs,
   linkPeople,
+  mergePairs,
   pairsOf,
-  settle,
+  waitUntilMerged,
 } from '../queries/fill.ts';
 import { type AnalystQuery, basicQueries, cookbookQueries, createScene } from '../queries/queries.ts';
 import {
+  type DayCosts,
   type QueryResults,
-  type ReadOfDay,
-  readOfDay,
+  readDayCosts,
   runColdAndWarm,
   toGrowthRows,
   toMemoryRow,
@@ -28,18 +28,18 @@ const ROWS = 20_000_000;
 const FIRST_FRACTION = 1 / 5;
 const OLD_DAY = Math.floor((DAYS * FIRST_FRACTION) / 2);
 
-// Compares analyst queries on the views with raw rows and with another product's schema in the same ClickHouse.
+// Runs analyst queries on the views, on raw rows, and on another product's schema in the same ClickHouse.
 export const queries: Figure = {
   name: 'queries',
   optional: true,
   async measure(bench) {
     const engine = createEngine(bench);
-    const written = await measureWriteCost(bench);
+    const writeCost = await measureWriteCost(bench);
     const game = createGame(bench.environmentId, bench.rows ?? scaled(bench, ROWS));
     const { before, after } = await fillInTwoSteps(engine, bench.database, game);
     const results: QueryResults[] = [];
     for (const query of await queriesOf(engine, game)) results.push(await run(engine, query));
-    return [...results.flatMap(toQueryRows), toMemoryRow(results), ...toGrowthRows(before, after), written];
+    return [...results.flatMap(toQueryRows), toMemoryRow(results), ...toGrowthRows(before, after), writeCost];
   },
 };
 
@@ -48,25 +48,25 @@ async function queriesOf(engine: Engine, game: Game, day?: number): Promise<Anal
   return [...basicQueries(scene), ...cookbookQueries(scene)];
 }
 
-// Queries the same day before and after most of the history is added.
+// Queries one old day before and after most of the history is added.
 async function fillInTwoSteps(
   engine: Engine,
   database: string,
   game: Game,
-): Promise<{ before: ReadOfDay; after: ReadOfDay }> {
+): Promise<{ before: DayCosts; after: DayCosts }> {
   const startMs = performance.now();
   await createPeerTables(engine);
   const [rows, people] = [Math.round(game.rows * FIRST_FRACTION), Math.round(game.people * FIRST_FRACTION)];
   await linkPeople(engine, game, { first: 0, count: people });
   await fillRows(engine, game, { first: 0, count: rows });
-  await settle(engine, database);
-  await linkPairs(engine, game, pairsOf(game).early);
-  const read = async () => readOfDay(engine, await queriesOf(engine, game, OLD_DAY));
+  await waitUntilMerged(engine, database);
+  await mergePairs(engine, game, pairsOf(game).early);
+  const read = async () => readDayCosts(engine, await queriesOf(engine, game, OLD_DAY));
   const before = await read();
   await linkPeople(engine, game, { first: people, count: game.people - people });
   await fillRows(engine, game, { first: rows, count: game.rows - rows });
-  await settle(engine, database);
-  await linkPairs(engine, game, pairsOf(game).late);
+  await waitUntilMerged(engine, database);
+  await mergePairs(engine, game, pairsOf(game).late);
   console.error(`filled both schemas with ${game.rows} rows in ${Math.round((performance.now() - startMs) / 1_000)} s`);
   return { before, after: await read() };
 }
@@ -78,7 +78,7 @@ async function run(engine: Engine, query: AnalystQuery): Promise<QueryResults> {
     await runColdAndWarm(engine, query.identified),
     await runColdAndWarm(engine, query.peer),
   ];
-  if (query.agrees && identified.warm.text !== peer.warm.text)
+  if (query.mustEqualPeer && identified.warm.text !== peer.warm.text)
     throw new Error(
       `${query.name}: ${identified.warm.text.slice(0, 200)}\nbut the peer returns ${peer.warm.text.slice(0, 200)}`,
     );

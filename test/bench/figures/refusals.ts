@@ -12,7 +12,7 @@ import { type Server, startGateway } from '../services.ts';
 const BATCH = 20;
 const ALLOWED_PER_S = 1_000;
 const OFFERED_PER_S = 10 * ALLOWED_PER_S;
-const STRANGERS_PER_S = 20;
+const UNKNOWN_KEYS_PER_S = 20;
 const WINDOW_MS = 10_000;
 const WARM_UP_MS = 3_000;
 const CONNECTIONS = 64;
@@ -23,24 +23,24 @@ export const refusals: Figure = {
   measure: (bench) =>
     withOpened(async (keep) => {
       const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
-      // All requests come from one address, for which the gateway would otherwise limit failed keys.
+      // All requests come from one address. By default, the gateway would limit failed keys per address.
       const gateway = keep(await startGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' }));
       await flood(gateway, bench, WARM_UP_MS);
-      const known = await flood(gateway, bench, WINDOW_MS);
-      const lost = await withoutKeys(bench, () => flood(gateway, bench, WINDOW_MS));
-      return [toRefusal(429, known, known), toRefusal(401, known, known), toRefusal(500, lost, known)];
+      const withKeys = await flood(gateway, bench, WINDOW_MS);
+      const noKeys = await withoutKeys(bench, () => flood(gateway, bench, WINDOW_MS));
+      return [toRefusal(429, withKeys, withKeys), toRefusal(401, withKeys, withKeys), toRefusal(500, noKeys, withKeys)];
     }),
 };
 
 type Latencies = Map<number, number[]>;
 
-// With a Redis that has lost its keys, an unknown key may be valid: the gateway responds with 500 instead of 401.
+// If Redis has lost its keys, an unknown key may be valid, so the gateway responds with 500 instead of 401.
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const offset = await redis.hget('access:keys:places', '0');
   const complete = await redis.get('access:keys:complete');
   try {
-    // With an offset beyond the end of the log, the gateway cannot restore the keys.
+    // The gateway cannot restore the keys if the stored offset is beyond the end of the log.
     await redis.hset('access:keys:places', '0', Number.MAX_SAFE_INTEGER);
     await redis.del('access:keys:complete');
     return await run();
@@ -57,7 +57,7 @@ async function flood(gateway: Server, bench: Bench, windowMs: number): Promise<L
   const offer = { windowMs, latencies };
   await Promise.all([
     offerLoad(gateway, { ...offer, perSecond: OFFERED_PER_S / BATCH }, () => batchOf(bench.publishableKey, BATCH)),
-    offerLoad(gateway, { ...offer, perSecond: STRANGERS_PER_S }, () => batchOf(newKey(), 1)),
+    offerLoad(gateway, { ...offer, perSecond: UNKNOWN_KEYS_PER_S }, () => batchOf(newKey(), 1)),
   ]);
   return latencies;
 }
@@ -98,7 +98,7 @@ async function offerLoad(
 function toRefusal(status: number, refused: Latencies, accepted: Latencies): Row {
   const [own, peer] = [refused.get(status) ?? [], accepted.get(200) ?? []];
   return toRow({
-    case: `${status} while 9 of 10 are refused`,
+    case: `${status} while 9 of 10 messages are refused`,
     unit: 'p99 ms',
     peer: '200 in the same flood',
     value: quantileOf(own, 0.99),

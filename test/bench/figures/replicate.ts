@@ -11,8 +11,8 @@ import { startChainApi } from '../services.ts';
 const CHUNK_LINES = 50_000;
 
 /**
- * Compares a copy of the busy chain with the latest version of each activity in the table: id, times, type, details and
- * position on the chain.
+ * Compares a copy of the busy chain with the latest version of each activity in the table: id, timestamps, type,
+ * details and position on the chain.
  * @returns the numbers of activities, lines (one per version) and differing activities
  */
 async function compareCopy(engine: Engine, file: string, endUs: number) {
@@ -22,9 +22,9 @@ async function compareCopy(engine: Engine, file: string, endUs: number) {
   const member = (name: string) => `JSONExtractRaw(line, '${name}')`;
   const text = (name: string) => `JSONExtractString(line, '${name}')`;
   const metadata = (name: string) => `JSONExtractString(line, 'blockchain_metadata', '${name}')`;
-  const shown = ['id', 'updated_at', 'indexed_at', 'type'].map(text);
+  const copiedFields = ['id', 'updated_at', 'indexed_at', 'type'].map(text);
   const positions = ['transaction_hash', 'block_number', 'transaction_index', 'log_index'].map(metadata);
-  const copied = `SELECT ${text('id')} AS name, argMax(cityHash64(${[...shown, member('details'), ...positions].join(', ')},
+  const copied = `SELECT ${text('id')} AS name, argMax(cityHash64(${[...copiedFields, member('details'), ...positions].join(', ')},
     JSONExtractString(line, 'chain', 'name')), ${text('updated_at')}) AS hash FROM bench_copy GROUP BY name`;
   const stored = ['toString(id)', time('updated_at'), time('indexed_at'), 'toString(type)', 'details'];
   const storedPositions = [
@@ -72,14 +72,14 @@ interface KilledCopy {
   readonly activities: number;
 }
 
-/** Kills `operator replicate` at random times, then runs it to the end. @returns the total duration in seconds */
+/** Kills `operator replicate` at random times, then runs it to completion. @returns the total duration in seconds */
 async function copyKilled(bench: Bench, copy: KilledCopy): Promise<number> {
   const startMs = performance.now();
   for (let kill = 1; kill <= copy.kills; kill++) {
-    const share = (kill - Math.random()) / (copy.kills + 1);
+    const fraction = (kill - Math.random()) / (copy.kills + 1);
     const job = startCopy(bench, copy);
-    const isDue = async () => job.exitCode() !== null || sizeOf(copy.file) >= share * copy.activities * LINE_BYTES;
-    await waitFor(`${Math.round(100 * share)} % is copied`, isDue, { maxMs: COPY_MAX_MS });
+    const isDue = async () => job.exitCode() !== null || sizeOf(copy.file) >= fraction * copy.activities * LINE_BYTES;
+    await waitFor(`${Math.round(100 * fraction)} % is copied`, isDue, { maxMs: COPY_MAX_MS });
     if (job.exitCode() !== null) throw new Error(`the copy exited before it was killed: ${job.output()}`);
     await job.close('SIGKILL');
   }

@@ -43,12 +43,12 @@ export const start: Figure = {
   measure: () =>
     withOpened(async (keep) => {
       const clone = keep(await openClone());
-      const timeUp = async () => {
+      const timeStart = async () => {
         const startMs = performance.now();
         await clone.command('up');
         return (performance.now() - startMs) / 1000;
       };
-      const first = await timeUp();
+      const first = await timeStart();
       await clone.command('down');
       return [
         toRow({
@@ -56,19 +56,19 @@ export const start: Figure = {
           unit: 'seconds',
           value: clone.seconds + first,
           peer: 'the clone’s second start',
-          peerValue: await timeUp(),
+          peerValue: await timeStart(),
           notes: `clone ${clone.seconds.toFixed(1)} s`,
         }),
       ];
     }),
 };
 
-/** Start times of the measurements, in minutes after the start. V8 still compiles in the first minutes. */
-const AGES_MIN = [2, 10];
+/** Times of the measurements, in minutes after the start. V8 is still compiling during the first minutes. */
+const UPTIME_MINUTES = [2, 10];
 const WINDOW_MS = 60_000;
 const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
 
-interface Part {
+interface ProcessUsage {
   readonly name: string;
   readonly percent: number;
   readonly mib: number;
@@ -83,20 +83,20 @@ export const idle: Figure = {
       await clone.command('up');
       const upMs = performance.now();
       const rows: Row[] = [];
-      for (const ageMin of AGES_MIN) {
-        await delay(upMs + ageMin * 60_000 - performance.now());
-        rows.push(...toRows(await watch(clone.folder), `idle local stack, ${ageMin} minutes after the start`));
+      for (const minutes of UPTIME_MINUTES) {
+        await delay(upMs + minutes * 60_000 - performance.now());
+        rows.push(...toRows(await watch(clone.folder), `idle local stack, ${minutes} minutes after the start`));
       }
       return rows;
     }),
 };
 
-async function watch(folder: string): Promise<Part[]> {
+async function watch(folder: string): Promise<ProcessUsage[]> {
   const { processes } = JSON.parse(readFileSync(join(folder, '.playline', 'stack.json'), 'utf8')) as {
     processes: Record<string, number>;
   };
   const names = new Map(Object.entries(processes).map(([name, pid]) => [pid, name]));
-  // Includes processes that the start left running.
+  // Includes processes that the start command left running.
   const pids = findProcesses(
     (proc) =>
       readFileSync(`${proc}/cmdline`, 'utf8').includes(folder) || readlinkSync(`${proc}/cwd`).startsWith(folder),
@@ -112,10 +112,10 @@ async function watch(folder: string): Promise<Part[]> {
   }));
 }
 
-function toRows(parts: readonly Part[], name: string): Row[] {
+function toRows(parts: readonly ProcessUsage[], name: string): Row[] {
   const stores = parts.filter((part) => STORES.has(part.name));
   const row = (unit: string, of: 'percent' | 'mib', bar: Bar) => {
-    const sum = (list: readonly Part[]) => list.reduce((total, part) => total + part[of], 0);
+    const sum = (list: readonly ProcessUsage[]) => list.reduce((total, part) => total + part[of], 0);
     const largest = parts.toSorted((a, b) => b[of] - a[of]).slice(0, 6);
     return toRow({
       case: name,

@@ -21,10 +21,10 @@ export const insertSync: Figure = {
       for (const name of Object.keys(TABLES))
         await engine.insert(`INSERT INTO ${name} SETTINGS log_comment = '${name}' FORMAT RowBinary`, block);
     await engine.query('SYSTEM FLUSH LOGS');
-    const plain = await spentOn(engine, 'not_synced');
+    const plain = await readInsertCost(engine, 'not_synced');
     const rows = [];
     for (const name of Object.keys(TABLES).slice(1)) {
-      const spent = await spentOn(engine, name);
+      const spent = await readInsertCost(engine, name);
       for (const unit of ['CPU-ms', 'ms'] as const)
         rows.push(
           toRow({
@@ -58,7 +58,7 @@ async function prepare(engine: Engine): Promise<Buffer> {
       AS properties) FROM (SELECT * FROM generateRandom('${structure}', 1, 40, 1) LIMIT ${BLOCK_ROWS}) FORMAT RowBinary`);
 }
 
-async function spentOn(engine: Engine, table: string) {
+async function readInsertCost(engine: Engine, table: string) {
   const [cpuMs = 0, ms = 0, p95 = 0] = await engine.queryNumbers(
     `SELECT avg(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1000, avg(query_duration_ms),
       quantile(0.95)(query_duration_ms) FROM system.query_log
@@ -72,7 +72,7 @@ const DAYS = 32;
 const PARTITIONS = 6;
 const DAY_MS = 86_400_000;
 const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
-/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
+/** Rows per insert. Leaves few parts to merge, and uses about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 2_000_000;
 const MERGES_MAX_MS = 1_800_000;
 
@@ -89,7 +89,7 @@ export const storedOffsets: Figure = {
   },
 };
 
-/** Most messages arrive within a minute, one in 20 arrives hours late, and one in 100 days late. */
+/** Most messages arrive within a minute, one in 20 arrives hours late, and one in 100 arrives days late. */
 function fillStatement(first: number, endMs: number): string {
   return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
     kafka_partition, kafka_offset)
@@ -114,10 +114,10 @@ async function compare(engine: Engine, late: boolean): Promise<Row> {
   const [partition, start] = [1, Math.floor((ROWS * 0.97) / PARTITIONS)];
   const end = start + BLOCK_ROWS;
   const where = `kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end}`;
-  const punctual = late ? '' : 'AND received_at - event_time < 60';
+  const withoutLate = late ? '' : 'AND received_at - event_time < 60';
   const lines = await engine.queryRows(
     `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
-    WHERE ${where} ${punctual} FORMAT TSV`,
+    WHERE ${where} ${withoutLate} FORMAT TSV`,
   );
   // The query needs only the first columns of the writer's row format.
   const rows = lines.map(([hex = '']) => Buffer.from(hex, 'hex'));

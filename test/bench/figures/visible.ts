@@ -54,7 +54,7 @@ async function measureLoad(
     const messages = load * (WARM_UP_S + WINDOW_S);
     const { startMs } = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE, messagesPerSecond: load });
     await waitForRows(engine, { table, rows: await readEnd(bench, topic) });
-    // Ensures that a poll has seen the last rows.
+    // Ensures that a poll finds the last rows.
     await watch.poll();
     const fromMs = Math.ceil(startMs) + WARM_UP_S * 1_000;
     const range = { table, fromMs, toMs: fromMs + WINDOW_S * 1_000 };
@@ -83,7 +83,7 @@ function watchRows(engine: Engine, table: string) {
   return {
     ...repeatEvery(POLL_MS, poll),
     poll,
-    /** @returns the wall-clock time of the first poll that saw the row; NaN if none did */
+    /** @returns the wall-clock time of the first poll that found the row; NaN if no poll did */
     seenAtMs: (partition: number, offset: number) =>
       partitions.get(partition)?.find((seen) => seen.offset >= offset)?.atMs ?? Number.NaN,
   };
@@ -109,7 +109,7 @@ async function readDelays(
     const [partition = 0, offset = 0, dueMs = 0] = row.map(Number);
     return seenAtMs(partition, offset) - dueMs;
   });
-  if (delays.some(Number.isNaN)) throw new Error(`a row of ${table} was never seen`);
+  if (delays.some(Number.isNaN)) throw new Error(`no poll found a row of ${table}`);
   return delays;
 }
 
@@ -125,7 +125,7 @@ async function countParts(engine: Engine, { table, fromMs, toMs }: TimeRange): P
 const UNITS = { p50Ms: 'p50 ms', p99Ms: 'p99 ms', partsPerSecond: 'parts/s' } as const;
 
 function toRows(load: number, own: Seen, peer: Seen | null): Row[] {
-  const toOne = (of: keyof Seen, name: string, peerValue: number, bar?: Bar) =>
+  const toSingleRow = (of: keyof Seen, name: string, peerValue: number, bar?: Bar) =>
     toRow({
       case: `${load} messages/s`,
       unit: UNITS[of],
@@ -136,11 +136,11 @@ function toRows(load: number, own: Seen, peer: Seen | null): Row[] {
     });
   const age = 'floor: maximum block age';
   const rows = [
-    toOne('p50Ms', age, BLOCK_AGE_MS),
-    toOne('p99Ms', age, BLOCK_AGE_MS, atMost('value', 2_000, 1_200)),
-    toOne('partsPerSecond', 'partitions of the topic', TOPICS.messages.partitions, atMost('value', 6)),
+    toSingleRow('p50Ms', age, BLOCK_AGE_MS),
+    toSingleRow('p99Ms', age, BLOCK_AGE_MS, atMost('value', 2_000, 1_200)),
+    toSingleRow('partsPerSecond', 'partitions of the topic', TOPICS.messages.partitions, atMost('value', 6)),
   ];
   if (peer === null) return rows;
   const keys = Object.keys(UNITS) as (keyof Seen)[];
-  return [...rows, ...keys.map((of) => toOne(of, "reference + ClickHouse's Kafka engine", peer[of]))];
+  return [...rows, ...keys.map((of) => toSingleRow(of, "reference + ClickHouse's Kafka engine", peer[of]))];
 }

@@ -10,7 +10,7 @@ export interface FloorFigure {
 const FLOOR_MAX_MS = 120_000;
 
 /**
- * Runs a floor in a separate process, which shares no heap and no compiled code.
+ * Runs a floor in a separate process, so that it starts without a warm heap or compiled code.
  * @param file path relative to the bench folder @param onBegin called when the measurement starts
  */
 export const runFloor = (

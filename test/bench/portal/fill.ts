@@ -43,10 +43,10 @@ function rejectionsStatement(environmentId: string, rejections: number): string 
   FROM numbers(${rejections}) ${SETTINGS}`;
 }
 
-function auditStatement(at: { environmentId: string; projectId: string }, entries: number): string {
+function auditStatement(owner: { environmentId: string; projectId: string }, entries: number): string {
   return `INSERT INTO audit_log
     (project_id, environment_id, happened_at, entry_id, kind, object, revision, action, actor, request_id, address, detail)
-  SELECT '${at.projectId}', '${at.environmentId}', now64(3) - toIntervalMinute(number * 30), toString(number), 'project', toString(number),
+  SELECT '${owner.projectId}', '${owner.environmentId}', now64(3) - toIntervalMinute(number * 30), toString(number), 'project', toString(number),
     1, 'project.change', 'bench', lower(hex(sipHash128(number))), '127.0.0.1', '{"name":"Bench"}'
   FROM numbers(${entries}) ${SETTINGS}`;
 }
@@ -54,12 +54,12 @@ function auditStatement(at: { environmentId: string; projectId: string }, entrie
 const ACTIVITIES = 3_000_000;
 const MINTS = 100_000;
 const ERASURES = 500;
-/** Activities per insert, with four rows each, for about 0.5 GB of ClickHouse memory. */
+/** Activities per insert, with four rows each. An insert uses about 0.5 GB of ClickHouse memory. */
 const CHAIN_CHUNK_ROWS = 125_000;
 const DAY_MS = 86_400_000;
 const YEAR_MS = 365 * DAY_MS;
 const US_PER_MS = 1_000;
-const BACKFILL = { agoMs: DAY_MS, lengthMs: 600_000 };
+const BACKFILL = { agoMs: DAY_MS, durationMs: 600_000 };
 const VERSIONS_PER_UPDATE = 20;
 const CHAIN_SETTINGS = 'SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
@@ -100,22 +100,22 @@ function shapeOf(activities: number) {
     startUs: (nowMs - YEAR_MS) * US_PER_MS,
     stepUs: Math.floor((YEAR_MS * US_PER_MS) / activities),
     backfillUs: (nowMs - BACKFILL.agoMs) * US_PER_MS,
-    backfillStepUs: Math.floor((BACKFILL.lengthMs * US_PER_MS) / activities),
+    backfillStepUs: Math.floor((BACKFILL.durationMs * US_PER_MS) / activities),
     smalls: Math.max(1, Math.round((activities * 0.3) / ROWS_PER_SMALL)),
   };
 }
 
 const numberOf = (salt: number) => `cityHash64(base, ${salt})`;
 const addressText = (of: string) => `concat('0x', lower(hex(substring(SHA1(${of}), 1, 20))))`;
-const UPDATED = `number % ${VERSIONS_PER_UPDATE} = 0`;
+const IS_SUPERSEDED = `number % ${VERSIONS_PER_UPDATE} = 0`;
 
-/** Selects versions in order of time. Fields that do not change between versions are computed from `base`. */
+/** Selects versions in time order. Fields that do not change between versions are computed from `base`. */
 function versionRowsOf(shape: Shape, { first, count }: Range): string {
   const { startUs, stepUs, backfillUs, backfillStepUs, smalls } = shape;
   const timeOf = (number: string) =>
     `if(contract = ${BACKFILLED}, ${backfillUs} + (${number}) * ${backfillStepUs}, ${startUs} + (${number}) * ${stepUs})`;
   const time = (us: string) => `fromUnixTimestamp64Micro(toInt64(${us}), 'UTC')`;
-  const share = `${numberOf(1)} % 1000`;
+  const contractRank = `${numberOf(1)} % 1000`;
   return `
   SELECT number, base, ${time(timeOf('number'))} AS updated_at, ${time(timeOf('number + 1'))} AS next_at,
     ${time(`${timeOf('base')} - 5000000`)} AS indexed_at, reinterpretAsUUID(sipHash128(base)) AS id,
@@ -123,7 +123,7 @@ function versionRowsOf(shape: Shape, { first, count }: Range): string {
     arrayMap(of -> concat('${CHAIN} ', of), ['* *', concat('* ', type), concat(address, ' *'), concat(address, ' ', type)]) AS feeds
   FROM (
     SELECT number, if(number % ${VERSIONS_PER_UPDATE} = 1, number - 1, number) AS base,
-      multiIf(${share} < 100, ${BIG}, ${share} < 200, ${BACKFILLED}, ${share} < 700, ${FIRST_MIDDLE} + ${numberOf(2)} % ${MIDDLES},
+      multiIf(${contractRank} < 100, ${BIG}, ${contractRank} < 200, ${BACKFILLED}, ${contractRank} < 700, ${FIRST_MIDDLE} + ${numberOf(2)} % ${MIDDLES},
         ${FIRST_SMALL} + ${numberOf(2)} % ${smalls}) AS contract
     FROM numbers(${first}, ${count}))`;
 }
@@ -146,7 +146,7 @@ function versionsStatement(shape: Shape, range: Range): string {
 function supersededStatement(shape: Shape, range: Range): string {
   return `INSERT INTO activity_feeds (${COLUMNS})
   SELECT 'superseded', feed, updated_at, id, indexed_at, 0, next_at, ''
-  FROM (${versionRowsOf(shape, range)}) ARRAY JOIN feeds AS feed WHERE ${UPDATED} ${CHAIN_SETTINGS}`;
+  FROM (${versionRowsOf(shape, range)}) ARRAY JOIN feeds AS feed WHERE ${IS_SUPERSEDED} ${CHAIN_SETTINGS}`;
 }
 
 function tokensStatement(): string {

@@ -18,7 +18,7 @@ interface Viewer {
   close(): void;
 }
 
-/** Opens a live stream and waits until it is watching. @throws Error on a status other than 200 */
+/** Opens a live stream and waits until it delivers new messages. @throws Error on a status other than 200 */
 async function openViewer(
   { origin, projectId, environment }: Scene,
   browser: Pick<TestBrowser, 'cookie'>,
@@ -66,7 +66,7 @@ const EVENT_WAIT_MAX_MS = 30_000;
 
 const countEvents = (bench: Bench) => createEngine(bench).queryNumber('SELECT count() FROM events');
 
-/** Measures the time from a message's response until a viewer receives the message, for one message at a time. */
+/** Measures the time from the response to a message until a viewer receives the message, one message at a time. */
 async function measureFirstEvents(bench: Bench, scene: Scene): Promise<number[]> {
   const before = await countEvents(bench);
   const viewer = await openViewer(scene, scene.browser);
@@ -80,9 +80,9 @@ async function measureFirstEvents(bench: Bench, scene: Scene): Promise<number[]>
 
 async function measureFirstEvent(bench: Bench, { gateway }: Scene, viewer: Viewer): Promise<number> {
   const messageId = randomUUID();
-  let shownMs: number | null = null;
+  let receivedMs: number | null = null;
   viewer.onEvent = (event, atMs) => {
-    if (event.messageId === messageId) shownMs = atMs;
+    if (event.messageId === messageId) receivedMs = atMs;
   };
   const time = { eventTimestamp: new Date().toISOString() };
   const message = { type: 'track', messageId, ...time, eventName: 'first', anonymousId: 'bench' };
@@ -93,8 +93,8 @@ async function measureFirstEvent(bench: Bench, { gateway }: Scene, viewer: Viewe
   });
   const responseMs = performance.now();
   if (response.status !== 200) throw new Error(`a message failed with status ${response.status}`);
-  await waitFor('the message is shown', async () => shownMs !== null, { maxMs: EVENT_WAIT_MAX_MS });
-  return (shownMs ?? 0) - responseMs;
+  await waitFor('the viewer receives the message', async () => receivedMs !== null, { maxMs: EVENT_WAIT_MAX_MS });
+  return (receivedMs ?? 0) - responseMs;
 }
 
 const PARTS = ['gateway', 'broker', 'writer', 'reader'] as const;
@@ -124,7 +124,7 @@ const measureFloor = (bench: Bench, scene: Scene): Promise<Cost> =>
     const TOPIC = `${bench.topicPrefix}${TOPICS.messages.name}`;
     const environment = { ...bench.environment, TOPIC };
     const floor = keep(openProcess('test/bench/portal/floor-consumer.ts', { environment }));
-    await waitFor('the floor reads', async () => floor.output().includes('ready'), { measured: floor, maxMs: 30_000 });
+    await waitFor('the floor is up', async () => floor.output().includes('ready'), { measured: floor, maxMs: 30_000 });
     return measureCost(bench, scene, { readerPid: floor.pid });
   });
 
@@ -138,17 +138,17 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   // Resets the process's peak memory.
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
   const viewers = await openViewers(scene, VIEWERS);
-  const watched = await measureCost(bench, scene, { readerPid: pid });
+  const withViewers = await measureCost(bench, scene, { readerPid: pid });
   const events = viewers.reduce((sum, viewer) => sum + viewer.events, 0);
   const memory = memoryPeakMibOf(pid);
   for (const viewer of viewers) viewer.close();
-  // Measured again, because the cost per message still decreases slightly over time.
+  // The cost without viewers is measured before and after, because it still decreases slightly over time.
   const after = await measureCost(bench, scene, { readerPid: pid });
-  const alone = Object.fromEntries(PARTS.map((part) => [part, (before[part] + after[part]) / 2])) as Cost;
+  const withoutViewers = Object.fromEntries(PARTS.map((part) => [part, (before[part] + after[part]) / 2])) as Cost;
   const describe = (cost: Cost) => PARTS.map((part) => `${part} ${cost[part].toFixed(1)}`).join(', ');
   return [
     toRow({
-      case: 'from a message’s response until Live shows the message, p99',
+      case: 'from the response to a message until Live shows the message, p99',
       unit: 'ms',
       value: quantileOf(first, 0.99),
       peer: "the portal's poll interval",
@@ -168,15 +168,15 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
     toRow({
       case: `gateway, broker and writer, ${VIEWERS} viewers`,
       unit: 'CPU-seconds per million messages',
-      value: sumOf(watched),
+      value: sumOf(withViewers),
       peer: 'without viewers',
-      peerValue: sumOf(alone),
-      notes: `${describe(watched)}; without: ${describe(alone)}; floor: ${describe(floor)}`,
+      peerValue: sumOf(withoutViewers),
+      notes: `${describe(withViewers)}; without viewers: ${describe(withoutViewers)}; floor: ${describe(floor)}`,
     }),
     toRow({
       case: `portal, ${VIEWERS} viewers`,
       unit: 'CPU-seconds per million messages',
-      value: watched.reader,
+      value: withViewers.reader,
       peer: 'floor: reads and discards the same records',
       peerValue: floor.reader,
     }),

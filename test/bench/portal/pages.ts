@@ -27,7 +27,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   ];
 }
 
-// Activity pages for all contracts, a contract with 10 % of all activities, and a contract that was backfilled.
+// Activity pages for all contracts, for a contract with 10 % of all activities, and for a backfilled contract.
 function activityPathsOf(base: string): string[] {
   const of = (contract: string) => `collection=${encodeURIComponent(`${CHAIN}:${contract}`)}`;
   const [big, backfilled] = [of(CONTRACTS.big), of(CONTRACTS.backfilled)];
@@ -54,7 +54,7 @@ interface Visited {
   readonly body: Buffer;
 }
 
-const isLong = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
+const isLongDownload = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
 
 /** Requests a page repeatedly, in sequence. @throws Error on a status other than 200 */
 async function visit(url: string, visits: number, cookie = ''): Promise<Visited> {
@@ -77,7 +77,7 @@ function visitOnce(url: string, options: { agent: Agent; headers: { cookie: stri
       const ms = performance.now() - startMs;
       const chunks: Buffer[] = [];
       if (response.statusCode !== 200) return reject(new Error(`${url} responded with status ${response.statusCode}`));
-      response.on('data', (chunk: Buffer) => chunks.push(chunk) === 1 && isLong(url) && response.destroy());
+      response.on('data', (chunk: Buffer) => chunks.push(chunk) === 1 && isLongDownload(url) && response.destroy());
       response.once('close', () => resolve({ ms, body: Buffer.concat(chunks) }));
     });
     request.once('error', reject);
@@ -97,7 +97,7 @@ export async function measurePages(bench: Bench, scene: Scene): Promise<Row[]> {
       .replace(/code=.*/, 'code=C');
     rows.push(
       toRow({
-        case: `first byte, p99: ${name}`,
+        case: `time to first byte, p99: ${name}`,
         unit: 'ms',
         value: quantileOf(page.ms, 0.99),
         peer: 'floor: a bare server responds with the same bytes',

@@ -27,19 +27,19 @@ async function createProject(bench: Bench): Promise<{ projectId: string; environ
   return { projectId, environment };
 }
 
-/** Runs an accounts command and waits until the printed link works. @returns the link's path */
-async function linkPath(bench: Bench, origin: string, args: readonly string[]): Promise<string> {
+/** Runs an accounts command and waits until the link that it prints works. @returns the link's path */
+async function createLinkPath(bench: Bench, origin: string, args: readonly string[]): Promise<string> {
   const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
-  // The portal loads the change with a short delay.
+  // The portal loads the new account after a short delay.
   const isWorking = async () => (await browser.get(pathname + search)).status === 200;
   await waitFor('the link works', isWorking, { maxMs: LINK_WAIT_MAX_MS });
   return pathname + search;
 }
 
 async function signIn(bench: Bench, origin: string, { name, args }: { name: string; args: readonly string[] }) {
-  const path = await linkPath(bench, origin, args);
+  const path = await createLinkPath(bench, origin, args);
   const browser = createBrowser(origin);
   const account = { login: `${name}@example.com`, name, password: PASSWORD, repeated: PASSWORD };
   const { status, text } = await browser.submit(path, 'accept', account);
@@ -63,6 +63,6 @@ export async function openScene(bench: Bench, keep: Keep) {
   const viewers: TestBrowser[] = [];
   for (let index = 0; index < VIEWING_ACCOUNTS; index++)
     viewers.push(await signIn(bench, origin, { name: `viewer-${index}`, args: invite(`viewer-${index}`) }));
-  const invitation = await linkPath(bench, origin, invite('unused'));
+  const invitation = await createLinkPath(bench, origin, invite('unused'));
   return { ...names, portal, gateway, writer, browser, viewers, invitation, origin };
 }

@@ -1,7 +1,7 @@
 import { type Engine, waitForMerges } from '../clickhouse.ts';
 import type { Range } from '../figure.ts';
 
-/** Fraction of people who play all the time. Others start over time and play less from week to week. */
+/** Fraction of people who play during the whole history. The rest start over time and play less every week. */
 const REGULARS_FRACTION = 0.3;
 const ROWS_PER_PERSON = 100;
 const BLOCK_ROWS = 20;
@@ -20,7 +20,7 @@ export function createGame(environmentId: string, rows: number) {
   return { environmentId, rows, people, startMs: endMs - DAYS * DAY_MS, endMs };
 }
 
-/** Event names and their frequency per thousand. Pages have no event name. */
+/** Event names and their frequency per thousand. Page messages have no event name. */
 const NAMES = {
   '': 300,
   level_started: 180,
@@ -43,8 +43,8 @@ const oneOf = (of: string, salt: number, choices: readonly string[]) =>
 
 function eventName(): string {
   let below = 0;
-  const cases = Object.entries(NAMES).map(([name, share]) => {
-    below += share;
+  const cases = Object.entries(NAMES).map(([name, frequency]) => {
+    below += frequency;
     return `${numberOf('base', 6)} % 1000 < ${below}, '${name}'`;
   });
   return `multiIf(${cases.join(', ')}, '')`;
@@ -72,8 +72,8 @@ const PROPERTIES = `concat('{"level":', toString(${numberOf('base', 14)} % 100),
 export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }: Range): string {
   const regulars = Math.round(people * REGULARS_FRACTION);
   const blocks = Math.ceil(rows / BLOCK_ROWS);
-  const share = (salt: number) => `((${numberOf('session', salt)} % 1000000) / 1000000)`;
-  const newcomer = `${regulars} + floor(${people - regulars} * (block / ${blocks}) * (1 - pow(${share(3)}, 3)))`;
+  const random = (salt: number) => `((${numberOf('session', salt)} % 1000000) / 1000000)`;
+  const newcomer = `${regulars} + floor(${people - regulars} * (block / ${blocks}) * (1 - pow(${random(3)}, 3)))`;
   const { anonymousKey, userKey, anonymousId, userId } = idsOf('person');
   return `
   SELECT *, ${anonymousKey} AS anonymous_key, if(logged_in, ${userKey}, toFixedString('', 16)) AS user_key,
@@ -98,8 +98,8 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
       FROM numbers(${first}, ${count})))`;
 }
 
-// The schema of the best-known open-source product analytics on ClickHouse. A row contains the person at the time of
-// ingestion; an override table contains later merges of persons. Only merges remove duplicate rows.
+// The schema of the best-known open-source product analytics on ClickHouse. A row contains the person at ingestion
+// time; an override table contains later merges of persons. Only ClickHouse's merges remove duplicate rows.
 const EVENTS = `CREATE TABLE bench_peer_events
 (
     uuid UUID, event LowCardinality(String), properties String CODEC(ZSTD(3)), timestamp DateTime64(6, 'UTC'), team_id Int64,
@@ -109,7 +109,7 @@ const EVENTS = `CREATE TABLE bench_peer_events
     pathname String MATERIALIZED JSONExtractString(properties, '$pathname'),
     _timestamp DateTime, _offset UInt64, _partition UInt64,
     INDEX kafka_timestamp _timestamp TYPE minmax GRANULARITY 3,
-    INDEX of_session session_id TYPE minmax GRANULARITY 1
+    INDEX session session_id TYPE minmax GRANULARITY 1
 )
 ENGINE = ReplacingMergeTree(_timestamp)
 PARTITION BY toYYYYMM(timestamp)
@@ -139,13 +139,13 @@ async function fillPeerEvents(engine: Engine, rows: string, settings: string): P
   FROM (${rows}) ${settings}`);
 }
 
-/** @param rows selects members of persons; members whose key is the person key need no override */
+/** @param rows selects the members of persons; a member whose key is the person key needs no override */
 async function fillPeerOverrides(engine: Engine, rows: string): Promise<void> {
   await engine.query(`INSERT INTO bench_peer_overrides (team_id, distinct_id, person_id, version)
     SELECT ${TEAM}, id, reinterpretAsUUID(person_key), version FROM (${rows}) WHERE identity_key != person_key`);
 }
 
-/** Selects the peer's rows with the column names of `events`. @param people joins the person */
+/** Selects the peer's rows with the column names of `events`. @param people adds a column with the person */
 export function peerRows({ where, people }: { where: string; people: boolean }): string {
   const columns = `event.uuid AS message_id, event.event AS event_name, event.timestamp AS event_time, event.session_id AS session_id,
     event.pathname AS page_path, event.current_url AS page_url, event.properties AS properties, event.distinct_id AS distinct_id`;
@@ -158,7 +158,7 @@ export function peerRows({ where, people }: { where: string; people: boolean }):
     ) AS override ON event.distinct_id = override.distinct_id ${filter})`;
 }
 
-/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
+/** Rows per insert. Leaves few parts to merge, and uses about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 1_000_000;
 const SETTINGS = `SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 100,
   max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
@@ -184,7 +184,7 @@ export function eventsStatement({ environmentId }: Game, rows: string): string {
   FROM (${rows})`;
 }
 
-// Links each person's visitor and user identity. The smaller key becomes the person key; the other gets an override.
+// Links each person's visitor and user identity. The smaller key becomes the person key; the larger gets an override.
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,
@@ -193,14 +193,14 @@ export async function linkPeople(engine: Engine, game: Game, { first, count }: R
   });
 }
 
-/** The people who are joined last in the first part of the history (`early`) and in the whole history (`late`). */
+/** The people who are merged last in the first part of the history (`early`) and in the whole history (`late`). */
 export const pairsOf = ({ people }: Game): { readonly early: Range; readonly late: Range } => {
   const first = Math.floor(people * 0.45);
   return { early: { first: first + 2 * FRESH_PAIRS, count: FRESH_PAIRS }, late: { first, count: FRESH_PAIRS } };
 };
 
-/** Joins pairs of people with decisions that the dictionary does not contain yet. */
-export async function linkPairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
+/** Merges pairs of people by decisions that the dictionary does not contain yet. */
+export async function mergePairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {
     groups: `SELECT number, toUInt32(${first} + 2 * number) AS one, [${members.join(', ')}] AS members FROM numbers(${count})`,
@@ -229,7 +229,7 @@ async function insertOverrides(
   await fillPeerOverrides(engine, rows);
 }
 
-export async function settle(engine: Engine, database: string): Promise<void> {
+export async function waitUntilMerged(engine: Engine, database: string): Promise<void> {
   await waitForMerges(engine, database, 3_600_000);
   await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');
 }

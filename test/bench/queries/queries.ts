@@ -4,11 +4,11 @@ import { DAY_MS, DAYS, type EventName, type Game, idsOf, pairsOf, peerRows } fro
 
 interface Filter {
   /** From `since` (inclusive) to `until` (exclusive), in ClickHouse format; absent for all time. */
-  readonly span?: Span;
+  readonly range?: Range;
   readonly names?: readonly EventName[];
 }
 
-interface Span {
+interface Range {
   readonly since: string;
   readonly until: string;
 }
@@ -19,8 +19,8 @@ type Source = ReturnType<typeof createSource>;
 const timeOf = (text: string) => `toDateTime64('${text}', 3, 'UTC')`;
 const listOf = (names: readonly string[]) => names.map((name) => `'${name}'`).join(', ');
 
-function conditionsOf({ span, names }: Filter, columns: { time: string; name: string }): string[] {
-  const times = span && [`${columns.time} >= ${timeOf(span.since)}`, `${columns.time} < ${timeOf(span.until)}`];
+function conditionsOf({ range, names }: Filter, columns: { time: string; name: string }): string[] {
+  const times = range && [`${columns.time} >= ${timeOf(range.since)}`, `${columns.time} < ${timeOf(range.until)}`];
   const isNamed = names && `${columns.name} ${names.length === 1 ? `= ${listOf(names)}` : `IN (${listOf(names)})`}`;
   return [...(times ?? []), ...(isNamed === undefined ? [] : [isNamed])];
 }
@@ -32,10 +32,10 @@ function createSource(name: string, environmentId: string, person: string) {
   return { rows, peopleRows: rows, person };
 }
 
-const peerWhere = ({ span, names }: Filter) =>
+const peerWhere = ({ range, names }: Filter) =>
   conditionsOf(
     {
-      ...(span && { span }),
+      ...(range && { range }),
       ...(names && { names: names.map((name) => (name === '' ? ('$pageview' as EventName) : name)) }),
     },
     { time: 'event.timestamp', name: 'event.event' },
@@ -53,16 +53,16 @@ const MONTH_DAYS = 30;
 const FIRST_WEEK_DAY = 13;
 
 /** @param day the day to query, counted from 0 */
-function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
+function rangesOf({ startMs, endMs }: Game, day = DAYS - 1) {
   const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
-  const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
+  const range = (since: number, until: number): Range => ({ since: startOf(since), until: startOf(until) });
   const dayMs = startMs + day * DAY_MS;
   const monday = startMs + ((8 - new Date(startMs).getUTCDay()) % 7) * DAY_MS;
   return {
-    day: span(dayMs, dayMs + DAY_MS),
-    week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
-    month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
-    weeks: span(monday, endMs),
+    day: range(dayMs, dayMs + DAY_MS),
+    week: range(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
+    month: range(endMs - MONTH_DAYS * DAY_MS, endMs),
+    weeks: range(monday, endMs),
   };
 }
 
@@ -74,8 +74,8 @@ export async function createScene(engine: Engine, game: Game, day?: number) {
     exact: createSource('events_exact', environmentId, 'identity_key'),
     analysis: createSource('analysis_events_raw', environmentId, 'person_key'),
     peer: PEER,
-    spans: spansOf(game, day),
-    who: await findPerson(engine, game),
+    ranges: rangesOf(game, day),
+    player: await findPerson(engine, game),
   };
 }
 
@@ -95,14 +95,14 @@ async function findPerson(engine: Engine, game: Game) {
 
 export interface AnalystQuery {
   readonly name: string;
-  readonly isOfDay?: true;
+  readonly isSingleDay?: true;
   readonly raw: string;
   /** On deduplicated rows; absent if no analyst would write it. */
   readonly exact?: string;
   readonly identified: string;
   readonly peer: string;
   /** The peer must return the same result as `identified`, because duplicates do not affect the result. */
-  readonly agrees?: true;
+  readonly mustEqualPeer?: true;
   readonly bars?: readonly Bar[];
   readonly readRowsBar?: Bar;
 }
@@ -117,29 +117,29 @@ const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
 });
 
 export function basicQueries(scene: Scene): AnalystQuery[] {
-  const { day, month } = scene.spans;
+  const { day, month } = scene.ranges;
   return [
     {
       name: 'events in one day',
-      isOfDay: true,
-      ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ span: day })}`),
+      isSingleDay: true,
+      ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ range: day })}`),
     },
     {
       name: 'people in one day',
-      isOfDay: true,
-      agrees: true,
-      ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
+      isSingleDay: true,
+      mustEqualPeer: true,
+      ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ range: day })}`),
     },
-    { name: 'one event in one day, by property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
+    { name: 'one event in one day, by property', isSingleDay: true, ...ofAll(scene, (from) => byProperty(from, day)) },
     {
       name: 'active people per day, 30 days',
       ...ofAll(
         scene,
         (source) =>
-          `SELECT toDate(event_time) AS day, uniqExact(${source.person}) FROM ${source.peopleRows({ span: month })} GROUP BY day ORDER BY day`,
+          `SELECT toDate(event_time) AS day, uniqExact(${source.person}) FROM ${source.peopleRows({ range: month })} GROUP BY day ORDER BY day`,
       ),
       identified: `SELECT day, uniqExact(person_key) FROM ${personDays(scene, month)} GROUP BY day ORDER BY day`,
-      agrees: true,
+      mustEqualPeer: true,
       bars: [atMost('value', 1_500, 300)],
     },
     { name: 'count of all events', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
@@ -149,52 +149,52 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
       ...timeline(scene),
       readRowsBar: atMost('value', 500_000),
     },
-    { name: 'one person’s timeline, 7 days', ...timeline(scene, scene.spans.week) },
-    { name: 'funnel with three steps, one day', isOfDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
+    { name: 'one person’s timeline, 7 days', ...timeline(scene, scene.ranges.week) },
+    { name: 'funnel with three steps, one day', isSingleDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
     { name: 'one message by its id', bars: [atMost('value', 50, 15)], ...oneMessage(scene) },
   ];
 }
 
-const personDays = ({ environmentId }: Scene, { since, until }: Span): string =>
+const personDays = ({ environmentId }: Scene, { since, until }: Range): string =>
   `person_days WHERE environment_id = '${environmentId}' AND day >= '${since}' AND day < '${until}'`;
 
-const byProperty = (source: Source, span: Span) =>
+const byProperty = (source: Source, range: Range) =>
   `SELECT JSONExtractString(properties, 'map') AS map, count() AS events, uniqExact(${source.person}) AS people
-   FROM ${source.peopleRows({ span, names: ['level_finished'] })} GROUP BY map ORDER BY map`;
+   FROM ${source.peopleRows({ range, names: ['level_finished'] })} GROUP BY map ORDER BY map`;
 
-function funnel(source: Source, span: Span): string {
+function funnel(source: Source, range: Range): string {
   const steps = ['level_started', 'level_finished', 'item_bought'] as const;
   const conditions = steps.map((step) => `event_name = '${step}'`).join(', ');
   return `SELECT step, count() FROM (
     SELECT ${source.person} AS who, windowFunnel(3600)(toDateTime(event_time), ${conditions}) AS step
-    FROM ${source.peopleRows({ span, names: steps })} GROUP BY who) GROUP BY step ORDER BY step`;
+    FROM ${source.peopleRows({ range, names: steps })} GROUP BY who) GROUP BY step ORDER BY step`;
 }
 
-function timeline(scene: Scene, span?: Span): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
-  const { environmentId, who } = scene;
+function timeline(scene: Scene, range?: Range): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
+  const { environmentId, player } = scene;
   const columns = 'event_time, event_name, session_id, page_path, properties';
-  const filter = span === undefined ? {} : { span };
+  const filter = range === undefined ? {} : { range };
   const ofIdentity = ({ rows }: Source) =>
-    `SELECT ${columns} FROM ${rows(filter)} AND identity_key = unhex('${who.identity}') ORDER BY event_time`;
-  const times = span === undefined ? '' : `WHERE event_time >= '${span.since}' AND event_time < '${span.until}'`;
-  const ids = who.ids.map((id) => `'${id}'`).join(', ');
+    `SELECT ${columns} FROM ${rows(filter)} AND identity_key = unhex('${player.identity}') ORDER BY event_time`;
+  const times = range === undefined ? '' : `WHERE event_time >= '${range.since}' AND event_time < '${range.until}'`;
+  const ids = player.ids.map((id) => `'${id}'`).join(', ');
   return {
     raw: ofIdentity(scene.raw),
     exact: ofIdentity(scene.exact),
-    identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${who.person}') ${times} ORDER BY event_time`,
+    identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${player.person}') ${times} ORDER BY event_time`,
     // With the peer's schema, a separate query must first find the person's ids.
     peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
   };
 }
 
-function oneMessage({ environmentId, who, peer }: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
+function oneMessage(scene: Scene): Pick<AnalystQuery, 'raw' | 'exact' | 'identified' | 'peer'> {
   const of = (name: string) =>
-    `SELECT * FROM ${name} WHERE environment_id = '${environmentId}' AND message_id = '${who.messageId}'`;
+    `SELECT * FROM ${name} WHERE environment_id = '${scene.environmentId}' AND message_id = '${scene.player.messageId}'`;
   return {
     raw: of('events'),
     exact: of('events_exact'),
     identified: of('events_identified'),
-    peer: `SELECT * FROM ${peer.rows({})} WHERE message_id = '${who.messageId}'`,
+    peer: `SELECT * FROM ${scene.peer.rows({})} WHERE message_id = '${scene.player.messageId}'`,
   };
 }
 
@@ -216,27 +216,27 @@ interface Active {
   readonly day: string;
 }
 
-const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
-  rows: source.peopleRows({ span }),
+const activeOf = (source: Source, range: Scene['ranges']['day']): Active => ({
+  rows: source.peopleRows({ range }),
   person: source.person,
   day: 'toDate(event_time)',
 });
 
-function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
+function ofActive(scene: Scene, range: Scene['ranges']['day'], write: (active: Active) => string) {
   return {
-    raw: write(activeOf(scene.raw, span)),
-    exact: write(activeOf(scene.exact, span)),
-    identified: write({ rows: personDays(scene, span), person: 'person_key', day: 'day' }),
-    peer: write(activeOf(scene.peer, span)),
+    raw: write(activeOf(scene.raw, range)),
+    exact: write(activeOf(scene.exact, range)),
+    identified: write({ rows: personDays(scene, range), person: 'person_key', day: 'day' }),
+    peer: write(activeOf(scene.peer, range)),
   };
 }
 
 const retention = (scene: Scene): AnalystQuery => ({
   name: 'retention over 8 weeks',
-  agrees: true,
+  mustEqualPeer: true,
   ...ofActive(
     scene,
-    scene.spans.weeks,
+    scene.ranges.weeks,
     ({ rows, person, day }) => `
     SELECT arrayMin(weeks) AS cohort, dateDiff('week', cohort, arrayJoin(weeks)) AS week, count()
     FROM (SELECT ${person} AS who, groupUniqArray(toMonday(${day})) AS weeks FROM ${rows} GROUP BY who)
@@ -246,10 +246,10 @@ const retention = (scene: Scene): AnalystQuery => ({
 
 const stickiness = (scene: Scene): AnalystQuery => ({
   name: 'stickiness over 30 days',
-  agrees: true,
+  mustEqualPeer: true,
   ...ofActive(
     scene,
-    scene.spans.month,
+    scene.ranges.month,
     ({ rows, person, day }) => `
     SELECT sum(days) / 30 AS daily, count() AS monthly, daily / monthly
     FROM (SELECT ${person} AS who, uniqExact(${day}) AS days FROM ${rows} GROUP BY who)`,
@@ -257,11 +257,11 @@ const stickiness = (scene: Scene): AnalystQuery => ({
 });
 
 function sessionsPerDay(scene: Scene): AnalystQuery {
-  const { month } = scene.spans;
+  const { month } = scene.ranges;
   const daily = `count(), avg(dateDiff('second', started_at, ended_at))`;
   const ofEvents = (source: Source) => `
     SELECT toDate(started_at) AS day, ${daily} FROM (
-      SELECT session_id, min(event_time) AS started_at, max(event_time) AS ended_at FROM ${source.rows({ span: month })} GROUP BY session_id)
+      SELECT session_id, min(event_time) AS started_at, max(event_time) AS ended_at FROM ${source.rows({ range: month })} GROUP BY session_id)
     GROUP BY day ORDER BY day`;
   return {
     name: 'sessions per day, 30 days',
@@ -290,12 +290,12 @@ function firstTouch(scene: Scene): AnalystQuery {
 function topPaths(scene: Scene): AnalystQuery {
   const of = (source: Source, route: string) => `
     SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path
-    FROM ${source.rows({ span: scene.spans.day, names: [''] })} GROUP BY session_id`;
+    FROM ${source.rows({ range: scene.ranges.day, names: [''] })} GROUP BY session_id`;
   const top = (paths: string) =>
     `SELECT path, count() AS sessions FROM (${paths}) GROUP BY path ORDER BY sessions DESC, path LIMIT 20`;
   return {
     name: 'top paths in one day',
-    isOfDay: true,
+    isSingleDay: true,
     raw: top(of(scene.raw, 'page_path')),
     exact: top(of(scene.exact, 'page_path')),
     identified: top(of(scene.analysis, 'page_route')),
@@ -303,18 +303,18 @@ function topPaths(scene: Scene): AnalystQuery {
   };
 }
 
-function oneUser({ environmentId, raw, peer, who }: Scene): AnalystQuery {
+function oneUser({ environmentId, raw, peer, player }: Scene): AnalystQuery {
   const seen = (person: string, rows: string) => `
     SELECT ${person} AS who, count(), min(event_time), max(event_time), argMin(page_url, event_time) FROM ${rows} GROUP BY who`;
   const joined = peer.peopleRows({});
   return {
     name: 'one person by user id',
-    raw: seen('identity_key', `${raw.rows({})} AND user_id = '${who.userId}'`),
+    raw: seen('identity_key', `${raw.rows({})} AND user_id = '${player.userId}'`),
     identified: `SELECT * FROM persons WHERE environment_id = '${environmentId}' AND person_key = (
-      SELECT any(person_key) FROM analysis_events_raw WHERE environment_id = '${environmentId}' AND user_id = '${who.userId}')`,
+      SELECT any(person_key) FROM analysis_events_raw WHERE environment_id = '${environmentId}' AND user_id = '${player.userId}')`,
     peer: seen(
       'person',
-      `${joined} WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${who.userId}')`,
+      `${joined} WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${player.userId}')`,
     ),
   };
 }
@@ -322,7 +322,7 @@ function oneUser({ environmentId, raw, peer, who }: Scene): AnalystQuery {
 function distribution(scene: Scene): AnalystQuery {
   const of = (source: Source) => `
     SELECT JSONExtractString(properties, 'mode') AS mode, count(), quantiles(0.1, 0.5, 0.9)(JSONExtractInt(properties, 'score'))
-    FROM ${source.rows({ span: scene.spans.month, names: ['match_finished'] })} GROUP BY mode ORDER BY mode`;
+    FROM ${source.rows({ range: scene.ranges.month, names: ['match_finished'] })} GROUP BY mode ORDER BY mode`;
   return {
     name: 'distribution of a property, 30 days',
     raw: of(scene.raw),

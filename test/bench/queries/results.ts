@@ -6,7 +6,7 @@ type ColdAndWarm = Awaited<ReturnType<typeof runColdAndWarm>>;
 
 const WARM_RUNS = 3;
 const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
-/** Otherwise repeated queries would measure the query condition cache. */
+/** Without this setting, repeated queries would measure the query condition cache. */
 const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
 
 export async function runColdAndWarm(engine: Engine, sql: string) {
@@ -65,10 +65,10 @@ export function toQueryRows({ query, raw, exact, identified, peer }: QueryResult
     notes: `${describe(own)}; peer ${describe(other)}`,
   });
   const rawRows = ['raw rows', raw] as const;
-  const ofDay = query.isOfDay ? [atMost('ratio', 3, 1.5)] : [];
+  const dayBars = query.isSingleDay ? [atMost('ratio', 3, 1.5)] : [];
   const rows = [
-    ...(exact === undefined ? [] : [toRow({ ...row('exact', exact, rawRows), bars: ofDay })]),
-    toRow({ ...row('identified', identified, rawRows), bars: [...ofDay, ...(query.bars ?? [])] }),
+    ...(exact === undefined ? [] : [toRow({ ...row('exact', exact, rawRows), bars: dayBars })]),
+    toRow({ ...row('identified', identified, rawRows), bars: [...dayBars, ...(query.bars ?? [])] }),
     toRow(row('identified', identified, ['peer schema', peer])),
   ];
   if (query.readRowsBar === undefined) return rows;
@@ -77,15 +77,15 @@ export function toQueryRows({ query, raw, exact, identified, peer }: QueryResult
 }
 
 export function toMemoryRow(results: readonly QueryResults[]): Row {
-  const largest = (of: (one: QueryResults) => readonly (ColdAndWarm | undefined)[]) => {
-    const used = results.flatMap((one) =>
-      of(one).map((run) => ({ name: one.query.name, mb: (run?.memoryBytes ?? 0) / MEGA })),
+  const largest = (runsOf: (result: QueryResults) => readonly (ColdAndWarm | undefined)[]) => {
+    const used = results.flatMap((result) =>
+      runsOf(result).map((run) => ({ name: result.query.name, mb: (run?.memoryBytes ?? 0) / MEGA })),
     );
     return used.reduce((largest, each) => (each.mb > largest.mb ? each : largest));
   };
   const own = largest(({ exact, identified }) => [exact, identified]);
-  const raw = largest((one) => [one.raw]);
-  const peer = largest((one) => [one.peer]);
+  const raw = largest(({ raw }) => [raw]);
+  const peer = largest(({ peer }) => [peer]);
   return toRow({
     case: 'peak memory of any query',
     unit: 'MB',
@@ -97,12 +97,12 @@ export function toMemoryRow(results: readonly QueryResults[]): Row {
   });
 }
 
-export type ReadOfDay = ReadonlyMap<string, { readonly rows: number; readonly ms: number }>;
+export type DayCosts = ReadonlyMap<string, { readonly rows: number; readonly ms: number }>;
 
-export async function readOfDay(engine: Engine, queries: readonly AnalystQuery[]): Promise<ReadOfDay> {
+export async function readDayCosts(engine: Engine, queries: readonly AnalystQuery[]): Promise<DayCosts> {
   const read = new Map<string, { rows: number; ms: number }>();
-  for (const { name, isOfDay, exact, identified } of queries) {
-    if (!isOfDay) continue;
+  for (const { name, isSingleDay, exact, identified } of queries) {
+    if (!isSingleDay) continue;
     for (const [kind, sql] of Object.entries({ exact, identified })) {
       if (sql === undefined) continue;
       const { readRows, ms } = await runOnce(engine, sql);
@@ -112,8 +112,8 @@ export async function readOfDay(engine: Engine, queries: readonly AnalystQuery[]
   return read;
 }
 
-/** Compares queries for the same day before and after the history has grown fivefold. */
-export function toGrowthRows(before: ReadOfDay, after: ReadOfDay): Row[] {
+/** Compares the cost of querying one old day before and after the history has grown fivefold. */
+export function toGrowthRows(before: DayCosts, after: DayCosts): Row[] {
   return [...after].map(([name, { rows, ms }]) => {
     const earlier = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };
     return toRow({

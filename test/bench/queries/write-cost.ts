@@ -23,7 +23,7 @@ interface Spent {
   readonly merges: number;
 }
 
-// CPU seconds of writer and ClickHouse per million rows, for `events` with all views and for a table without views.
+// Measures the CPU seconds of the writer and ClickHouse per million rows, with all views and without views.
 export async function measureWriteCost(bench: Bench): Promise<Row> {
   const engine = createEngine(bench);
   const writer = await measureWriter(bench, engine);

@@ -1,4 +1,4 @@
-// The reference: an endpoint with all rules of the contract, as the guides of express, zod and kafkajs recommend.
+// The reference: an endpoint that enforces every rule of the contract, built as in the express, zod and kafkajs guides.
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message } from '@playline/contracts';
 import { validateBatch } from '@playline/contracts/test';
@@ -10,7 +10,7 @@ const keys = new Set([hash('sha256', settings.BENCH_KEY ?? '')]);
 const producer = new Kafka({ clientId: 'reference', brokers: (settings.KAFKA_BROKERS ?? '').split(',') }).producer();
 await producer.connect();
 
-/** Computes an identity key like the gateway. */
+/** Computes an identity key in the same way as the gateway. */
 const keyOf = (kind: string, id: string) =>
   hash('sha256', `${settings.IDENTITY_PEPPER}demo\0${kind}\0${id.trim()}`).slice(0, 32);
 

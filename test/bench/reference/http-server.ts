@@ -1,4 +1,4 @@
-/** Floor: a bare node:http server that reads the body and responds, without parsing or storing anything. */
+/** Floor: a bare node:http server that reads the body and responds, without parsing or storing the body. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 

@@ -1,4 +1,4 @@
-// The plain reference: the simplest server from the guides of express and kafkajs, without validation.
+// The plain reference: the simplest server from the express and kafkajs guides, without validation.
 import express from 'express';
 import { Kafka } from 'kafkajs';
 

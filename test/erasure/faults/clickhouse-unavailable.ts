@@ -12,10 +12,10 @@ const faultsOf = async (rig: ErasureRig) => sumOf(await metricsOf(rig.running.er
 
 export async function loseClickHouse(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
-  const { clickhouse } = rig.world.wires;
+  const { clickhouse } = rig.world.proxies;
   const faultsBefore = await faultsOf(rig);
-  let nextSeen = clickhouse.sees(OUTAGES_AT[0]!);
-  const lost = clickhouse.loseAnswer(STATEMENTS['swept, without a receipt']);
+  let nextSeen = clickhouse.waitForRequest(OUTAGES_AT[0]!);
+  const lost = clickhouse.dropResponse(STATEMENTS['swept, without a receipt']);
   const erasureId = await rig.erase(asVisitor(scene.person));
   for (const at of OUTAGES_AT.keys()) {
     await nextSeen;
@@ -23,7 +23,7 @@ export async function loseClickHouse(rig: ErasureRig): Promise<void> {
     await clickhouse.set('refuse');
     await until('the eraser reports a fault', async () => (await faultsOf(rig)) > faults);
     const next = OUTAGES_AT[at + 1];
-    if (next !== undefined) nextSeen = clickhouse.sees(next);
+    if (next !== undefined) nextSeen = clickhouse.waitForRequest(next);
     await clickhouse.set('open');
   }
   await lost;

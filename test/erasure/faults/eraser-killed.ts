@@ -3,7 +3,7 @@ import { until } from '@playline/testkit';
 import { expect, onTestFinished } from 'vitest';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import type { ServiceProcess } from '../../faults/world/service-process.ts';
-import { openWire } from '../../faults/world/wire.ts';
+import { startStoreProxy } from '../../faults/world/store-proxy.ts';
 import { expectErased, expectNoHold, expectNoRows } from '../checks.ts';
 import { asVisitor, awaitStored, readRows } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
@@ -28,21 +28,21 @@ interface Watch {
  */
 async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
   const { port } = new URL(rig.world.deployment.engine.url);
-  const wires = await Promise.all(
-    (await freePorts(erasersMax)).map((wirePort) => openWire(wirePort, () => Number(port))),
+  const proxies = await Promise.all(
+    (await freePorts(erasersMax)).map((proxyPort) => startStoreProxy(proxyPort, () => Number(port))),
   );
   const processes: ServiceProcess[] = [];
   const watch: Watch = {
     async start() {
-      const { port: wirePort } = wires[processes.length]!;
-      const settings = { CLICKHOUSE_URL: `http://127.0.0.1:${wirePort}`, SESSION_TIMEOUT_MS: '2000' };
+      const { port: proxyPort } = proxies[processes.length]!;
+      const settings = { CLICKHOUSE_URL: `http://127.0.0.1:${proxyPort}`, SESSION_TIMEOUT_MS: '2000' };
       processes.push(await rig.world.start('eraser', rig.settingsWith(settings)));
     },
     firstToSend: (text) =>
-      Promise.race(wires.map(async (wire, at) => wire.sees(text).then(() => () => processes[at]!))),
+      Promise.race(proxies.map(async (proxy, at) => proxy.waitForRequest(text).then(() => () => processes[at]!))),
     async close() {
       await Promise.all(processes.map((each) => each.close()));
-      await Promise.all(wires.map((wire) => wire.close()));
+      await Promise.all(proxies.map((proxy) => proxy.close()));
     },
   };
   onTestFinished(() => watch.close());

@@ -16,7 +16,7 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   const gate = await openClickHouseGate(rig.world.deployment.engine.url);
   const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   gate.watch = {
-    arrived: async () => {
+    onRequest: async () => {
       reached.resolve();
       await released.promise;
     },

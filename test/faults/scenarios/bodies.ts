@@ -15,7 +15,7 @@ interface HostileBody {
   readonly path?: string;
   readonly status: number;
   readonly stored: readonly string[];
-  /** Expected numbers of rejected messages and `rejections`; absent for a body that is not a batch. */
+  /** Expected numbers of rejected messages and of entries in `rejections`; absent for a body that is not a batch. */
   readonly batch?: readonly [rejected: number, entries: number];
 }
 
@@ -23,7 +23,7 @@ const nested = (levels: number) => JSON.parse('{"a":'.repeat(levels) + 0 + '}'.r
 const bodyOf = (messages: readonly object[]) => JSON.stringify({ messages });
 const ids = (messages: readonly SmallMessage[]) => messages.map(({ messageId }) => messageId);
 
-function refusedBodies({ ledger, key }: Trial): HostileBody[] {
+function createRefusedBodies({ ledger, key }: Trial): HostileBody[] {
   const names = { keyHeader: KEY_HEADER, publishableKey: key, secretKey: null };
   const probes = createProbes({ run: ledger.run, ledger: ledger.outcomes, ...names });
   const rejected = (name: string, body: string): HostileBody => {
@@ -38,7 +38,7 @@ function refusedBodies({ ledger, key }: Trial): HostileBody[] {
   ];
 }
 
-function storedBodies({ ledger }: Trial): HostileBody[] {
+function createStoredBodies({ ledger }: Trial): HostileBody[] {
   const withProperties = (name: string, properties: string): HostileBody => {
     const messageId = ledger.newId();
     const head = JSON.stringify(smallMessage('track', { messageId })).slice(0, -1);
@@ -54,18 +54,18 @@ function storedBodies({ ledger }: Trial): HostileBody[] {
   ];
 }
 
-const valid = ({ ledger }: Trial, count: number) =>
+const createValid = ({ ledger }: Trial, count: number) =>
   Array.from({ length: count }, () => smallMessage('track', { messageId: ledger.newId(), anonymousId: 'visitor' }));
 
-function hugeBody(trial: Trial): HostileBody {
+function createHugeBody(trial: Trial): HostileBody {
   const huge = smallMessage('track', { properties: { x: 'x'.repeat(64 * 1024) } });
-  const few = valid(trial, 3);
-  return { name: 'one huge message', body: bodyOf([huge, ...few]), status: 200, stored: ids(few), batch: [1, 1] };
+  const valid = createValid(trial, 3);
+  return { name: 'one huge message', body: bodyOf([huge, ...valid]), status: 200, stored: ids(valid), batch: [1, 1] };
 }
 
 function createMixedBodies(trial: Trial): HostileBody[] {
   const duplicate = smallMessage('track');
-  const validMessages = valid(trial, 99);
+  const validMessages = createValid(trial, 99);
   const invalidIndex = trial.random.integer(0, validMessages.length);
   const mixed = [
     ...validMessages.slice(0, invalidIndex),
@@ -91,10 +91,10 @@ function createMixedBodies(trial: Trial): HostileBody[] {
 }
 
 function createHostileBodies(trial: Trial): HostileBody[] {
-  return trial.random.shuffle([...refusedBodies(trial), ...storedBodies(trial), hugeBody(trial)]);
+  return trial.random.shuffle([...createRefusedBodies(trial), ...createStoredBodies(trial), createHugeBody(trial)]);
 }
 
-/** Asserts that the response to a batch has exact counts, and that any other response is an error envelope. */
+/** Asserts that a batch gets a response with exact counts, and that any other body gets an error envelope. */
 function checkResponse({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
   assert.equal(attempt.status, status, `${name}: ${attempt.text}`);
   const response = JSON.parse(attempt.text) as Record<string, unknown> & { rejections?: unknown[] };
@@ -132,7 +132,7 @@ export const hostileBodies: Scenario = {
 
 export const oneInvalidAmongMany: Scenario = {
   fault: 14,
-  title: 'the gateway stores all but one invalid message of a batch, and rejects two messages with the same id',
+  title: 'the gateway stores all valid messages of a batch with one invalid message, and rejects duplicate message ids',
   tried: 'one invalid message among 100, two messages with the same id, among valid traffic',
   run: (trial) => sendAll(trial, createMixedBodies(trial)),
 };

@@ -9,22 +9,22 @@ import { waitFor } from '../world/wait.ts';
 
 /** The gateway must refuse a request within this time after the brokers fail. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
-const POLL_EVERY_MS = 100;
+const POLL_INTERVAL_MS = 100;
 
-/** Measures the machine's scheduling delay: the maximum for a request to an idle endpoint and a timer. */
+/** Measures the machine's maximum scheduling delay, for a request to an idle endpoint followed by a timer. */
 function watchDelay({ adminUrl }: ServiceProcess) {
   let hasEnded = false;
   const errors: unknown[] = [];
   let delayMaxMs = 0;
   let roundBeganAt = performance.now();
-  const lateMs = () => performance.now() - roundBeganAt - POLL_EVERY_MS;
+  const lateMs = () => performance.now() - roundBeganAt - POLL_INTERVAL_MS;
   const watch = async () => {
     while (!hasEnded) {
       roundBeganAt = performance.now();
-      // A new connection each time: the server may close an idle connection while this process is suspended.
+      // Opens a new connection each time, because the server may close an idle one while this process is suspended.
       const response = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
       await response.arrayBuffer();
-      await delay(POLL_EVERY_MS);
+      await delay(POLL_INTERVAL_MS);
       delayMaxMs = Math.max(delayMaxMs, lateMs());
     }
   };
@@ -44,29 +44,29 @@ function watchDelay({ adminUrl }: ServiceProcess) {
  */
 function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   const beganAt = performance.now();
-  const late = watchDelay(gateway);
+  const machine = watchDelay(gateway);
   const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
-    /** Call before the broker can respond again. @throws AssertionError if the gateway broke a guarantee */
+    /** Call before the broker can respond again. @throws AssertionError if the gateway violated a guarantee */
     check: (): Reached => {
-      const lateMs = late.delayMaxMs();
+      const lateMs = machine.delayMaxMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
-      late.end();
+      machine.end();
       const attempts = ledger.attempts.filter((attempt) => attempt.beganAt > beganAt);
       const statuses = [...new Set(attempts.map(({ status }) => status))].sort();
-      const areKnown = statuses.every((status) => status === 500 || status === 429);
-      assert.ok(areKnown, `responses without a broker had the statuses ${statuses}`);
+      const areExpected = statuses.every((status) => status === 500 || status === 429);
+      assert.ok(areExpected, `responses without a broker had the statuses ${statuses}`);
       const firstMs = Math.round(Math.min(...refusals().map(({ endedAt }) => endedAt)) - beganAt);
       const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
-      assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms instead of ${allowedMs} ms`);
+      assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms; the limit is ${allowedMs} ms`);
       const outageS = toSeconds(performance.now() - beganAt);
       return { 'requests refused': refusals().length, 'first refusal ms': firstMs, 'broker unavailable s': outageS };
     },
   };
 }
 
-const FURTHER_MAX_MS = 3_000;
+const EXTRA_OUTAGE_MAX_MS = 3_000;
 
 async function expectRecovery(gateway: ServiceProcess): Promise<void> {
   await waitFor('the gateway is ready again', () => gateway.isReady());
@@ -78,7 +78,7 @@ export const brokerAbsent: Scenario = {
   tried: 'gateway started without a broker',
   run: async (trial) => {
     const { world, random, ledger } = trial;
-    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    await world.proxies.kafka.set(random.pick(['refuse', 'freeze'] as const));
     const gateway = await trial.launch('gateway');
     await waitFor('the gateway is alive', async () => (await fetch(`${gateway.adminUrl}/livez`)).ok);
     await waitFor(
@@ -89,10 +89,10 @@ export const brokerAbsent: Scenario = {
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway]);
     await outage.refused();
-    await delay(random.integer(0, FURTHER_MAX_MS));
+    await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
     const reached = outage.check();
-    assert.equal(ledger.acknowledged, 0, 'nothing is acknowledged without a broker');
-    await world.wires.kafka.set('open');
+    assert.equal(ledger.acknowledged, 0, 'number of messages acknowledged without a broker');
+    await world.proxies.kafka.set('open');
     await traffic.flows(10);
     await expectRecovery(gateway);
     await traffic.close();
@@ -110,7 +110,7 @@ async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () =>
     await stop();
     const outage = watchOutage(gateway, ledger);
     await outage.refused();
-    await delay(random.integer(0, FURTHER_MAX_MS));
+    await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
     reached = outage.check();
   } finally {
     await restore();
@@ -139,37 +139,37 @@ export const brokerKilled: Scenario = {
   title: 'no acknowledged message is lost when the broker is killed under load and restarts',
   tried: 'broker SIGKILL under load, restarted',
   run: async (trial) => {
-    const { stack, wires } = trial.world;
+    const { stack, proxies } = trial.world;
     const broker = await trial.world.storePid('kafka');
-    // The stack restarts the broker immediately; the wire makes the outage last longer.
+    // The stack restarts the broker immediately; the proxy makes the outage last longer.
     const kill = async () => {
-      await wires.kafka.set(trial.random.pick(['refuse', 'freeze'] as const));
+      await proxies.kafka.set(trial.random.pick(['refuse', 'freeze'] as const));
       process.kill(broker, 'SIGKILL');
       await waitFor('the broker has exited', () => stack.file.processes.kafka !== broker);
     };
-    return { kills: 1, ...(await tryOutage(trial, kill, () => wires.kafka.set('open'))) };
+    return { kills: 1, ...(await tryOutage(trial, kill, () => proxies.kafka.set('open'))) };
   },
 };
 
 const MIB = 1024 * 1024;
 /** The gateway's default limit on bytes in flight. */
 const BYTES_IN_FLIGHT_MAX = 16 * MIB;
-/** V8 collects garbage outside of its heap, such as request bodies, after this many bytes. */
-const UNCOLLECTED_MAX = 64 * MIB;
+/** V8 starts a collection after this many bytes of garbage outside of its heap, such as request bodies. */
+const EXTERNAL_GARBAGE_MAX = 64 * MIB;
 /** Garbage that may accumulate while V8 collects concurrently. */
-const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
-/** Excludes the heap, whose size was measured under load before the outage. */
-const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
-const BATCH = { batchMax: 100, fillMax: 10_500, restMaxMs: 20 };
+const CONCURRENT_GARBAGE_MAX = EXTERNAL_GARBAGE_MAX / 4;
+/** Excludes the heap, which was measured under load before the outage. */
+const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + EXTERNAL_GARBAGE_MAX + CONCURRENT_GARBAGE_MAX;
+const BATCH = { batchMax: 100, fillerMax: 10_500, pauseMaxMs: 20 };
 /** Enough clients for twice the limit on bytes in flight. */
 const CLIENTS = 96;
 const OUTAGE_MS = 20_000;
 
-async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; held: number }> {
-  const peak = { resident: 0, held: 0 };
+async function watchMemory(gateway: ServiceProcess, forMs: number): Promise<{ resident: number; inFlight: number }> {
+  const peak = { resident: 0, inFlight: 0 };
   for (const end = Date.now() + forMs; Date.now() < end; await delay(250)) {
     peak.resident = Math.max(peak.resident, gateway.residentBytes());
-    peak.held = Math.max(peak.held, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
+    peak.inFlight = Math.max(peak.inFlight, sumOf(await metricsOf(gateway), 'playline_gateway_in_flight_bytes'));
   }
   return peak;
 }
@@ -183,24 +183,24 @@ export const memoryBounded: Scenario = {
     const { world, ledger } = trial;
     const gateway = await trial.start('gateway', { BYTES_IN_FLIGHT_MAX: String(BYTES_IN_FLIGHT_MAX) });
     // Warm-up: compiles the code and grows the heap.
-    const warm = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
-    await warm.flows(100);
+    const warmUp = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
+    await warmUp.flows(100);
     const before = gateway.residentBytes();
-    await world.wires.kafka.set('freeze');
+    await world.proxies.kafka.set('freeze');
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway], { ...BATCH, clients: CLIENTS });
     const peak = await watchMemory(gateway, OUTAGE_MS);
     const reached = outage.check();
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     await traffic.flows(20);
-    await Promise.all([warm.close(), traffic.close()]);
-    const grown = peak.resident - before;
-    assert.ok(grown <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(grown)} MiB, from ${toMib(before)}`);
+    await Promise.all([warmUp.close(), traffic.close()]);
+    const growth = peak.resident - before;
+    assert.ok(growth <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(growth)} MiB from ${toMib(before)} MiB`);
     return {
       ...reached,
       'requests refused at the memory limit': ledger.attempts.filter(({ status }) => status === 429).length,
-      'bytes in flight MiB': toMib(peak.held),
-      'memory growth MiB': toMib(grown),
+      'bytes in flight MiB': toMib(peak.inFlight),
+      'memory growth MiB': toMib(growth),
       'resident MiB': toMib(peak.resident),
     };
   },

@@ -9,32 +9,32 @@ import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
 import { addReached, type Reached, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
+import type { ProxyMode } from '../world/store-proxy.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
-import type { WireMode } from '../world/wire.ts';
 
 const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 
 const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
 /** Sends batches that the broker cannot acknowledge, and waits until all of them are in flight. */
-async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
+async function sendPending({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
   const before = await countRead(gateway);
   const batches = Array.from({ length: random.integer(1, 3) }, () =>
     Array.from({ length: random.integer(1, 20) }, () => smallMessage('track', { messageId: ledger.newId() })),
   );
-  const open = batches.map(async (messages) => {
+  const pending = batches.map(async (messages) => {
     const ids = messages.map(({ messageId }) => messageId);
     const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages }), agent });
     ledger.note(ids, attempt);
     return attempt;
   });
   await waitFor('the batches are in flight', async () => (await countRead(gateway)) === before + batches.length);
-  return open;
+  return pending;
 }
 
-export const drainWithHeldResponses: Scenario = {
+export const drainWithPendingResponses: Scenario = {
   fault: 12,
   title: 'a gateway that receives SIGTERM closes idle connections, responds to requests in flight and exits with 0',
   tried: 'gateway SIGTERM with batches in flight',
@@ -44,12 +44,12 @@ export const drainWithHeldResponses: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await traffic.flows(random.integer(1, 10));
     await traffic.close();
-    await world.wires.kafka.set('hold-responses');
+    await world.proxies.kafka.set('hold-responses');
     const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     idle.on('error', () => {}).resume();
     await once(idle, 'connect');
     const idleEnded = once(idle, 'close');
-    const open = await holdBatches(trial, gateway);
+    const pending = await sendPending(trial, gateway);
     gateway.signal('SIGTERM');
     await idleEnded;
     await waitFor('new connections are refused', async () => {
@@ -58,24 +58,24 @@ export const drainWithHeldResponses: Scenario = {
     });
     await delay(random.integer(0, 500));
     assert.ok(gateway.isAlive, 'the gateway waits for requests in flight');
-    await world.wires.kafka.set('open');
-    for (const { status, connection } of await Promise.all(open))
+    await world.proxies.kafka.set('open');
+    for (const { status, connection } of await Promise.all(pending))
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
     assert.equal(await gateway.exited, 0, 'the gateway’s exit code');
-    return { 'batches in flight at SIGTERM': open.length };
+    return { 'batches in flight at SIGTERM': pending.length };
   },
 };
 
 export const drainUnderLoad: Scenario = {
   fault: 12,
-  tried: 'gateway SIGTERM at a random moment under load',
+  tried: 'gateway SIGTERM at a random time under load',
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const before = await countRecords(world);
     const remaining = await trial.start('gateway', LONG_DEADLINE);
     const draining = await trial.start('gateway', LONG_DEADLINE);
-    // Enough clients that the draining gateway always has a batch in flight.
-    const traffic = trial.openTraffic([remaining, draining], { clients: 12, restMaxMs: 5 });
+    // Enough clients to ensure that the draining gateway always has a batch in flight.
+    const traffic = trial.openTraffic([remaining, draining], { clients: 12, pauseMaxMs: 5 });
     await traffic.flows(random.integer(10, 60));
     await delay(random.integer(0, 50));
     draining.signal('SIGTERM');
@@ -95,8 +95,8 @@ export const drainUnderLoad: Scenario = {
 export const gatewayKilledBeforeResponse: Scenario = {
   fault: 2,
   title:
-    'every message is one row if the gateway is killed before the broker’s response arrives and the client resends',
-  tried: 'gateway SIGKILL between acknowledgement and response',
+    'every message has one row if a gateway is killed before the broker’s response arrives and the client resends it',
+  tried: 'gateway SIGKILL between the broker’s acknowledgement and the response',
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const gateway = await trial.start('gateway');
@@ -104,8 +104,8 @@ export const gatewayKilledBeforeResponse: Scenario = {
     await before.flows(random.integer(1, 10));
     await before.close();
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
-    // From here on, the broker stores batches, but its responses do not reach the gateway.
-    await world.wires.kafka.set('hold-responses');
+    // From now on, the broker stores batches, but its responses do not reach the gateway.
+    await world.proxies.kafka.set('hold-responses');
     const successor = await trial.launch('gateway');
     const traffic = trial.openTraffic([gateway], { clients: random.integer(1, 12) });
     await waitFor('the broker has stored a batch', async () => (await countRecords(world)) > recordsBefore);
@@ -114,7 +114,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     await gateway.exited;
     assert.equal(ledger.acknowledged, acknowledged, 'no batch was acknowledged before the gateway was killed');
     traffic.redirect([successor]);
-    await world.wires.kafka.set('open');
+    await world.proxies.kafka.set('open');
     await traffic.flows(5);
     await traffic.close();
     const duplicates = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
@@ -125,12 +125,12 @@ export const gatewayKilledBeforeResponse: Scenario = {
 
 export const gatewayKilledUnderLoad: Scenario = {
   fault: 2,
-  tried: 'gateway SIGKILL at random moments, client resends',
+  tried: 'gateway SIGKILL at random times, clients resend',
   run: async (trial) => {
     const { random, ledger } = trial;
-    const other = await trial.start('gateway');
+    const survivor = await trial.start('gateway');
     let victim = await trial.start('gateway');
-    const traffic = trial.openTraffic([other, victim], { restMaxMs: 10 });
+    const traffic = trial.openTraffic([survivor, victim], { pauseMaxMs: 10 });
     const kills = random.integer(1, 3);
     for (let kill = 0; kill < kills; kill++) {
       await traffic.flows(random.integer(5, 40));
@@ -138,7 +138,7 @@ export const gatewayKilledUnderLoad: Scenario = {
       victim.signal('SIGKILL');
       await victim.exited;
       victim = await trial.start('gateway');
-      traffic.redirect([other, victim]);
+      traffic.redirect([survivor, victim]);
     }
     await traffic.flows(10);
     await traffic.close();
@@ -148,8 +148,8 @@ export const gatewayKilledUnderLoad: Scenario = {
   },
 };
 
-/** A running gateway does not use the registry, so this starts a new gateway, which must wait. */
-async function proveRegistryUnavailable(trial: Trial): Promise<void> {
+/** A running gateway does not use the registry, so this starts a new gateway, which must wait for it. */
+async function assertRegistryUnavailable(trial: Trial): Promise<void> {
   const newGateway = await trial.launch('gateway');
   await waitFor('a new gateway is connected to the broker and waits for the registry', async () => {
     const response = await fetch(`${newGateway.adminUrl}/readyz`, { headers: { connection: 'close' } });
@@ -158,34 +158,34 @@ async function proveRegistryUnavailable(trial: Trial): Promise<void> {
   });
 }
 
-async function proveRedisUnavailable(_trial: Trial, gateway: ServiceProcess): Promise<void> {
+async function assertRedisUnavailable(_trial: Trial, gateway: ServiceProcess): Promise<void> {
   const isLocal = async () => sumOf(await metricsOf(gateway), 'playline_gateway_rate_limit_shared') === 0;
   await waitFor('the gateway applies local limits', isLocal);
 }
 
-const PROOFS = { registry: proveRegistryUnavailable, redis: proveRedisUnavailable };
+const ASSERTIONS = { registry: assertRegistryUnavailable, redis: assertRedisUnavailable };
 
-async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof PROOFS)[]): Promise<Reached> {
+async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof ASSERTIONS)[]): Promise<Reached> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.flows(random.integer(5, 20));
-  const modes: WireMode[] = ['refuse', 'freeze', 'hold-responses'];
+  const modes: ProxyMode[] = ['refuse', 'freeze', 'hold-responses'];
   let reached: Reached = {};
   for (const mode of random.shuffle(modes).slice(0, random.integer(1, 2))) {
     const beganAt = performance.now();
-    await Promise.all(stores.map((store) => world.wires[store].set(mode)));
+    await Promise.all(stores.map((store) => world.proxies[store].set(mode)));
     await delay(random.integer(1_000, 3_000));
-    await Promise.all(stores.map((store) => PROOFS[store](trial, gateway)));
+    await Promise.all(stores.map((store) => ASSERTIONS[store](trial, gateway)));
     await traffic.flows(10);
-    const accepted = ledger.attempts.filter(({ beganAt: at, status }) => at > beganAt && status === 200).length;
+    const accepted = ledger.attempts.filter(({ beganAt: sentAt, status }) => sentAt > beganAt && status === 200).length;
     const outageS = toSeconds(performance.now() - beganAt);
     reached = addReached(reached, {
-      [`times ${mode}`]: 1,
+      [`outages (${mode})`]: 1,
       'batches accepted during the outage': accepted,
       'unavailable s': outageS,
     });
-    await Promise.all(stores.map((store) => world.wires[store].set('open')));
+    await Promise.all(stores.map((store) => world.proxies[store].set('open')));
     await delay(random.integer(0, 500));
   }
   await traffic.close();
@@ -195,7 +195,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
   return reached;
 }
 
-const outageScenario = (tried: string, ...stores: (keyof typeof PROOFS)[]): Scenario => {
+const outageScenario = (tried: string, ...stores: (keyof typeof ASSERTIONS)[]): Scenario => {
   return { fault: 7, tried, run: (trial) => expectIngestContinues(trial, stores) };
 };
 
@@ -205,6 +205,6 @@ export const registryUnavailable = outageScenario(
 );
 export const limitStoreUnavailable = outageScenario('Redis refuses, freezes or does not respond under load', 'redis');
 export const registryAndLimitStoreUnavailable: Scenario = {
-  ...outageScenario('registry and Redis unavailable together', 'registry', 'redis'),
-  title: 'the gateway refuses no message while the registry and Redis are unavailable',
+  ...outageScenario('registry and Redis unavailable at the same time', 'registry', 'redis'),
+  title: 'the gateway accepts every message while the registry and Redis are unavailable',
 };

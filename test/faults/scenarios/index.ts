@@ -3,7 +3,7 @@ import { hostileBodies, oneInvalidAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped, memoryBounded } from './broker.ts';
 import {
   drainUnderLoad,
-  drainWithHeldResponses,
+  drainWithPendingResponses,
   gatewayKilledBeforeResponse,
   gatewayKilledUnderLoad,
   limitStoreUnavailable,
@@ -11,7 +11,7 @@ import {
   registryUnavailable,
 } from './gateway.ts';
 import { leaderReplacedWhileWaiting, leadersMove } from './leaders.ts';
-import { logTruncatedUnseen, logTruncatedWhileRead, oldEventKept } from './log.ts';
+import { logTruncatedWhileRead, logTruncatedWhileStopped, oldEventStored } from './log.ts';
 import { redisLosesLastWrites, redisUnavailableToLinker, redisWiped, refusedConsentArrivesLate } from './redis.ts';
 import { redisRestoredFromCopy } from './redis-restored.ts';
 import { engineKilled, partitionsMove } from './services.ts';
@@ -19,8 +19,8 @@ import { engineKilled, partitionsMove } from './services.ts';
 export const SCENARIOS: readonly Scenario[] = [
   ...[brokerAbsent, brokerStopped, brokerKilled, memoryBounded, gatewayKilledBeforeResponse, gatewayKilledUnderLoad],
   ...[engineKilled, redisUnavailableToLinker, redisWiped, redisLosesLastWrites],
-  ...[registryUnavailable, limitStoreUnavailable, registryAndLimitStoreUnavailable, oldEventKept, partitionsMove],
-  ...[drainWithHeldResponses, drainUnderLoad, hostileBodies, oneInvalidAmongMany],
-  ...[leaderReplacedWhileWaiting, leadersMove, logTruncatedWhileRead, logTruncatedUnseen],
+  ...[registryUnavailable, limitStoreUnavailable, registryAndLimitStoreUnavailable, oldEventStored, partitionsMove],
+  ...[drainWithPendingResponses, drainUnderLoad, hostileBodies, oneInvalidAmongMany],
+  ...[leaderReplacedWhileWaiting, leadersMove, logTruncatedWhileRead, logTruncatedWhileStopped],
   ...[refusedConsentArrivesLate, redisRestoredFromCopy],
 ];

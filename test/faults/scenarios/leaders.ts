@@ -9,7 +9,7 @@ import { isStopped } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** With three brokers, every acknowledged record is on two brokers while the third is down. */
+/** With three brokers, two brokers still have every acknowledged record while the third is down. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
 type Cluster = Awaited<ReturnType<typeof openCluster>>;
@@ -31,9 +31,9 @@ async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>
   }
 }
 
-async function electOthers({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
+async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
   let moved = 0;
-  // In quick succession, so that some elections happen with requests in flight.
+  // In quick succession, so that some elections happen while requests are in flight.
   for (let rounds = random.integer(4, 10); rounds > 0; rounds--) {
     const before = await partitions();
     const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));
@@ -46,15 +46,15 @@ async function electOthers({ trial: { random }, brokers, topic, partitions }: Cl
   return { 'leaders elected': moved };
 }
 
-/** Freezes a broker, which afterwards still handles requests for partitions that it no longer leads. */
+/** Freezes a broker. After it resumes, it still handles requests for partitions that it no longer leads. */
 async function stopOne(cluster: Cluster): Promise<Reached> {
   const { trial, traffic, partitions, pidOf } = cluster;
-  // Not the controller, which elections need.
+  // Excludes the controller, which elections need.
   const victim = trial.random.pick([2, 3]);
   const led = (await partitions()).filter(({ leader }) => leader === victim).length;
   await whileStopped([await pidOf(victim)], async () => {
     const isReplaced = ({ leader }: PartitionState) => leader > 0 && leader !== victim;
-    await waitFor('other brokers lead', async () => (await partitions(1)).every(isReplaced));
+    await waitFor('the remaining brokers lead all partitions', async () => (await partitions(1)).every(isReplaced));
     await traffic.flows(trial.random.integer(1, 10));
   });
   await awaitReplicas(cluster);
@@ -80,17 +80,17 @@ async function stopFollowers(cluster: Cluster): Promise<Reached> {
   const { attempts } = trial.ledger;
   const refused = await whileStopped([await pidOf(2), await pidOf(3)], async () => {
     const isAlone = ({ leader, inSync }: PartitionState) => leader === 1 && inSync.length === 1;
-    await waitFor('one replica is in sync', async () => (await partitions(1)).every(isAlone));
+    await waitFor('only one replica is in sync', async () => (await partitions(1)).every(isAlone));
     const from = performance.now();
     const completed = () => attempts.filter(({ beganAt, endedAt }) => beganAt > from && endedAt > 0);
     await waitFor('a request is refused', () => completed().some(({ status }) => status !== 200));
     await delay(1_500);
     const accepted = completed().filter(({ status }) => status === 200).length;
-    assert.equal(accepted, 0, 'accepted requests while only one replica was in sync');
+    assert.equal(accepted, 0, 'number of accepted requests while only one replica was in sync');
     return completed().length;
   });
   await awaitReplicas(cluster);
-  return { 'requests refused for too few replicas': refused };
+  return { 'requests refused because of too few replicas': refused };
 }
 
 async function openCluster(trial: Trial) {
@@ -105,20 +105,20 @@ async function openCluster(trial: Trial) {
 export const leadersMove: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  tried: 'three brokers: other leaders elected; one broker SIGSTOP or SIGKILL, or two frozen; leaders elected again',
+  tried: 'three brokers: new leaders elected; one broker SIGSTOP or SIGKILL, or two frozen; new leaders elected again',
   run: async (trial) => {
     const cluster = await openCluster(trial);
     try {
       const { traffic } = cluster;
       await traffic.flows(trial.random.integer(5, 30));
-      const first = await electOthers(cluster);
-      const cut = await trial.random.pick([stopOne, killOne, stopFollowers])(cluster);
+      const first = await moveLeaders(cluster);
+      const outage = await trial.random.pick([stopOne, killOne, stopFollowers])(cluster);
       await traffic.flows(5);
-      const second = await electOthers(cluster);
+      const second = await moveLeaders(cluster);
       await traffic.flows(10);
       await traffic.close();
       await awaitReplicas(cluster);
-      return { ...cut, 'leaders elected': first['leaders elected']! + second['leaders elected']! };
+      return { ...outage, 'leaders elected': first['leaders elected']! + second['leaders elected']! };
     } finally {
       await cluster.brokers.close();
     }
@@ -128,46 +128,46 @@ export const leadersMove: Scenario = {
 /** Short enough that the producer gives up before the brokers remove the stopped follower from the in-sync set. */
 const DELIVERY_TIMEOUT_MS = 1_000;
 
-/** Creates a topic with one partition: `leader` leads, `heir` is in sync, and `straggler` will be stopped. */
+/** Creates a topic with one partition: `leader` leads, `successor` is in sync, and `follower` will be stopped. */
 async function createTopic({ world, seed, random }: Trial) {
-  // Not the controller, which elections need.
-  const straggler = random.pick([2, 3]);
-  const [leader = 0, heir = 0] = random.pick([
-    [1, 5 - straggler],
-    [5 - straggler, 1],
+  // Excludes the controller, which elections need.
+  const follower = random.pick([2, 3]);
+  const [leader = 0, successor = 0] = random.pick([
+    [1, 5 - follower],
+    [5 - follower, 1],
   ]);
   const topic = `${world.deployment.topicPrefix}leader-replaced-${seed}-${process.hrtime.bigint()}`;
   const { Kafka, logLevel } = kafkajs;
   const admin = new Kafka({ brokers: world.stack.file.kafka, logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
-  const replicaAssignment = [{ partition: 0, replicas: [leader, heir, straggler] }];
+  const replicaAssignment = [{ partition: 0, replicas: [leader, successor, follower] }];
   const configEntries = [{ name: 'min.insync.replicas', value: '2' }];
   await admin.createTopics({ topics: [{ topic, replicaAssignment, configEntries }] });
   await admin.disconnect();
-  return { topic, leader, heir, straggler };
+  return { topic, leader, successor, follower };
 }
 
-// The leader appends a record and waits for a stopped follower until the producer gives up. Another replica with the
-// record becomes the leader. The producer must not mistake the record for its next record.
+// The leader appends a record and waits for a stopped follower until the producer gives up. The other in-sync replica,
+// which has the record, becomes the leader. The producer must not mistake the record for its next record.
 async function replaceLeader(trial: Trial) {
-  const { topic, leader, heir, straggler } = await createTopic(trial);
+  const { topic, leader, successor, follower } = await createTopic(trial);
   const brokers = openBrokers(trial.world.stack.file.kafka);
   const options = { brokers: trial.world.stack.file.kafka, clientId: 'faults', deliveryTimeoutMs: DELIVERY_TIMEOUT_MS };
   const producer = await openProducer(options);
   const send = (text: string) => producer.sendForOffset({ topic, key: null, value: Buffer.from(text) });
-  const leads = (id: number) => async () =>
-    (await brokers.partitionsOf(topic, heir)).every((each) => each.leader === id);
+  const isLeader = (id: number) => async () =>
+    (await brokers.partitionsOf(topic, successor)).every((each) => each.leader === id);
   try {
-    await waitFor('the topic has its leader', leads(leader));
+    await waitFor('the topic has the expected leader', isLeader(leader));
     await waitFor('a record is stored', () => send('before').then(() => true));
-    await brokers.prefer(topic, new Map([[0, heir]]));
-    const pid = await trial.world.brokerPid(straggler);
+    await brokers.prefer(topic, new Map([[0, successor]]));
+    const pid = await trial.world.brokerPid(follower);
     process.kill(pid, 'SIGSTOP');
     try {
       await waitFor('the broker is stopped', () => isStopped(pid));
-      await assert.rejects(send('given up'), { code: 'DELIVERY_TIMEOUT' });
+      await assert.rejects(send('abandoned'), { code: 'DELIVERY_TIMEOUT' });
       await brokers.elect(topic, [0]);
-      await waitFor('the heir leads', leads(heir));
+      await waitFor('the successor is the leader', isLeader(successor));
     } finally {
       process.kill(pid, 'SIGCONT');
     }
@@ -175,8 +175,8 @@ async function replaceLeader(trial: Trial) {
     const records = await readTopic({ brokers: trial.world.stack.file.kafka, topic });
     const values = records.map(({ value }) => String(value));
     assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}; the log contains ${values}`);
-    // The fault has taken effect if the new leader has the record that the producer gave up.
-    return { 'records given up after their append': values.filter((value) => value === 'given up').length };
+    // The fault took effect if the new leader has the record on which the producer gave up.
+    return { 'records appended before the producer gave up': values.filter((value) => value === 'abandoned').length };
   } finally {
     await producer.close();
     await brokers.close();
@@ -186,7 +186,7 @@ async function replaceLeader(trial: Trial) {
 export const leaderReplacedWhileWaiting: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title: 'a record that was appended after its producer gave up is not mistaken for the next record',
-  tried: 'three brokers: a leader is replaced while a record waits for a replica and its producer has given up',
+  title: 'a producer that gave up on an appended record does not mistake the record for its next record',
+  tried: 'three brokers: a leader is replaced after the producer gave up on a record that waits for a replica',
   run: replaceLeader,
 };

@@ -12,18 +12,19 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { World } from '../world/world.ts';
 
-/** Enough offsets that several batches remain and several are lost. */
+/** Enough offsets for several batches to remain and several to be lost. */
 const OFFSETS_MIN = 10;
 const SEGMENT = '00000000000000000000.log';
 
-// Truncates log files, as after a power loss, and kills the broker, which the stack restarts.
+// Truncates log files, as a power loss would, and kills the broker, which the stack then restarts.
 async function truncateLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const bounds = await world.log.bounds(topic);
-  const cuts = bounds.filter(({ start, end }) => end - start >= OFFSETS_MIN).slice(0, random.integer(1, bounds.length));
+  const large = bounds.filter(({ start, end }) => end - start >= OFFSETS_MIN);
+  const truncations = large.slice(0, random.integer(1, bounds.length));
   const broker = await world.storePid('kafka');
   process.kill(broker, 'SIGSTOP');
-  for (const { partition } of cuts) {
+  for (const { partition } of truncations) {
     const file = join(world.stack.paths.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
     const { size } = statSync(file);
     // The file may end within a batch, which the broker drops.
@@ -31,40 +32,39 @@ async function truncateLogs({ world, random }: Trial): Promise<{ partition: numb
   }
   process.kill(broker, 'SIGKILL');
   await waitFor('the broker has exited', () => world.stack.file.processes.kafka !== broker);
-  return cuts;
+  return truncations;
 }
 
 interface Listed {
   partitions: { topic: string; partition: number; obstacle: string | null; finding: { kind: string } }[];
 }
 
-/** Accepts the truncated log for every paused partition. @returns the number of partitions by reason */
-async function acceptAll(world: World, cuts: readonly { partition: number }[]): Promise<Reached> {
+/** Accepts the truncated log of every paused partition. @returns the number of partitions per finding */
+async function acceptAll(world: World, truncations: readonly { partition: number }[]): Promise<Reached> {
   const group = ['--group', world.groupOf('event-writer')];
   const listed = await operate(world, ['offsets', 'list', ...group, '--json']);
   const { partitions: all } = JSON.parse(listed.stdout) as Listed;
   const paused = all.filter(({ obstacle }) => obstacle !== null);
   assert.deepEqual(
     paused.map(({ partition }) => partition).sort((a, b) => a - b),
-    cuts.map(({ partition }) => partition),
+    truncations.map(({ partition }) => partition),
     `exactly the truncated partitions must be paused: ${JSON.stringify(all)}`,
   );
   for (const { topic, partition } of paused) {
-    const at = ['--topic', topic, '--partition', String(partition)];
-    const { code, stdout, stderr } = await operate(world, ['offsets', 'accept', ...group, ...at]);
+    const target = ['--topic', topic, '--partition', String(partition)];
+    const { code, stdout, stderr } = await operate(world, ['offsets', 'accept', ...group, ...target]);
     assert.equal(code, 0, `${stdout}${stderr}`);
   }
   const count = (kind: string) => paused.filter(({ finding }) => finding.kind === kind).length;
-  const [truncated, grown] = [count('shortened'), count('exchanged')];
+  const [shortened, extended] = [count('shortened'), count('exchanged')];
   // Which of the two findings occurs depends on the traffic.
   return {
-    'logs truncated': cuts.length,
-    ...(truncated > 0 ? { 'partitions found truncated': truncated } : {}),
-    ...(grown > 0 ? { 'partitions found grown past the commit': grown } : {}),
+    'logs truncated': truncations.length,
+    ...(shortened > 0 ? { 'partitions found truncated': shortened } : {}),
+    ...(extended > 0 ? { 'partitions found extended past the commit': extended } : {}),
   };
 }
 
-/** Waits until all traffic is stored, truncates the logs, and sends new traffic through a new gateway. */
 async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Reached> {
   const { world, random } = trial;
   const first = await trial.start('gateway');
@@ -74,7 +74,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
   await settle(world);
   await first.close();
   if (isStopped) await world.setServices({ linkers: 1, writers: 0 });
-  const cuts = await truncateLogs(trial);
+  const truncations = await truncateLogs(trial);
   await waitFor('the broker is running again', async () => (await world.log.bounds('')).length === 0);
   const second = await trial.start('gateway');
   const after = trial.openTraffic([second]);
@@ -82,38 +82,38 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
   await after.close();
   const running = trial.services.find(({ service }) => service === 'event-writer')!;
   const writer = isStopped ? await trial.launch('event-writer') : running;
-  if (cuts.length > 0) {
+  if (truncations.length > 0) {
     const countPaused = async () => sumOf(await metricsOf(writer), 'playline_stream_stopped_partitions', 'messages');
-    await waitFor('the writer reports paused partitions', async () => (await countPaused()) === cuts.length);
+    await waitFor('the writer reports paused partitions', async () => (await countPaused()) === truncations.length);
     assert.equal(await writer.isReady(), false, 'a writer with paused partitions is not ready');
   }
-  const reached = await acceptAll(world, cuts);
+  const reached = await acceptAll(world, truncations);
   await waitFor('the writer is ready again, without a restart', () => writer.isReady());
   return reached;
 }
 
 export const logTruncatedWhileRead: Scenario = {
   fault: 16,
-  title: 'a writer pauses partitions whose log was truncated, and reads them completely after an operator accepts',
-  tried: 'broker killed, its logs truncated, writer running',
+  title: 'a writer pauses partitions whose log was truncated, and resumes after an operator accepts the log',
+  tried: 'broker killed and its logs truncated while the writer is running',
   replacesLog: true,
   run: (trial) => run(trial, { isStopped: false, batches: trial.random.integer(1, 60) }),
 };
 
-export const logTruncatedUnseen: Scenario = {
+export const logTruncatedWhileStopped: Scenario = {
   fault: 16,
-  tried: 'broker killed, its logs truncated and grown again while the writer is stopped',
+  tried: 'broker killed, its logs truncated and extended again while the writer is stopped',
   replacesLog: true,
   run: (trial) => run(trial, { isStopped: true, batches: trial.random.integer(1, 120) }),
 };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** One day below the maximum event age in the contract, and ten times the log's retention. */
+/** One day less than the contract's maximum event age, and ten times the log's retention. */
 const AGE_MS = 29 * DAY_MS;
 
-export const oldEventKept: Scenario = {
+export const oldEventStored: Scenario = {
   fault: 9,
-  title: 'an event from 29 days ago is retained in the log like other events and stored with its own time',
+  title: 'an event from 29 days ago stays in the log for the usual time and is stored with its original time',
   tried: 'events 29 days old arrive while the writer is stopped',
   services: { linkers: 1, writers: 0 },
   run: async ({ world, start, key, ledger, environmentId }) => {

@@ -41,7 +41,7 @@ function watchFileSizes(world: World) {
   const timer = setInterval(sample, 25);
   return {
     close: () => clearInterval(timer),
-    /** Removes everything written in the last `lostMs` milliseconds. @returns the number of removed bytes */
+    /** Removes everything that was written in the last `lostMs` milliseconds. @returns the number of removed bytes */
     truncate(lostMs: number): number {
       sample();
       const { file, bytes } = sizes.at(-1)!;
@@ -75,14 +75,14 @@ async function createPersonToErase({ world, key }: Trial, { gateway, secret }: A
     async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200,
   );
   await waitFor('the consent is accepted', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
-  /** @returns null if the gateway does not respond with a consent */
+  /** @returns null if the response contains no consent */
   const readConsent = async (): Promise<string | null> => {
     const response = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
     return response?.status === 200 ? ((await response.json()) as { status: string }).status : null;
   };
   return {
     readConsent,
-    awaitConsent: () => waitFor('the gateway responds with a consent', readConsent),
+    awaitConsent: () => waitFor('the response contains a consent', readConsent),
     async erase(): Promise<string> {
       const path = `/v1/audience/data?anonymousId=${anonymousId}`;
       const id = await waitFor('the erasure is accepted', async () => {
@@ -100,7 +100,7 @@ async function createPersonToErase({ world, key }: Trial, { gateway, secret }: A
 function restoreCopy({ world, random }: Trial) {
   const copy = join(world.folder, 'redis-copy');
   return {
-    remember() {
+    save() {
       rmSync(copy, { recursive: true, force: true });
       cpSync(folderOf(world), copy, { recursive: true });
     },
@@ -117,7 +117,7 @@ function restoreCopy({ world, random }: Trial) {
 
 function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFileSizes>) {
   return {
-    remember: () => {},
+    save: () => {},
     async restore() {
       await delay(random.integer(0, 300));
       const lostMs = random.integer(500, 2_000);
@@ -131,13 +131,13 @@ function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFi
 }
 
 /** Erases a person, restores an older state of Redis, and asserts that the person's consent does not return. */
-async function tryLoss(trial: Trial, access: Access, loss: { remember(): void; restore(): Promise<Reached> }) {
+async function tryLoss(trial: Trial, access: Access, loss: { save(): void; restore(): Promise<Reached> }) {
   const erased = await createPersonToErase(trial, access);
   await settle(trial.world);
   assert.equal(await erased.awaitConsent(), 'full');
   // Redis writes its append-only file once per second.
   await delay(1_500);
-  loss.remember();
+  loss.save();
   const erasureId = await erased.erase();
   const reached = await loss.restore();
   const statuses = new Set([await erased.awaitConsent()]);
@@ -150,12 +150,12 @@ async function tryLoss(trial: Trial, access: Access, loss: { remember(): void; r
 
 export const redisRestoredFromCopy: Scenario = {
   fault: 20,
-  title: 'erased people stay erased if Redis restarts from an older copy or without its last two seconds of writes',
+  title: 'erased people stay erased if Redis restarts from an older copy or loses its last two seconds of writes',
   tried:
     'Redis SIGKILL, restarted from an older copy of its files, then without the last 0.5 to 2 s of its append-only file',
   run: async (trial) => {
     const { world, key } = trial;
-    // The trial has stopped merges, which also execute an erasure's deletes.
+    // The trial stopped merges, but merges must run because they execute an erasure's deletes.
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
     const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
     const [gateway, eraser] = await Promise.all([
@@ -164,26 +164,26 @@ export const redisRestoredFromCopy: Scenario = {
     ]);
     const persons = createPersons(trial, () => ({ gateway, key }));
     await persons.identify('kept');
-    const restoresOf = async () => sumOf(await metricsOf(eraser), 'playline_eraser_fence_restores_total', '');
+    const countFenceRestores = async () => sumOf(await metricsOf(eraser), 'playline_eraser_fence_restores_total', '');
     const access = { gateway, secret: await world.deployment.addEnvironment(trial.environmentId, 'secret') };
-    const first = await tryLoss(trial, access, restoreCopy(trial));
-    const before = await restoresOf();
+    const copyTrial = await tryLoss(trial, access, restoreCopy(trial));
+    const before = await countFenceRestores();
     const sizes = watchFileSizes(world);
     try {
-      const second = await tryLoss(trial, access, truncateFile(trial, sizes));
-      assert.equal(await first.erased.awaitConsent(), 'not_set', 'the consent of the person erased first');
+      const truncationTrial = await tryLoss(trial, access, truncateFile(trial, sizes));
+      assert.equal(await copyTrial.erased.awaitConsent(), 'not_set', 'the consent of the person erased first');
       await persons.alias('kept');
-      await persons.assertWhole(['kept'], 3);
+      await persons.assertMerged(['kept'], 3);
       const settings = { REDIS_URL: world.stack.file.redis };
-      for (const { erasureId } of [first, second]) {
+      for (const { erasureId } of [copyTrial, truncationTrial]) {
         const verified = await operate(world, ['erasures', 'verify', erasureId], { settings });
         assert.equal(verified.code, 0, verified.stdout + verified.stderr);
       }
       const restored = {
         'fences restored after the copy': before,
-        'fences restored after the truncation': (await restoresOf()) - before,
+        'fences restored after the truncation': (await countFenceRestores()) - before,
       };
-      return { ...first.reached, ...second.reached, ...restored };
+      return { ...copyTrial.reached, ...truncationTrial.reached, ...restored };
     } finally {
       sizes.close();
     }

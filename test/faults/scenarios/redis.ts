@@ -30,7 +30,7 @@ const linkerOf = ({ services }: Trial) => services.find(({ service }) => service
 
 export const redisUnavailableToLinker: Scenario = {
   fault: 6,
-  tried: 'Redis refuses or freezes while link facts arrive',
+  tried: 'Redis refuses connections or freezes while link facts arrive',
   run: async (trial) => {
     const { world, random, key } = trial;
     const gateway = await trial.start('gateway');
@@ -39,14 +39,14 @@ export const redisUnavailableToLinker: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await persons.identify('before');
     await traffic.flows(random.integer(5, 15));
-    await world.wires.redis.set(random.pick(['refuse', 'freeze'] as const));
+    await world.proxies.redis.set(random.pick(['refuse', 'freeze'] as const));
     const beganAt = performance.now();
     const before = await retriesOf(linker);
     await waitFor('the linker is not ready', async () => !(await linker.isReady()));
     await traffic.flows(10);
     await persons.identify('during');
     await persons.alias('before');
-    const waitingFacts = await waitFor('links wait', async () =>
+    const pendingFacts = await waitFor('link facts are pending', async () =>
       Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
     );
     const retries = await waitFor('the linker has retried', async () =>
@@ -54,14 +54,14 @@ export const redisUnavailableToLinker: Scenario = {
     );
     await delay(random.integer(0, 2_000));
     const outageMs = performance.now() - beganAt;
-    await world.wires.redis.set('open');
+    await world.proxies.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
     await traffic.flows(5);
     await traffic.close();
-    await persons.assertWhole(['before'], 3);
-    await persons.assertWhole(['during'], 2);
+    await persons.assertMerged(['before'], 3);
+    await persons.assertMerged(['during'], 2);
     return {
-      'link facts waiting': waitingFacts,
+      'link facts pending': pendingFacts,
       'attempts retried': retries,
       'Redis unavailable s': toSeconds(outageMs),
     };
@@ -75,7 +75,7 @@ async function rebuild(world: World): Promise<void> {
   if (code !== 0) throw new Error(`identity rebuild exited with ${code}:\n${stdout}${stderr}`);
 }
 
-/** Asserts that the linker decides no link fact while the graph is empty. @returns its number of retries */
+/** Asserts that the linker decides no link facts while the graph is empty. @returns the linker's number of retries */
 async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<number> {
   const { world } = trial;
   const linker = linkerOf(trial);
@@ -98,8 +98,8 @@ async function retriesOf(linker: ServiceProcess): Promise<number> {
 
 export const redisWiped: Scenario = {
   fault: 6,
-  title: 'linkers wait while Redis is empty, and after a rebuild every person has all ids',
-  tried: 'Redis FLUSHALL, link facts at the same time, identity rebuild',
+  title: 'linkers process no facts while Redis is empty, and every person has all ids after a rebuild',
+  tried: 'Redis FLUSHALL while link facts arrive, identity rebuild',
   run: async (trial) => {
     const { world, random, environmentId } = trial;
     const gateway = await trial.start('gateway');
@@ -111,18 +111,18 @@ export const redisWiped: Scenario = {
     await traffic.flows(random.integer(10, 30));
     await traffic.close();
     await settle(world);
-    await persons.assertWhole(names, 2);
+    await persons.assertMerged(names, 2);
     const redis = new Redis(world.stack.file.redis);
     await redis.flushall();
     redis.disconnect();
-    // The access keys were lost too; `keys rebuild` is tested elsewhere.
+    // FLUSHALL also removed the access keys. `keys rebuild` is tested elsewhere.
     key = await world.deployment.addEnvironment(environmentId);
     const refused = await expectRefusal(trial, persons, names);
     await rebuild(world);
     await waitFor('the linker resumes', () => linkerOf(trial).isReady());
-    // A linker that used the empty graph would have linked the account to the player but not to the visitor.
-    await persons.assertWhole(names, 3);
-    await persons.assertWhole(['empty'], 2);
+    // A linker that used the empty graph would have linked the account only to the player, not to the visitor.
+    await persons.assertMerged(names, 3);
+    await persons.assertMerged(['empty'], 2);
     return { wipes: 1, 'attempts refused': refused, 'persons restored': names.length };
   },
 };
@@ -137,12 +137,12 @@ async function copyRedis({ world }: Trial): Promise<() => Promise<void>> {
       if (dump !== null) copied.set(name, dump);
     }
   return async () => {
-    await world.wires.redis.set('refuse');
+    await world.proxies.redis.set('refuse');
     const restoring = redis.multi().flushall();
     for (const [name, dump] of copied) restoring.restore(name, 0, dump);
     await restoring.exec();
     redis.disconnect();
-    await world.wires.redis.set('open');
+    await world.proxies.redis.set('open');
   };
 }
 
@@ -178,7 +178,7 @@ async function rewindsOf(trial: Trial): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Waits until the links are restored, and asserts that no linker is ready before that. */
+/** Waits until the links are restored, and asserts that until then at least one linker is not ready. */
 async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly string[]): Promise<void> {
   await waitFor('the links are restored in Redis', async () => {
     const ready = await Promise.all(linkersOf(trial).map((linker) => linker.isReady()));
@@ -199,8 +199,8 @@ async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reache
   await guards.putHold({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
   const lose = await copyRedis(trial);
   await guards.releaseHold(erasure);
-  // If a group's links were decided again under the restored hold, they would be applied in another order, and another
-  // person key would remain.
+  // If a group's links were decided again while the restored hold applies, they would be applied in a different order,
+  // which would result in a different person key.
   for (const group of groups)
     for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
   await settle(world);
@@ -225,13 +225,13 @@ async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Reached>
   await delay(random.integer(0, 500));
   await lose();
   await awaitLinks(trial, accounts, roots);
-  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link was published');
+  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further links were published');
   return { 'rewinds of idle partitions': (await rewindsOf(trial)) - before, 'links lost in idle partitions': links };
 }
 
 export const redisLosesLastWrites: Scenario = {
   fault: 6,
-  tried: 'Redis loses its last writes: the release of a hold and the links after it, then links on idle partitions',
+  tried: 'Redis loses its last writes: a hold’s release and the links after it, then links on idle partitions',
   run: async (trial) => {
     const accounts = await openAccounts(trial, await trial.start('gateway'));
     try {
@@ -244,7 +244,7 @@ export const redisLosesLastWrites: Scenario = {
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
 /** Longer than the producer's delivery timeout of 20 s. */
-const IN_DOUBT_MS = 22_000;
+const PUBLISH_MAX_MS = 22_000;
 
 async function putConsent({ url }: ServiceProcess, key: string, change: Readonly<Record<string, string>>) {
   const body = JSON.stringify(change);
@@ -259,24 +259,24 @@ async function getConsent(gateway: ServiceProcess, key: string, anonymousId: str
 
 export const refusedConsentArrivesLate: Scenario = {
   fault: 19,
-  tried: 'a gateway responds to a consent with 500 and publishes it after another gateway accepted a later consent',
+  tried: 'a gateway responds to a consent with 500, and publishes it after another gateway accepted a later consent',
   run: async (trial) => {
     const { world, random, key, environmentId } = trial;
-    const [slow, quick] = await Promise.all([trial.start('gateway'), trial.start('gateway')]);
+    const [first, second] = await Promise.all([trial.start('gateway'), trial.start('gateway')]);
     const anonymousId = `consent-${randomUUID()}`;
     const change = (status: string) => ({ anonymousId, status, source: 'faults' });
     const [earlier, later] = random.shuffle(['none', 'anonymous', 'full'] as const);
-    await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
-    assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'status of a consent without a broker');
+    await world.proxies.kafka.set(random.pick(['refuse', 'freeze'] as const));
+    assert.equal(await putConsent(first!, key, change(earlier!)), 500, 'status of a consent without a broker');
     // While stopped, the gateway cannot publish the pending consent before the later change.
-    slow!.signal('SIGSTOP');
-    await world.wires.kafka.set('open');
-    await waitFor('the later consent is accepted', async () => (await putConsent(quick!, key, change(later!))) === 204);
-    slow!.signal('SIGCONT');
-    const endAt = performance.now() + IN_DOUBT_MS;
+    first!.signal('SIGSTOP');
+    await world.proxies.kafka.set('open');
+    await waitFor('the new consent is accepted', async () => (await putConsent(second!, key, change(later!))) === 204);
+    first!.signal('SIGCONT');
+    const endAt = performance.now() + PUBLISH_MAX_MS;
     let reads = 0;
     while (performance.now() < endAt) {
-      assert.equal(await getConsent(quick!, key, anonymousId), later, 'the consent that was accepted last');
+      assert.equal(await getConsent(second!, key, anonymousId), later, 'the consent that was accepted last');
       reads++;
       await delay(random.integer(100, 500));
     }

@@ -8,21 +8,21 @@ import { waitFor } from '../world/wait.ts';
 
 export const partitionsMove: Scenario = {
   fault: 11,
-  title: 'every record is one row while linkers and writers join and leave the group under load',
-  tried: 'writers and linkers join, leave by SIGTERM and by SIGKILL',
+  title: 'every record has one row if linkers and writers join and leave their groups under load',
+  tried: 'writers and linkers join, and leave after SIGTERM or SIGKILL',
   services: { linkers: 2, writers: 2 },
   run: async (trial) => {
     const { random } = trial;
     const gateways = [await trial.start('gateway'), await trial.start('gateway')];
     const running = [...trial.services];
-    const traffic = trial.openTraffic(gateways, { restMaxMs: 15 });
+    const traffic = trial.openTraffic(gateways, { pauseMaxMs: 15 });
     const moves: string[] = [];
     const leave = async (child: ServiceProcess) => {
       running.splice(running.indexOf(child), 1);
       const signal = random.pick(['SIGTERM', 'SIGKILL'] as const);
       moves.push(signal);
       child.signal(signal);
-      // As in a deployment, the process may still drain while the next process starts.
+      // As in a deployment, the process may still be draining when the next process starts.
       if (random.chance(0.5)) await child.exited;
     };
     for (let move = random.integer(3, 5); move > 0; move--) {
@@ -30,7 +30,7 @@ export const partitionsMove: Scenario = {
       await delay(random.integer(0, 400));
       const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
       const members = running.filter((child) => child.service === service);
-      // At least one process per service stays, so that partitions move while records are processed.
+      // At least one process per service keeps running, so that partitions move while records are processed.
       const joins = members.length <= 1 || (members.length < 3 && random.chance(0.5));
       if (!joins) await leave(random.pick(members));
       else {
@@ -61,7 +61,7 @@ export const engineKilled: Scenario = {
     const { engine } = world.deployment;
     // Prevents merges, which would hide duplicate rows. Unlike SYSTEM STOP MERGES, this survives a restart.
     await query(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
-    const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
+    const traffic = trial.openTraffic([await trial.start('gateway')], { pauseMaxMs: 10 });
     const before = await countRetries(trial);
     const kills = random.integer(1, 2);
     for (let kill = 0; kill < kills; kill++) {

@@ -16,7 +16,7 @@ export interface PartitionState {
 
 export type Brokers = ReturnType<typeof openBrokers>;
 
-/** A running broker responds within milliseconds. */
+/** Generous: a running broker responds within milliseconds. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
 const CONTROLLER = 1;
@@ -94,7 +94,7 @@ export function openBrokers(addresses: readonly string[]) {
   return {
     partitionsOf,
     close,
-    /** Sets each partition's preferred leader, without an election. */
+    /** Sets each partition's preferred leader without holding an election. */
     async prefer(topic: string, leaders: ReadonlyMap<number, number>) {
       const states = await partitionsOf(topic, CONTROLLER);
       const partitions = states.flatMap(({ partition, replicas }) => {

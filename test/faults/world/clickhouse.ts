@@ -1,4 +1,4 @@
-/** A direct connection to ClickHouse: test queries must not be affected by the faults on a wire. */
+/** A direct connection to ClickHouse, so that a proxy's faults do not affect test queries. */
 export interface Engine {
   url: string;
   user: string;

@@ -24,7 +24,7 @@ export async function endsOf(world: World, topic: string): Promise<Ends> {
   return new Map(bounds.map(({ partition, end }) => [partition, end]));
 }
 
-/** Returns the number of records published to a topic. Queries the broker directly, not through the wire. */
+/** Returns the number of records published to a topic. Queries the broker directly, not through the proxy. */
 export async function countRecords(world: World, topic: string = TOPICS.messages.name): Promise<number> {
   return [...(await endsOf(world, topic)).values()].reduce((sum, end) => sum + end, 0);
 }
@@ -54,7 +54,7 @@ interface EndCheck {
 }
 
 // Asserts the guarantees after every fault: the exact view contains every acknowledged message once and no message that
-// was not sent, and each record published since `from` is one row or was deduplicated.
+// was not sent, and each record published since `from` has one row or was deduplicated.
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,
@@ -81,7 +81,7 @@ export async function checkEnd(
   return { sent: ledger.sent, acknowledged: ledger.acknowledged, published, rows };
 }
 
-/** Checks rows by offset: no duplicate offset, none beyond the end of the log, and one row per unique record. */
+/** Checks rows by offset: no duplicate offsets, no offsets beyond the log's end, and one row per unique record. */
 async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
   const ends = await endsOf(world, TOPICS.messages.name);
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
@@ -119,7 +119,7 @@ async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends;
       const { messageId } = decode(value!.subarray(FRAME_BYTES));
       if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_OFFSET)] !== 1) missing.push(messageId.toString('hex'));
     }
-  const text = `${missing.length} in the log and not in the exact view: ${missing.slice(0, 10).join(' ')}`;
+  const text = `${missing.length} messages are in the log, but not in the exact view: ${missing.slice(0, 10).join(' ')}`;
   if (missing.length > 0) throw new BrokenGuarantee(text, { lost: missing.length, doubled: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };

@@ -46,7 +46,7 @@ export function operate(
   });
 }
 
-/** Runs the operator's `verify`. @throws Error with the output if `verify` fails or a record was stored twice */
+/** Runs the operator's `verify`. @throws Error with the output if `verify` fails or reports a duplicate row */
 export async function verify(world: World): Promise<void> {
   const settings = { REDIS_URL: world.stack.file.redis };
   const args = ['verify', '--group', world.groupOf('event-writer')];

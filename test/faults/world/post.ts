@@ -23,7 +23,7 @@ export interface Post {
 }
 
 export const KEY_HEADER = 'x-service-publishable-key';
-/** The contract's client timeout, much longer than the gateway's deadline. */
+/** The client timeout in the contract, much longer than the gateway's deadline. */
 const RESPONSE_MAX_MS = 30_000;
 
 /** Sends a request, by default a POST to the messages route. Never throws. */
@@ -36,7 +36,7 @@ export async function post({ url, key, agent, path = MESSAGES_PATH, ...options }
     return { beganAt, endedAt: performance.now(), status, text, connection };
   };
   try {
-    const response = await sendRequest(url, { ...request, cutAfterMs: RESPONSE_MAX_MS }, agent);
+    const response = await sendRequest(url, { ...request, abortAfterMs: RESPONSE_MAX_MS }, agent);
     return end(response.status, response.text, response.headers.connection);
   } catch (error) {
     return end(0, error instanceof Error ? error.message : String(error));

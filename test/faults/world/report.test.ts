@@ -27,9 +27,9 @@ it('a row of the report contains sums of counts, maximum durations and the faile
 });
 
 it('toWarning warns if seeds were not started', () => {
-  const [row, untried] = [createTestRow(), createTestRow()];
+  const [row, notStarted] = [createTestRow(), createTestRow()];
   for (const seed of [1, 2]) addSeed(row, seed, { ...counts, reached: { kills: 1 } });
-  expect(toWarning([row, untried], 5)).toMatch(/5 cut this run short: 2 of 6 seeds were started; 1 of 2 faults/);
+  expect(toWarning([row, notStarted], 5)).toMatch(/5 cut this run short: 2 of 6 seeds were started; 1 of 2 faults/);
   addFailure(row, 3, new Error('no'));
   expect(toWarning([row], 5)).toBe(null);
 });

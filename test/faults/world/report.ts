@@ -1,12 +1,12 @@
 import { toTable as formatTable } from '../../measure.ts';
 
 // A seed's results by name, such as `{ kills: 2, 'outage s': 6.1 }`. The report shows the maximum of values with a unit
-// (` ms`, ` s`, ` MiB`) and the sum of counts. A count of 0 means that this part of the fault did not take effect.
+// (` ms`, ` s`, ` MiB`) and the sum of counts. A count of 0 means that this part of the fault had no effect.
 export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
-/** False if any part of the fault did not take effect. Such a seed proves nothing. */
+/** False if any part of the fault did not take effect, in which case the seed proves nothing. */
 export function tookEffect(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
@@ -44,7 +44,7 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   readonly requested: number;
-  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only these seeds. */
+  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only completed seeds. */
   done: number;
   reached: Reached;
   sent: number;

@@ -41,7 +41,7 @@ function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Rec
   return child;
 }
 
-/** Starts a service process. `whenReady` resolves when the service is ready. */
+/** Starts a service process without waiting until the service is ready. */
 export async function openServiceProcess(start: ServiceStart) {
   const { service, name, logFile, ports } = start;
   const { http, admin } = ports;
@@ -77,7 +77,7 @@ export async function openServiceProcess(start: ServiceStart) {
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
     residentBytes: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(statusOf(child.pid!))?.[1]) * 1024,
     isReady,
-    /** @throws Error with the end of the log if the process exits */
+    /** Waits until the service is ready. @throws Error with the end of the log if the process exits */
     whenReady: async () => {
       await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), READY_MAX_MS);
       if (!running.has(child))

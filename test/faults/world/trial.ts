@@ -27,7 +27,7 @@ function createLedger(seed: number) {
     get acknowledged() {
       return outcomes.count('accepted');
     },
-    /** Creates a message id. Its outcome is `unknown` until a response arrives, because the message may be stored. */
+    /** Creates a message id. The outcome is `unknown` until a response arrives, because the message may be stored. */
     newId: () => {
       const sequence = outcomes.take();
       outcomes.set(sequence, 'unknown');
@@ -51,11 +51,11 @@ interface TrafficOptions {
   clients?: number;
   batchMax?: number;
   /** Maximum length of an event's filler; default: no filler. */
-  fillMax?: number;
-  restMaxMs?: number;
+  fillerMax?: number;
+  pauseMaxMs?: number;
 }
 
-/** Few players, so that the same identities recur on all partitions. */
+/** Few players, so that identities recur on all partitions. */
 const PLAYERS = 40;
 /** A killed broker takes up to 15 s to restart, and longer on a busy machine. */
 const CLOSE_MAX_MS = 90_000;
@@ -63,7 +63,7 @@ const CLOSE_MAX_MS = 90_000;
 /** True for statuses after which clients resend a batch. 0 means no response. */
 const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
 
-/** Clients that send batches until they are stopped, and resend each batch until they get a 2xx. */
+/** Clients that send batches until `close`, and resend each batch until they get a 2xx. */
 class Traffic {
   readonly #options: TrafficOptions;
   readonly #agent = new Agent({ keepAlive: true });
@@ -79,7 +79,7 @@ class Traffic {
     this.#gateways = options.gateways;
     const { clients = 6, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
-      // A separate seed per client, so that its messages do not depend on the timing of other clients.
+      // Each client has a separate seed, so that its messages do not depend on the timing of other clients.
       this.#run(seed * 1_000 + index).catch((error) => {
         this.#error ??= error as Error;
       }),
@@ -87,21 +87,21 @@ class Traffic {
   }
 
   async #run(seed: number): Promise<void> {
-    const { batchMax = 12, restMaxMs = 60, fillMax = 0, ledger } = this.#options;
+    const { batchMax = 12, pauseMaxMs = 60, fillerMax = 0, ledger } = this.#options;
     const random = createRandom(seed);
     const run = { ...ledger.run, seed };
-    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenFraction: 0, batchMax, fillMax };
+    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenFraction: 0, batchMax, fillMax: fillerMax };
     const traffic = createTraffic(game);
     while (!this.#stopping) {
       await this.#deliver(traffic.next(Date.now()), random);
-      await delay(random.integer(0, restMaxMs));
+      await delay(random.integer(0, pauseMaxMs));
     }
   }
 
-  async #deliver({ body, sound }: Batch, random: Random): Promise<void> {
+  async #deliver({ body, valid }: Batch, random: Random): Promise<void> {
     const { ledger, key } = this.#options;
-    for (const { sequence } of sound) ledger.outcomes.set(sequence, 'unknown');
-    const ids = sound.map(({ sequence }) => toMessageId(ledger.run, sequence));
+    for (const { sequence } of valid) ledger.outcomes.set(sequence, 'unknown');
+    const ids = valid.map(({ sequence }) => toMessageId(ledger.run, sequence));
     for (;;) {
       const attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
       ledger.note(ids, attempt);
@@ -152,16 +152,16 @@ export interface Scenario {
   readonly title?: string;
   readonly tried: string;
   readonly brokers?: number;
-  /** Number of processes per service; default: one each. */
+  /** Number of processes per service; default: one per service. */
   readonly services?: ServiceCounts;
-  /** The scenario replaces the log, so that rows cannot be compared with the log by offset. */
+  /** The scenario replaces the log, so rows cannot be compared with the log by offset. */
   readonly replacesLog?: true;
   /** Injects the fault, repairs the damage and stops the traffic. @returns counts of the effects */
   run(trial: Trial): Promise<Reached>;
 }
 
-const ONE_EACH: ServiceCounts = { linkers: 1, writers: 1 };
-/** Distance between traffic seeds within a trial, so that they do not overlap with the next trial's seeds. */
+const ONE_PER_SERVICE: ServiceCounts = { linkers: 1, writers: 1 };
+/** Difference between traffic seeds within a trial, so that they do not overlap with the next trial's seeds. */
 const SEED_STEP = 1_000_003;
 let trials = 0;
 
@@ -169,13 +169,13 @@ let trials = 0;
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
-    const trial = await openTrial(world, seed, { services: scenario.services ?? ONE_EACH, opened });
+    const trial = await openTrial(world, seed, { services: scenario.services ?? ONE_PER_SERVICE, opened });
     const from = await endsOf(world, TOPICS.messages.name);
-    // Merges would remove duplicate rows, and raw rows are compared with the log.
+    // Merges would remove duplicate rows before raw rows are compared with the log.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
     const reached = await scenario.run(trial);
-    await world.wires.openAll();
-    await world.setServices(ONE_EACH);
+    await world.proxies.openAll();
+    await world.setServices(ONE_PER_SERVICE);
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from, scenario });
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
     return { ...end, reached };
@@ -184,7 +184,7 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${text}`, { cause: error });
   } finally {
     for (const traffic of opened.traffics) traffic.abort();
-    await world.wires.openAll();
+    await world.proxies.openAll();
     await Promise.all(opened.processes.map((child) => child.close()));
   }
 }
@@ -198,9 +198,9 @@ interface Opened {
 async function openTrial(
   world: World,
   seed: number,
-  { services: wanted, opened }: { services: ServiceCounts; opened: Opened },
+  { services: counts, opened }: { services: ServiceCounts; opened: Opened },
 ) {
-  const services = await world.setServices(wanted);
+  const services = await world.setServices(counts);
   const environmentId = `test-faults-${++trials}`;
   const key = await world.deployment.addEnvironment(environmentId);
   const ledger = createLedger(seed);
@@ -212,14 +212,14 @@ async function openTrial(
   return {
     world,
     seed,
-    /** Determines the times of faults. The traffic uses separate generators. */
+    /** Determines when faults are injected. The traffic uses separate generators. */
     random: createRandom(seed),
     ledger,
     environmentId,
     key,
     services,
     launch,
-    /** Starts a process, which stops with the trial, and waits until the service is ready. */
+    /** Starts a process and waits until the service is ready. The process is stopped at the end of the trial. */
     start: async (service: ServiceName, settings?: Record<string, string>) => {
       const child = await launch(service, settings);
       await child.whenReady();

@@ -13,14 +13,14 @@ import { Redis } from 'ioredis';
 import { SMALL_BLOCKS } from '../small-blocks.ts';
 import { type Engine, query } from './clickhouse.ts';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from './service-process.ts';
+import { type Store, type StoreProxies, startProxies } from './store-proxy.ts';
 import { waitFor } from './wait.ts';
-import { openWires, type Store, type Wires } from './wire.ts';
 
 export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
 const PORTS = 36;
 
-// Reserves ports below the ephemeral range: an ephemeral port could be assigned to another process during an outage.
+// Reserves ports below the ephemeral range, because an ephemeral port could be reassigned during an outage.
 async function openPortPool(folder: string) {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
@@ -36,31 +36,31 @@ async function openPortPool(folder: string) {
   };
 }
 
-/** Shared by all services, because identity keys must agree. */
+/** All services share a pepper, because they must compute the same identity keys. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** Returns a service's settings. Stores are reached through wires, except for Kafka with several brokers. */
+/** Returns a service's settings. The service uses proxies for all stores, except for Kafka with several brokers. */
 export function environmentOf(
   service: ServiceName,
-  { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
+  { stack, proxies, deployment }: { stack: Stack; proxies: StoreProxies; deployment: Deployment },
 ): Record<string, string> {
   const through = (address: string, port: number) => address.replace(/:\d+(?=\/|$)/, `:${port}`);
   const { engine, topicPrefix } = deployment;
   return {
     LOG_LEVEL: 'info',
-    KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${wires.kafka.port}`,
-    SCHEMA_REGISTRY_URL: through(stack.file.registry, wires.registry.port),
-    REDIS_URL: through(stack.file.redis, wires.redis.port),
-    CLICKHOUSE_URL: through(engine.url, wires.clickhouse.port),
+    KAFKA_BROKERS: stack.kafkaFront === null ? stack.file.kafka.join(',') : `127.0.0.1:${proxies.kafka.port}`,
+    SCHEMA_REGISTRY_URL: through(stack.file.registry, proxies.registry.port),
+    REDIS_URL: through(stack.file.redis, proxies.redis.port),
+    CLICKHOUSE_URL: through(engine.url, proxies.clickhouse.port),
     CLICKHOUSE_USER: engine.user,
     CLICKHOUSE_PASSWORD: engine.password,
     CLICKHOUSE_DATABASE: engine.database,
     IDENTITY_PEPPER: PEPPER,
     TOPIC_PREFIX: topicPrefix,
     CONSUMER_GROUP: groupOf(service, deployment),
-    // Short, so that a killed or frozen member is replaced soon; long enough for heartbeats on a busy machine.
+    // Short, so that a killed or frozen member is soon replaced, but long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '2000',
-    // Small blocks, so that faults often hit between intent, insert and commit.
+    // Small blocks, so that faults often occur between the intent, the insert and the commit.
     BLOCK_AGE_MAX_MS: '100',
     ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
@@ -72,7 +72,7 @@ export function environmentOf(
 
 const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;
 
-/** Topics, tables and environments with keys, shared by all seeds until a seed fails. */
+/** Topics, tables and access keys that all seeds share until a seed fails. */
 type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
 const PARTITIONS = 3;
@@ -96,7 +96,7 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
   return {
     topicPrefix: topics.prefix,
     engine,
-    /** @returns a new key for an environment */
+    /** Creates an access key for an environment. @returns the key */
     addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
       const project = { projectId: 'test-faults', environment: 'production' } as const;
       const owner = { ...project, environmentId, kind };
@@ -105,7 +105,7 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
     disconnect: () => keys.close(),
     close: async () => {
       await keys.close();
-      // The next deployment, with new topics and tables, must not find persons in Redis.
+      // The next deployment has new topics and tables, and must not find the persons of this deployment in Redis.
       const client = new Redis(redis);
       await client.flushall();
       client.disconnect();
@@ -130,7 +130,7 @@ function portOf(stack: Stack, store: Store): number {
 
 interface Parts {
   readonly stack: Stack;
-  readonly wires: Wires;
+  readonly proxies: StoreProxies;
   readonly deployment: Deployment;
   readonly folder: string;
   readonly ports: PortPool;
@@ -139,9 +139,9 @@ interface Parts {
 
 export class World {
   readonly stack: Stack;
-  readonly wires: Wires;
+  readonly proxies: StoreProxies;
   readonly folder: string;
-  /** Reads the log directly, not through the wire. */
+  /** Reads the log directly, not through the proxy. */
   readonly log;
   deployment: Deployment;
   readonly #parts: Parts;
@@ -152,7 +152,7 @@ export class World {
   constructor(parts: Parts) {
     this.#parts = parts;
     this.stack = parts.stack;
-    this.wires = parts.wires;
+    this.proxies = parts.proxies;
     this.folder = parts.folder;
     this.deployment = parts.deployment;
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
@@ -202,7 +202,7 @@ export class World {
   }
 
   async #closeProcesses(): Promise<void> {
-    await this.wires.openAll();
+    await this.proxies.openAll();
     await Promise.all([...this.#processes].map((child) => child.close()));
     this.#services = [];
   }
@@ -217,7 +217,7 @@ export class World {
     await this.#closeProcesses();
     await this.log.close();
     await this.deployment.disconnect();
-    await this.wires.close();
+    await this.proxies.close();
     await this.stack.stop();
     this.#parts.ports.close();
     rmSync(this.folder, { recursive: true, force: true });
@@ -226,7 +226,7 @@ export class World {
 
 export interface WorldOptions {
   report?: (line: string) => void;
-  /** Default: one. With several brokers, services connect to Kafka without a wire. */
+  /** Number of brokers; default: 1. With several brokers, services connect to Kafka without a proxy. */
   brokers?: number;
   /** Default: applies the SQL files in sequence. */
   makeTables?: MakeTables;
@@ -239,15 +239,15 @@ export async function openWorld({ report = () => {}, brokers = 1, makeTables }: 
   const folder = mkdtempSync(join(parent, 'faults-'));
   let stack: Stack | null = null;
   const ports = await openPortPool(folder);
-  const wires = await openWires(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
+  const proxies = await startProxies(ports, (store) => (stack === null ? 0 : portOf(stack, store)));
   try {
-    const kafka = brokers === 1 ? { kafkaFrontPort: wires.kafka.port } : { kafkaBrokers: brokers };
+    const kafka = brokers === 1 ? { kafkaFrontPort: proxies.kafka.port } : { kafkaBrokers: brokers };
     stack = await startStack({ directory: folder, services: [], report, ...kafka });
     const deployment = await openDeployment(stack, makeTables);
-    return new World({ stack, wires, ports, folder, deployment, makeTables });
+    return new World({ stack, proxies, ports, folder, deployment, makeTables });
   } catch (error) {
     await stack?.stop();
-    await wires.close();
+    await proxies.close();
     ports.close();
     rmSync(folder, { recursive: true, force: true });
     throw error;

@@ -19,7 +19,7 @@ const KEY = {
   kind: 'publishable',
 } as const;
 
-// Opens a gateway with a stubbed producer: a broker client would only make valid batches more expensive.
+// Starts a gateway with a stub producer, because a broker client would make only valid batches more expensive.
 export async function openCostGateway() {
   const metrics = createMetrics('gateway');
   const producer = {
@@ -53,7 +53,7 @@ export async function openCostGateway() {
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   return {
     port: server.port,
-    /** Units that the last request was charged. */
+    /** Units charged for the last request. */
     get charged() {
       return charged;
     },

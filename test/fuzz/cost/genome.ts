@@ -3,7 +3,7 @@ import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync 
 import type { Random } from '@playline/testkit/random';
 import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 
-/** Describes a body. Each field takes one of a few values, so that changing a field is a small step. */
+/** Describes a body. Each field has one of a few values, so that changing a field is a small step. */
 export interface Genome {
   coding: keyof typeof CODINGS;
   bytes: number;
@@ -75,8 +75,8 @@ const MEMBERS: readonly string[] = [
   ...Object.keys(FIELD).map((name) => `"${name}":1`),
   ...Object.keys(FIELD).map((name) => `"${name}":"\\ud800"`),
 ];
-const ALL_WRONG = Object.keys(FIELD).map((name) => (name === 'context' ? '"k":0' : `"${name}":[]`));
-const CONTEXT_WRONG = `"context":{${Object.keys(FIELD)
+const INVALID_FIELDS = Object.keys(FIELD).map((name) => (name === 'context' ? '"k":0' : `"${name}":[]`));
+const INVALID_CONTEXT = `"context":{${Object.keys(FIELD)
   .slice(FIELD.library)
   .map((name) => `"${name}":[]`)
   .join()}}`;
@@ -85,7 +85,7 @@ const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
 const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
 const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
-export function firstGenomes(): Genome[] {
+export function createInitialGenomes(): Genome[] {
   const base: Genome = {
     coding: 'identity',
     bytes: 1_000_000,
@@ -107,7 +107,7 @@ export function firstGenomes(): Genome[] {
     { ...small, members: ['"messageId":"same"'] },
     {
       ...small,
-      members: ['"messageId":"@"', CONTEXT_WRONG, ...ALL_WRONG.filter((text) => !text.includes('messageId'))],
+      members: ['"messageId":"@"', INVALID_CONTEXT, ...INVALID_FIELDS.filter((text) => !text.includes('messageId'))],
     },
     { ...small, members: ['"context":{"library":"@"}'] },
   ];
@@ -139,7 +139,7 @@ function mutate(genome: Genome, random: Random): Genome {
     case 7:
       return {
         ...genome,
-        members: [...members, random.below(20) === 0 ? CONTEXT_WRONG : random.pick(MEMBERS)].slice(-40),
+        members: [...members, random.below(20) === 0 ? INVALID_CONTEXT : random.pick(MEMBERS)].slice(-40),
       };
     default:
       return { ...genome, bytes: Math.max(100, Math.round(genome.bytes * (0.5 + random.below(100) / 100))) };

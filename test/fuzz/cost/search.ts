@@ -5,31 +5,31 @@ import type { Random } from '@playline/testkit/random';
 import { MESSAGES_PATH, toRequest } from '../../bench/load-client.ts';
 import { medianOf } from '../../bench/quantile.ts';
 import { openCostGateway } from './gateway.ts';
-import { CODINGS, firstGenomes, type Genome, mutateTimes, toBody } from './genome.ts';
+import { CODINGS, createInitialGenomes, type Genome, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
 
 export const RATIO_MAX = 3;
 
 const PARENTS = 12;
-/** How many bodies are measured again at the end, because a single measurement may be high by chance. */
+/** Number of bodies that are remeasured at the end, because a single measurement may be high by chance. */
 const FINALISTS = 8;
 const REPETITIONS = 3;
 const FINAL_REPETITIONS = 15;
-/** The thread's CPU clock counts microseconds, so shorter measurements are imprecise. */
-const MEASURED_US = 6_000;
+/** Minimum CPU time per measurement. The thread's CPU clock counts microseconds, so shorter ones are imprecise. */
+const MEASURED_MIN_US = 6_000;
 
 /**
  * Starts with known shapes and makes small changes to the most expensive bodies.
  *
  * @param shouldContinue called before each body with the number of bodies so far
- * @returns the number of measured bodies; the most expensive bodies, measured again more precisely; and bodies
+ * @returns the number of measured bodies; the most expensive bodies, remeasured more precisely; and bodies
  *   that were charged less than their size in KiB
  */
 export async function searchCosts(random: Random, shouldContinue: (bodies: number) => boolean) {
   const meter = await openMeter();
   try {
     const seen: MeasuredBody[] = [];
-    const first = firstGenomes();
+    const first = createInitialGenomes();
     // Warm-up, so that all code paths are compiled.
     for (const genome of first) await meter.measure(genome, 1);
     for (let bodies = 0; shouldContinue(bodies); bodies++) {
@@ -65,12 +65,12 @@ async function openMeter() {
     return (user + system) / times;
   };
   const timesFor = async (request: Buffer) =>
-    Math.min(100, Math.max(1, Math.ceil(MEASURED_US / (await post(request, 1)))));
+    Math.min(100, Math.max(1, Math.ceil(MEASURED_MIN_US / (await post(request, 1)))));
   return {
     get bodies() {
       return bodies;
     },
-    /** Measures a body and, in alternation, a typical body of the same size and coding. Costs are medians. */
+    /** Measures a body, alternating with a typical body of the same size and coding. Costs are medians. */
     measure: async (genome: Genome, repetitions: number) => {
       bodies++;
       const now = new Date();

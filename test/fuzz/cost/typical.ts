@@ -13,7 +13,7 @@ const stepOf = (n: number) => ({
   hit: n % 3 === 0,
 });
 
-// Creates a valid batch of about `bytes` bytes from up to 100 messages of the usual size, or fewer or larger ones.
+// Creates a valid batch of about `bytes` bytes with up to 100 messages, which have the usual size if possible.
 export function typicalBody(bytes: number, now: Date): Buffer {
   const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
   const perMessage = Math.floor(bytes / count);

@@ -6,7 +6,7 @@ import {
   createBatchReader,
   toResponseText,
 } from '../../../services/gateway/src/routes/messages/handler.ts';
-import { firstGenomes, mutateTimes, toBody } from './genome.ts';
+import { createInitialGenomes, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
 
 const NOW = new Date();
@@ -30,13 +30,13 @@ function tryRead(body: Buffer): BatchData | null {
 const SEED = 20_261_122;
 const STEPS = 80;
 const random = createRandom(SEED);
-const first = firstGenomes();
+const first = createInitialGenomes();
 const genomes = [
   ...first,
   ...Array.from({ length: STEPS }, () => mutateTimes(first[random.below(first.length)]!, 1 + random.below(6), random)),
 ];
 
-it('the gateway parses only single strings of a body, a few times each, and limits the size of its response', () => {
+it('the gateway calls JSON.parse only for single strings, a few times per string, and limits the response size', () => {
   tryRead(typicalBody(1_000, NOW));
   const parse = vi.spyOn(JSON, 'parse');
   let [errorsMax, checked] = [0, 0];
@@ -51,7 +51,7 @@ it('the gateway parses only single strings of a body, a few times each, and limi
     checked++;
     const errors = batch.entries.reduce((sum, { errors }) => sum + errors.length, 0);
     errorsMax = Math.max(errorsMax, errors);
-    // At most one error per field and code, for 19 message fields, 12 context fields, rules between fields, repeated
+    // At most one error per field and code: for 19 message fields, 12 context fields, rules across fields, duplicate
     // ids and sizes.
     expect(errors).toBeLessThanOrEqual(batch.rejected * 40);
     expect(Buffer.byteLength(toResponseText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);

@@ -114,9 +114,9 @@ interface Lot {
 
 type Holdings = ReturnType<typeof createHoldings>;
 
-const SEARCHED_MAX = 200;
+const SEARCHED_LOTS_MAX = 200;
 
-/** Tracks who holds which assets, so that every transfer is possible. */
+/** Tracks which holder has which assets, so that every transfer is possible. */
 function createHoldings(random: Random) {
   const listOf = new Map<Contract, Lot[]>();
   const indexes = new Map<string, number>();
@@ -155,7 +155,7 @@ function createHoldings(random: Random) {
     },
     ofHolder: (contract: Contract, holder: string, max: number): Lot[] =>
       lotsOf(contract)
-        .slice(-SEARCHED_MAX)
+        .slice(-SEARCHED_LOTS_MAX)
         .filter((lot) => lot.holder === holder)
         .slice(0, max),
   };
@@ -283,8 +283,8 @@ function createGenerateLot(random: Random, drawPerson: () => string): (contract:
 
 function drawType(drawn: number): ActivityType {
   let remaining = drawn;
-  for (const [type, share] of FRACTIONS) {
-    remaining -= share;
+  for (const [type, fraction] of FRACTIONS) {
+    remaining -= fraction;
     if (remaining < 0) return type;
   }
   return 'transfer';
@@ -305,7 +305,7 @@ function amountOf(lot: Lot): Pick<Details, 'amount' | 'asset'> {
 }
 
 // Generates a later version of an activity that differs from all earlier versions: it adds or increases the position in
-// a block, or raises a price or an amount. Chain, type, contract and `indexed_at` are constant.
+// a block, or raises a price or an amount. Chain, type, contract and `indexed_at` never change.
 function correct(activity: GeneratedActivity, world: World): GeneratedActivity {
   const { random, blocks } = world;
   const { blockchain_metadata: position, details } = activity;
@@ -343,12 +343,12 @@ const OFF_CHAIN_FRACTION = 0.3;
 const ADDRESS_DIGITS = 40;
 
 /**
- * Generates activities that depend only on the seed, except for ids, addresses and times.
+ * Generates activities that depend only on the seed, except for ids, addresses and timestamps.
  * @param chain the chain's name
  */
 export function createGenerator(run: Run, chain: string) {
   const random = createRandom(run.seed);
-  // Starts with the run's tag, so that runs with the same seed share no contracts.
+  // Starts with the run's tag, so that runs with the same seed have different contracts.
   const newAddress = () => `0x${run.tag}${random.hex(ADDRESS_DIGITS - run.tag.length)}`;
   const [contracts, holdings] = [createContracts(random, newAddress), createHoldings(random)];
   const world: World = { random, contracts, holdings, blocks: createBlocks(random), newAddress };
@@ -375,7 +375,7 @@ export function createGenerator(run: Run, chain: string) {
       sequence,
       activity: correct(activity, world),
     }),
-    /** Copies an activity with a new sequence number and id, for an activity that is never published. */
+    /** Copies an activity with a new sequence number and id, for use in an activity that is never published. */
     toUnpublished: ({ activity }: SequencedActivity): SequencedActivity => {
       const sequence = taken++;
       return { sequence, activity: { ...activity, id: toMessageId(run, sequence) } };

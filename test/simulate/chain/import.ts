@@ -39,10 +39,10 @@ interface PublishOptions {
 }
 
 const RETRY_MS = 1_000;
-/** Empty, because no other run uses these ids and a later version always differs from the last. */
+/** Empty, because no other run uses these ids, and a later version always differs from the last version. */
 const NO_TAIL: ReadonlyMap<string, never[]> = new Map();
 
-// Returns a function that imports lines and records the results. The function returns false if the result is unknown.
+// Returns a function that imports lines and records the results. It returns false if an import's result is unknown.
 export function createPublish(options: PublishOptions): (lines: readonly TrafficLine[]) => Promise<boolean> {
   const { ledger, sent } = options;
   return async (lines) => {
@@ -57,7 +57,7 @@ export function createPublish(options: PublishOptions): (lines: readonly Traffic
     const imported = await importWithRetries(lines, {
       ...options,
       onRetry: () => {
-        for (const { sequence } of versions) ledger.repeat(sequence);
+        for (const { sequence } of versions) ledger.allowRepeat(sequence);
       },
     });
     if (imported === null) return false;
@@ -118,21 +118,21 @@ function checkImport(
 ): void {
   for (const [index, line] of lines.entries()) {
     const reasons = refusals.get(index + 1) ?? [];
-    const isAsExpected =
+    const isExpected =
       reasons.length === line.refusal.length &&
       line.refusal.every((start, position) => reasons[position]?.startsWith(start) === true);
-    if (!isAsExpected)
+    if (!isExpected)
       differences.add(
         'import',
         `expected [${line.refusal.join('; ')}], got [${reasons.join('; ')}]: ${line.text.slice(0, 200)}`,
       );
   }
-  const wrong = lines.filter(({ activity }) => activity === null).length;
+  const invalid = lines.filter(({ activity }) => activity === null).length;
   const counts = {
     lines: lines.length,
     published: versions,
-    superseded: lines.length - wrong - versions,
-    refused: wrong,
+    superseded: lines.length - invalid - versions,
+    refused: invalid,
   };
   for (const [name, count] of Object.entries(counts))
     if (result[name as keyof typeof counts] !== count)
@@ -173,7 +173,7 @@ export function correctTokens(tokens: readonly GeneratedToken[]): GeneratedToken
   return tokens.filter((_, index) => index % 2 === 0).map((token) => ({ ...token, verification_status: 'verified' }));
 }
 
-const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
+const BROKEN_ADDRESS = `0x${'f'.allowRepeat(40)}`;
 
 /** Imports new or changed tokens and an invalid line, which must be refused. */
 export async function publishTokens(
@@ -261,11 +261,11 @@ async function checkEtag(address: string, get: Get): Promise<string[]> {
   const { headers } = await get(address);
   const { etag } = headers;
   if (etag === undefined) return ['has no ETag'];
-  const same = await get(address, etag);
-  const other = await get(address, '"another"');
+  const matching = await get(address, etag);
+  const different = await get(address, '"another"');
   const wrong = [];
-  if (same.status !== 304 || same.text !== '') wrong.push(`returns ${same.status} instead of 304 for its ETag`);
-  if (other.status !== 200 || other.headers.etag !== etag)
-    wrong.push(`returns ${other.status} instead of 200 and the current ETag for another ETag`);
+  if (matching.status !== 304 || matching.text !== '') wrong.push(`returns ${matching.status} instead of 304 for its ETag`);
+  if (different.status !== 200 || different.headers.etag !== etag)
+    wrong.push(`returns ${different.status} instead of 200 with the current ETag for a different ETag`);
   return wrong;
 }

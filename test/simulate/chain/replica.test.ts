@@ -51,7 +51,7 @@ function openReplica() {
   return { ledger, replica, served, differences, found: () => differences.byKind() };
 }
 
-it('the replica accepts all versions in order, or only the last version', () => {
+it('the replica accepts either all versions in order or only the last version', () => {
   for (const shown of [
     [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
     [shownOf(1, 2, 3), shownOf(0, 1, 4)],
@@ -65,7 +65,7 @@ it('the replica accepts all versions in order, or only the last version', () => 
   }
 });
 
-it('the replica waits for the last acknowledged version', () => {
+it('an activity stays pending until its last acknowledged version is served', () => {
   const { replica, ledger } = openReplica();
   replica.apply(shownOf(0, 1, 1), 15);
   replica.apply(shownOf(1, 1, 2), 15);
@@ -76,9 +76,9 @@ it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   ['a different field', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
   ['an id that was never sent', [shownOf(5, 1, 1)], 'uninvited', idOf(5)],
   ['a position served twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
-  ['a version served again at another position', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
-  ['a position after a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
-  ['an earlier version after a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
+  ['a version served at two positions', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
+  ['a position served after a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
+  ['an earlier version served after a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
   ['an invalid time', [shownOf(0, 1, 1), { ...shownOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
 ])('the replica reports %s', (_what, shown, kind, text) => {
   const { replica, found } = openReplica();
@@ -88,7 +88,7 @@ it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   expect(found()[0]!.first[0]).toContain(text);
 });
 
-it('checkServed reports activities that are not served, or not in their last version', () => {
+it('checkServed reports activities that are not served or not served in their last version', () => {
   const { replica, ledger, differences, found } = openReplica();
   replica.apply(shownOf(1, 1, 2), 15);
   checkServed(ledger, differences);
@@ -114,7 +114,7 @@ it.each<[string, number[], ChainDifferenceKind | null, string]>([
   ['an activity at another position', [0, 3], 'filter', `${idOf(1)} is at`],
   ['nothing if the backward read agrees', [0, 1, 2], null, ''],
   ['an activity missing in a backward read', [0, 2], 'backwards', `${idOf(1)} is missing`],
-])('a walk through the history reports %s: %j', async (_what, indexes, kind, text) => {
+])('reading the history reports %s: %j', async (_what, indexes, kind, text) => {
   const { ledger, replica, differences, found } = openReplica();
   ledger.acknowledge(2, ledger.publish(2, { ...activityOf(2, 1), type: 'burn' }), 10);
   const all = [shownOf(0, 1, 1), shownOf(1, 2, 2), { ...shownOf(2, 1, 3), type: 'burn' as const }, shownOf(1, 2, 4)];
@@ -124,14 +124,14 @@ it.each<[string, number[], ChainDifferenceKind | null, string]>([
   if (kind === 'backwards' || (indexes.length === 3 && kind === null))
     await walkBackwards({ readHistory: readOf(shown, true), from: String(shown.length), until: null, stop }, model);
   else {
-    const filter = { name: 'mints', filters: {}, passes: ({ type }: GeneratedActivity) => type === 'mint' };
+    const filter = { name: 'mints', filters: {}, matches: ({ type }: GeneratedActivity) => type === 'mint' };
     await walkFiltered(filter, { readHistory: readOf(shown, false), stop }, model);
   }
   expect(found().map((difference) => difference.kind)).toEqual(kind === null ? [] : [kind]);
   if (kind !== null) expect(found()[0]!.first.join()).toContain(text);
 });
 
-it('createPublish reports wrong counts and refusals for unexpected reasons', async () => {
+it('createPublish reports wrong counts and unexpected refusal reasons', async () => {
   const { ledger, differences, found } = openReplica();
   const publish = createPublish({
     importer: {
@@ -175,7 +175,7 @@ it('checkTokens reports a wrong token and an ignored ETag', async () => {
 
 it('the replica accepts a repeated version after an import with an unknown result', () => {
   const { replica, ledger, found } = openReplica();
-  ledger.repeat(0);
+  ledger.allowRepeat(0);
   replica.apply(shownOf(0, 1, 1), 15);
   replica.apply(shownOf(0, 1, 2), 15);
   expect(found()).toEqual([]);
@@ -188,7 +188,7 @@ it('the replica counts and ignores activities from other sources', () => {
   expect(found()).toEqual([]);
 });
 
-it('describeDifferences returns no differences if and only if the values are equal', () => {
+it('describeDifferences returns an empty list if and only if the values are equal', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(describeDifferences(value, structuredClone(value))).toEqual([]);

@@ -12,7 +12,7 @@ export type ChainDifferenceKind =
   | 'missing' // an activity is not served in its last acknowledged version
   | 'doubled' // a version is served at two positions, or a position is served twice
   | 'uninvited' // a served line was refused, superseded before publishing, or never sent
-  | 'member' // a field of an activity differs from the model
+  | 'member' // an activity's field differs from the model
   | 'order' // positions are not ascending, or an earlier version follows a later version
   | 'backwards' // reading backwards differs from reading forwards
   | 'filter' // a filtered history differs from the model
@@ -24,7 +24,7 @@ export interface Entry {
   /** Versions that were or may have been published, oldest first, as JSON without the chain's id. */
   readonly versions: { readonly text: string; acknowledgedAtMs: number | null }[];
   readonly activity: GeneratedActivity;
-  /** True if an import with an unknown result was retried, so that a version may be served twice. */
+  /** True if an import with an unknown result was retried, in which case a version may be served twice. */
   mayRepeat: boolean;
   served: number;
   position: Position | null;
@@ -67,12 +67,12 @@ export function createLedger() {
       entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
       return 0;
     },
-    repeat: (sequence: number): void => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
+    allowRepeat: (sequence: number): void => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
     acknowledge: (sequence: number, version: number, atMs: number): void => {
       acknowledged++;
       change(sequence, ({ versions }) => Object.assign(versions[version]!, { acknowledgedAtMs: atMs }));
     },
-    /** Records that a version was served. @returns when it was acknowledged; null if it was not or was served before */
+    /** Records that a version was served. @returns the time of the acknowledgement; null if unknown or served before */
     serve: (sequence: number, version: number, position: Position): number | null => {
       const before = entries.get(sequence)?.served;
       change(sequence, (entry) => Object.assign(entry, { served: version, position }));
@@ -97,14 +97,14 @@ function toPosition({ id, updated_at }: Activity): Position {
   return { id, updatedAt: parseTimestampMicros(updated_at) };
 }
 
-/** Returns an activity's sequence number; null for an activity from another source. */
+/** Returns an activity's sequence number; null for an activity that the run did not create. */
 function sequenceOf(run: Run, id: string): number | null {
   if (!isUuidText(id) || !id.startsWith(messageIdPrefix(run))) return null;
   const sequence = sequenceOfId(id);
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-// Returns a function that reports positions out of order and returns false for them.
+// Returns a function that reports a position that is out of order and returns false for it.
 function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
@@ -137,7 +137,7 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
   const checkOrder = createOrderCheck('forwards', { differences });
   let strangers = 0;
   const findVersion = (entry: Entry, activity: Activity): number => {
-    const differencesOf = (index: number) => describeDifferences(toShown(entry, index, activity), activity);
+    const differencesOf = (index: number) => describeDifferences(toExpected(entry, index, activity), activity);
     const isShown = (_: unknown, index: number) => differencesOf(index).length === 0;
     const { versions, served } = entry;
     const version = versions.findLastIndex(isShown);
@@ -148,10 +148,10 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
       differences.add('order', `${id}: version ${version + 1} is served after version ${served + 1}`);
     else if (version === served && !entry.mayRepeat)
       differences.add('doubled', `${id}: version ${version + 1} is served again, at ${activity.updated_at}`);
-    // An activity with wrong fields is not reported as missing too.
+    // An activity with wrong fields must not also be reported as missing.
     return version === -1 ? versions.length - 1 : Math.max(version, served);
   };
-  const toShown = ({ versions }: Entry, index: number, { updated_at, chain: shown }: Activity): object => {
+  const toExpected = ({ versions }: Entry, index: number, { updated_at, chain: shown }: Activity): object => {
     // If the chain's id is unknown, any id is accepted.
     const id = chain.id ?? (shown as { id?: unknown } | null)?.id;
     return { ...(JSON.parse(versions[index]!.text) as object), updated_at, chain: { id, name: chain.name } };
@@ -178,7 +178,7 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
 export interface FilteredWalk {
   readonly name: string;
   readonly filters: Readonly<Record<string, string>>;
-  readonly passes: (activity: GeneratedActivity) => boolean;
+  readonly matches: (activity: GeneratedActivity) => boolean;
 }
 
 interface WalkModel {
@@ -191,7 +191,7 @@ interface WalkModel {
 const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
 
 // Plans filtered reads: each type, contracts by rank, an unknown contract, and the middle half of the time range. Reads
-// start at the run's first activity, so that a long earlier history costs no calls.
+// start at the run's first activity, so that no calls are spent on earlier history.
 export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
   const times = [...ledger.entries()]
     .map(([, { activity }]) => parseTimestampMicros(activity.indexed_at))
@@ -207,22 +207,22 @@ export function planWalks(ledger: Ledger, contracts: readonly Contract[]): Filte
   const ofContract = (name: string, contract_address: string): FilteredWalk => ({
     name,
     filters: { from_indexed_at, contract_address },
-    passes: (activity) => contractAddressOf(activity) === contract_address,
+    matches: (activity) => contractAddressOf(activity) === contract_address,
   });
   return [
     ...ACTIVITY_TYPES.map((type) => ({
       name: `type ${type}`,
       filters: { from_indexed_at, activity_type: type },
-      passes: (activity: GeneratedActivity) => activity.type === type,
+      matches: (activity: GeneratedActivity) => activity.type === type,
     })),
     ...ranksOf(contracts.length).map((rank) =>
       ofContract(`contract ${rank + 1} by activity`, contracts[rank]!.address),
     ),
-    ofContract('a contract without activities', `0x${'0'.repeat(39)}1`),
+    ofContract('a contract without activities', `0x${'0'.allowRepeat(39)}1`),
     {
       name: 'middle half of the time range',
       filters: { from_indexed_at: toTimestamp(bounds[0]), to_indexed_at: toTimestamp(bounds[1]) },
-      passes: isWithin,
+      matches: isWithin,
     },
   ];
 }
@@ -246,12 +246,12 @@ function createWalkCheck(
   const checkOrder = createOrderCheck(name, { differences, isBackwards: kind === 'backwards' });
   const seen = new Set<number>();
   return {
-    see: (activity: Activity, passes: FilteredWalk['passes']) => {
+    visit: (activity: Activity, matches: FilteredWalk['matches']) => {
       const position = toPosition(activity);
       const sequence = sequenceOf(run, activity.id);
       if (!checkOrder(position) || sequence === null) return;
       const entry = ledger.find(sequence);
-      if (entry === null || !passes(entry.activity)) differences.add(kind, `${name}: ${activity.id} is unexpected`);
+      if (entry === null || !matches(entry.activity)) differences.add(kind, `${name}: ${activity.id} is unexpected`);
       else if (entry.position === null || comparePositions(entry.position, position) !== 0)
         differences.add(
           kind,
@@ -259,10 +259,10 @@ function createWalkCheck(
         );
       seen.add(sequence);
     },
-    end: (passes: FilteredWalk['passes']): number => {
+    end: (matches: FilteredWalk['matches']): number => {
       let expected = 0;
       for (const [sequence, { activity, position }] of ledger.entries()) {
-        if (position === null || !passes(activity)) continue;
+        if (position === null || !matches(activity)) continue;
         expected++;
         if (!seen.has(sequence)) differences.add(kind, `${name}: ${activity.id} is missing`);
       }
@@ -272,18 +272,18 @@ function createWalkCheck(
 }
 
 const describePosition = (position: Position | null) =>
-  position === null ? 'nowhere' : toTimestamp(position.updatedAt);
+  position === null ? 'no position' : toTimestamp(position.updatedAt);
 
 /** Reads a filtered history to the end. @returns the number of matching activities in the model */
 export async function walkFiltered(
-  { name, passes }: FilteredWalk,
+  { name, matches }: FilteredWalk,
   { readHistory, stop }: { readHistory: ReadHistory; stop: AbortSignal },
   model: WalkModel,
 ): Promise<number> {
   const check = createWalkCheck(name, 'filter', model);
   for await (const { activities } of readForwards(readHistory, null, stop))
-    for (const activity of activities) check.see(activity, passes);
-  return check.end(passes);
+    for (const activity of activities) check.visit(activity, matches);
+  return check.end(matches);
 }
 
 /** Reads backwards from the end to the start of the run. @returns the number of activities in the model */
@@ -295,7 +295,7 @@ export async function walkBackwards(
   const check = createWalkCheck('backwards', 'backwards', model);
   for (let cursor = from; ; ) {
     const { activities, previousCursor } = await readHistory(cursor, stop);
-    for (const activity of activities.toReversed()) check.see(activity, () => true);
+    for (const activity of activities.toReversed()) check.visit(activity, () => true);
     const first = activities.at(0);
     const isDone = until !== null && first !== undefined && comparePositions(toPosition(first), until) <= 0;
     if (isDone || (first === undefined && previousCursor === cursor)) break;
@@ -304,12 +304,12 @@ export async function walkBackwards(
   return check.end(() => true);
 }
 
-/** The end of the history before the run. */
-export type Beginning = Awaited<ReturnType<typeof findBeginning>>;
+/** The end of the history before the run started. */
+export type HistoryStart = Awaited<ReturnType<typeof findHistoryStart>>;
 
-export async function findBeginning(readHistory: ReadHistory, stop: AbortSignal, onProgress: (line: string) => void) {
+export async function findHistoryStart(read: ReadHistory, stop: AbortSignal, onProgress: (line: string) => void) {
   let [versions, last, cursor]: [number, Position | null, string] = [0, null, ''];
-  for await (const { activities, nextCursor } of readForwards(readHistory, null, stop)) {
+  for await (const { activities, nextCursor } of readForwards(read, null, stop)) {
     versions += activities.length;
     const end = activities.at(-1);
     if (end !== undefined) last = toPosition(end);
@@ -333,23 +333,23 @@ interface FollowOptions {
 const POLL_MS = 500;
 
 /**
- * Follows the history until all acknowledged versions are served, or nothing new is served for `idleMaxMs`.
+ * Follows the history until all acknowledged versions are served, or until nothing new is served for `idleMaxMs`.
  * @returns the last page's `previous_cursor`
  */
 export async function follow(from: string, options: FollowOptions): Promise<string> {
   const { readHistory, replica, ledger, isSending, idleMaxMs, onProgress, stop } = options;
   let cursor = from;
   let changedAt = performance.now();
-  for (let completeEnds = 0; ; ) {
+  for (let completeReads = 0; ; ) {
     const isLast = !isSending();
     const page = await readHistory(cursor, stop);
     const now = performance.now();
     for (const activity of page.activities) replica.apply(activity, now);
     const isEnd = page.activities.length === 0 && page.nextCursor === cursor;
     if (!isEnd || !isLast) changedAt = now;
-    completeEnds = isEnd && isLast && ledger.pending === 0 ? completeEnds + 1 : 0;
-    // Reads the end twice, because duplicates would arrive late.
-    if (completeEnds > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
+    completeReads = isEnd && isLast && ledger.pending === 0 ? completeReads + 1 : 0;
+    // Reads the end of the history twice, because duplicates would arrive late.
+    if (completeReads > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
     cursor = page.nextCursor;
     if (!isEnd) continue;
     if (isLast) onProgress(`${ledger.pending} activities are not served yet`);

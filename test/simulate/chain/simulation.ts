@@ -8,13 +8,13 @@ import { createDifferences, createLatency, quantilesOf, type RunReport, round } 
 import { createRun, type RunOptions } from '../run.ts';
 import { checkTokens, correctTokens, createPublish, createSent, generateTokens, publishTokens } from './import.ts';
 import {
-  type Beginning,
   type ChainDifferenceKind,
   checkServed,
   createLedger,
   createReplica,
-  findBeginning,
+  findHistoryStart,
   follow,
+  type HistoryStart,
   planWalks,
   walkBackwards,
   walkFiltered,
@@ -31,8 +31,8 @@ export interface ChainSimulationOptions extends RunOptions {
 
 export type ChainSimulationResult = Awaited<ReturnType<typeof simulateChain>>;
 
-const PORTION_LINES_MAX = 500;
-const PORTION_LINES_MIN = 20;
+const IMPORT_LINES_MAX = 500;
+const IMPORT_LINES_MIN = 20;
 const PAGE_SIZE = 200;
 const NEVER = new AbortController().signal;
 
@@ -56,15 +56,15 @@ type State = ReturnType<typeof createState>;
 export async function simulateChain(options: ChainSimulationOptions) {
   const state = createState(options);
   const { run, ledger, differences, latency, calls, sent, traffic } = state;
-  const before = await findBeginning(createReader(state), options.stop, options.onProgress);
+  const before = await findHistoryStart(createReader(state), options.stop, options.onProgress);
   options.onProgress(`run ${run.tag}, seed ${run.seed}: ${options.activitiesMax} activities on ${options.chain.name}`);
   const tokens = generateTokens(createRandom(run.seed), options.chain.name, traffic.contracts);
   await publishTokens(options.tokens, tokens, differences);
-  const played = await play(state, before);
+  const published = await publishAndFollow(state, before);
   const corrected = correctTokens(tokens);
   await publishTokens(options.tokens, corrected, differences);
   const startedAt = performance.now();
-  const readings = await checkReadings(state, before, played.end);
+  const readings = await checkReads(state, before, published.end);
   const changed = new Map(corrected.map((token) => [token.contract_address, token]));
   await checkTokens(
     tokens.map((token) => changed.get(token.contract_address) ?? token),
@@ -78,14 +78,14 @@ export async function simulateChain(options: ChainSimulationOptions) {
     calls,
     readings,
     tokens: tokens.length,
-    sentMs: played.sentMs,
-    settledMs: played.settledMs,
+    sentMs: published.sentMs,
+    settledMs: published.settledMs,
     checkedMs: performance.now() - startedAt,
     unknown: ledger.unknown,
     served: [...ledger.entries()].filter(([, { position }]) => position !== null).length,
     /** Versions before the run, and activities from other sources during the run. */
     before: before.versions,
-    strangers: played.strangers,
+    strangers: published.strangers,
     differences: differences.byKind(),
   };
 }
@@ -111,7 +111,7 @@ function createReader({ options, calls }: State, filters: Readonly<Record<string
 }
 
 /** Publishes all lines and follows the history until it is complete. */
-async function play(state: State, before: Beginning) {
+async function publishAndFollow(state: State, before: HistoryStart) {
   const { options, run, ledger, differences, latency, sent, traffic } = state;
   const { chain, settleIdleMaxMs, onProgress } = options;
   const replica = createReplica({ run, chain, ledger, differences, onServed: latency.add });
@@ -128,9 +128,9 @@ async function play(state: State, before: Beginning) {
   let sentMs: number | null = null;
   const send = async () => {
     const stop = AbortSignal.any([options.stop, failed.signal]);
-    for await (const lines of paced(traffic, options.rate, stop)) {
+    for await (const lines of paceLines(traffic, options.rate, stop)) {
       if (!(await publish(lines))) break;
-      onProgress(sendingLine(state, startedAt));
+      onProgress(toProgressLine(state, startedAt));
     }
     sentMs = performance.now() - startedAt;
   };
@@ -153,9 +153,9 @@ async function play(state: State, before: Beginning) {
   return { end, strangers: replica.strangers, sentMs: sendingMs, settledMs: performance.now() - startedAt - sendingMs };
 }
 
-async function* paced(traffic: Traffic, rate: number, stop: AbortSignal): AsyncGenerator<TrafficLine[]> {
+async function* paceLines(traffic: Traffic, rate: number, stop: AbortSignal): AsyncGenerator<TrafficLine[]> {
   const pace = createPace(rate);
-  const size = rate === 0 ? PORTION_LINES_MAX : Math.min(PORTION_LINES_MAX, Math.max(PORTION_LINES_MIN, rate / 2));
+  const size = rate === 0 ? IMPORT_LINES_MAX : Math.min(IMPORT_LINES_MAX, Math.max(IMPORT_LINES_MIN, rate / 2));
   for (let isOver = false; !isOver && !stop.aborted; ) {
     const lines: TrafficLine[] = [];
     while (lines.length < size && !isOver) {
@@ -168,7 +168,7 @@ async function* paced(traffic: Traffic, rate: number, stop: AbortSignal): AsyncG
   }
 }
 
-function sendingLine({ sent, ledger }: State, startedAt: number): string {
+function toProgressLine({ sent, ledger }: State, startedAt: number): string {
   const seconds = (performance.now() - startedAt) / 1_000;
   const rate = (ledger.acknowledged / seconds).toFixed(0);
   return (
@@ -177,7 +177,7 @@ function sendingLine({ sent, ledger }: State, startedAt: number): string {
   );
 }
 
-async function checkReadings(state: State, before: Beginning, end: string) {
+async function checkReads(state: State, before: HistoryStart, end: string) {
   const { options, ledger, traffic } = state;
   options.onProgress('reading backwards');
   const walk = { readHistory: createReader(state), from: end, until: before.last, stop: NEVER };

@@ -29,7 +29,7 @@ const finalOf = (lines: readonly TrafficLine[]) =>
     .toSorted(([a], [b]) => a - b)
     .map(([, activity]) => activity);
 
-/** Returns an activity's transfers. The sender or receiver is null for assets that enter or leave the chain. */
+/** Returns an activity's transfers. For assets that enter or leave the chain, the sender or receiver is null. */
 function movesOf({ type, details }: GeneratedActivity) {
   const sender = type === 'mint' || type === 'deposit' ? null : details.from!;
   const receiver = type === 'burn' || type === 'withdrawal' ? null : details.to!;
@@ -43,7 +43,7 @@ function movesOf({ type, details }: GeneratedActivity) {
   }));
 }
 
-it('createTraffic generates a consistent history: senders hold what they send, unique assets have one holder', () => {
+it('createTraffic generates a consistent history: senders own what they send, unique assets have one owner', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
       const held = new Map<string, bigint>();
@@ -67,7 +67,7 @@ it('createTraffic generates lines that the parser accepts unchanged, or refuses 
   fc.assert(
     fc.property(seeds, (seed) => {
       for (const { text, activity, refusal } of generateGroups(seed).flat()) {
-        // The import reports this error, because it concerns two lines.
+        // Only the import can report this error, because the error concerns two lines.
         if (refusal[0]?.endsWith('would be changed')) continue;
         const parsed = parse(parseJson(text));
         const fields = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
@@ -82,11 +82,11 @@ it('createTraffic generates lines that the parser accepts unchanged, or refuses 
   );
 });
 
-it('createTraffic generates versions that differ from each other, but not in constant fields', () => {
+it('createTraffic generates versions that differ from each other, except in constant fields', () => {
   const versionsOf = Map.groupBy(validActivitiesOf(generateGroups(7, 3_000).flat()), ({ id }) => id);
-  const severalTimes = [...versionsOf.values()].filter(({ length }) => length > 1);
-  expect(severalTimes.length).toBeGreaterThan(100);
-  for (const versions of severalTimes) {
+  const histories = [...versionsOf.values()].filter(({ length }) => length > 1);
+  expect(histories.length).toBeGreaterThan(100);
+  for (const versions of histories) {
     expect(new Set(versions.map((version) => JSON.stringify(version))).size).toBe(versions.length);
     const constants = versions.map((version) => constantsOf(version));
     for (const each of constants) expect(findChanged(constants[0]!, each)).toEqual([]);
@@ -107,7 +107,7 @@ it('createTraffic generates all activity types, contract kinds and payments, and
   expect(new Set(offChain.map(({ type }) => type))).toEqual(new Set(['deposit', 'withdrawal']));
 });
 
-it('createTraffic generates a history that depends only on the seed, except for ids, addresses and times', () => {
+it('createTraffic generates a history that depends only on the seed, except for ids, addresses and timestamps', () => {
   const outlineOf = (seed: number) =>
     generateGroups(seed).map((group) =>
       group.map(({ activity, refusal, sequence }) => [sequence, refusal, activity?.type, activity?.details.amount]),

@@ -14,7 +14,7 @@ function damaged(activity: GeneratedActivity, change: object, ...refusal: string
 }
 
 const personOf = ({ details }: GeneratedActivity) => (details.to === undefined ? 'from' : 'to');
-/** Changes an activity's asset. A bundle is reduced to one asset, because mixed contracts would be another error. */
+/** Changes an activity's asset. Reduces a bundle to one asset, because mixed contracts would be an additional error. */
 const withAsset = ({ details }: GeneratedActivity, change: object) => {
   const { asset } = details;
   const changed = Array.isArray(asset) ? [{ ...asset[0], ...change }] : { ...asset, ...change };
@@ -59,7 +59,7 @@ const DAMAGES: readonly Damage[] = [
 
 export interface TrafficLine {
   readonly text: string;
-  /** The activity's sequence number. A broken line has a separate number, which must never be served. */
+  /** The activity's sequence number. A broken line has a separate number, whose activity must never be served. */
   readonly sequence: number;
   /** The activity that must be served; null if the line must be refused. */
   readonly activity: GeneratedActivity | null;
@@ -78,7 +78,7 @@ export interface TrafficOptions {
 }
 
 const CORRECTED_FRACTION = 0.08;
-/** Fraction of activities with a later version in the same import, which publishes only the later version. */
+/** Fraction of activities that have a later version in the same import, which publishes only the later version. */
 const CORRECTED_TOGETHER_FRACTION = 0.01;
 const FORBIDDEN_FRACTION = 0.1;
 /** Fractions of activities that are indexed late, and of lines with addresses in upper case. */
@@ -87,7 +87,7 @@ const UPPER_CASE_FRACTION = 0.2;
 const LATE_LINES_MAX = 1_500;
 const REMEMBERED_MAX = 2_000;
 
-// Generates a chain's history as import lines, determined by the seed except for ids, addresses and times.
+// Generates a chain's history as import lines, determined by the seed except for ids, addresses and timestamps.
 export function createTraffic({ run, chain, activitiesMax, brokenFraction }: TrafficOptions) {
   const generator = createGenerator(run, chain);
   const { random, contracts } = generator;
@@ -96,7 +96,7 @@ export function createTraffic({ run, chain, activitiesMax, brokenFraction }: Tra
   const drawDamage = createDeck(random, DAMAGES);
   const toLine = ({ sequence, activity }: SequencedActivity): TrafficLine => {
     const text = JSON.stringify(activity);
-    return { text: random.chance(UPPER_CASE_FRACTION) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
+    return { text: random.chance(UPPER_CASE_FRACTION) ? toUpperCase(text) : text, sequence, activity, refusal: [] };
   };
   const sendBroken = (): TrafficLine[] => {
     if (random.chance(FORBIDDEN_FRACTION)) {
@@ -173,6 +173,6 @@ function toForbidden({ activity, sequence }: TrafficLine): TrafficLine {
   return { text, sequence, activity: null, refusal: ['indexed_at would be changed'] };
 }
 
-/** Converts addresses and hashes to upper case, like some exporters. */
-const inUpperCase = (text: string) =>
+/** Converts addresses and hashes to upper case, as some exporters do. */
+const toUpperCase = (text: string) =>
   text.replace(/"0x[0-9a-f]{40,64}"/g, (quoted) => quoted.toUpperCase().replace('0X', '0x'));

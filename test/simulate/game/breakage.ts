@@ -10,12 +10,12 @@ import {
 } from '@playline/contracts';
 import type { Message } from './players.ts';
 
-/** Makes a message invalid in one way. `errors` are the exact errors in the response. */
+/** A way to make a message invalid. `errors` are the exact errors in the response. */
 export interface Breakage {
   readonly name: string;
   readonly type: 'track' | 'identify' | 'alias';
   readonly errors: readonly (readonly [field: string, code: RejectionCode])[];
-  /** Returns batch elements as JSON. Several elements have the same id. */
+  /** Returns batch elements as JSON. If there are several, they have the same id. */
   toElements(message: Message, nowMs: number): string[];
   /** Returns the rejection's `messageId`; default: the message's id. */
   echo?(message: Message): string;
@@ -53,7 +53,7 @@ const shiftTime = (how: string, shiftMs: number): Breakage => ({
 
 const tooLong = (codePoints: number) => 'é'.repeat(codePoints + 1);
 const MARGIN_MS = 60 * 60 * 1000;
-/** Half of a surrogate pair: valid as a JSON escape, but not in UTF-8. */
+/** A lone surrogate is valid as a JSON escape, but not in UTF-8. */
 const LONE_SURROGATE = 'lone \ud83c';
 
 type Fields = readonly (readonly [string, Type])[];
@@ -154,7 +154,7 @@ const ids: readonly Breakage[] = [
   changeId('a UUID in braces', BRACED_ID, ['INVALID_FORMAT', BRACED_ID]),
 ];
 
-/** Repeats a message with the same id. @param changes fields to change in each copy */
+/** Repeats a message with the same id. @param changes returns the fields to change, for each copy */
 const copies = (how: string, changes: readonly ((message: Message) => Message)[], errors: Errors = []): Breakage => ({
   name: `messageId ${how}`,
   type: 'track',
@@ -166,7 +166,7 @@ const unchanged = () => ({});
 const duplicates: readonly Breakage[] = [
   copies('twice', [unchanged, unchanged]),
   copies('three times', [unchanged, unchanged, unchanged]),
-  copies('twice in another case', [unchanged, ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })]),
+  copies('twice, once in upper case', [unchanged, ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })]),
   copies('twice, one copy invalid', [unchanged, () => ({ eventName: '' })], [['eventName', 'MISSING_REQUIRED_FIELD']]),
 ];
 

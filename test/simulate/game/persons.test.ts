@@ -52,7 +52,7 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
     ((await graph.rootOf('test', keyOf('test', kind, id))) ?? keyOf('test', kind, id)).toString();
 }
 
-it('createPersonsModel groups identities like the identity linker, for facts in any order', async () => {
+it('createPersonsModel groups identities in the same way as the identity linker, for facts in any order', async () => {
   await fc.assert(
     fc.asyncProperty(facts, async (given) => {
       const model = createPersonsModel();
@@ -70,14 +70,14 @@ it('createPersonsModel groups identities like the identity linker, for facts in 
   );
 });
 
-it('createPersonsModel returns the same persons if facts are applied again', () => {
+it('createPersonsModel returns the same persons if facts are applied more than once', () => {
   fc.assert(
-    fc.property(facts, fc.array(fc.nat()), (given, again) => {
+    fc.property(facts, fc.array(fc.nat()), (given, repeats) => {
       const [model, repeated] = [createPersonsModel(), createPersonsModel()];
       for (const fact of given) model.apply(fact);
       for (const [index, fact] of given.entries()) {
         repeated.apply(fact);
-        const earlier = given[(again[index % Math.max(1, again.length)] ?? 0) % (index + 1)]!;
+        const earlier = given[(repeats[index % Math.max(1, repeats.length)] ?? 0) % (index + 1)]!;
         repeated.apply(earlier);
       }
       for (const { from, to } of given)

@@ -67,22 +67,22 @@ export function createPersonsModel() {
   const join = ({ link, from, to }: LinkFact) => {
     if (isBlocked(from.id) || isBlocked(to.id)) return;
     const [a, b] = [components.of(from), components.of(to)];
-    // After an identify with another user, the device is shared and still belongs to its first user.
+    // After an identify with a different user, the device is shared and still belongs to its first user.
     const kinds = link === 'identify' ? [...b.values.keys()] : UNIQUE_KINDS;
     if (a !== b && !conflict(a, b, kinds)) components.merge(a, b);
   };
 
-  /** Joins a typed user id with the equal untyped id, unless another kind was linked to the untyped id first. */
+  /** Joins a typed user id with the equal untyped id, unless a different kind was linked to the untyped id first. */
   const joinSameId = (user: Identity) => {
     const untyped: Identity = { kind: 'untyped', id: user.id };
-    const tied = components.of(untyped);
+    const same = components.of(untyped);
     const id = user.id.trim();
-    const other = [...tied.values].some(([kind, values]) => kind !== 'untyped' && kind !== user.kind && values.has(id));
-    if (!other || tied === components.of(user)) join({ link: 'identify', from: user, to: untyped });
+    const isTaken = [...same.values].some(([kind, ids]) => kind !== 'untyped' && kind !== user.kind && ids.has(id));
+    if (!isTaken || same === components.of(user)) join({ link: 'identify', from: user, to: untyped });
   };
 
   return {
-    see: (identity: Identity): void => void components.of(identity),
+    add: (identity: Identity): void => void components.of(identity),
     apply: (fact: LinkFact): void => {
       // Like the linker, links the untyped id first, because this may make the device shared.
       if (fact.link === 'identify' && fact.to.kind !== 'untyped') joinSameId(fact.to);
@@ -100,36 +100,36 @@ function conflict(a: Component, b: Component, kinds: readonly IdentityKind[]): b
   });
 }
 
-export type Cast = ReturnType<typeof createCast>;
+export type PersonTracker = ReturnType<typeof createPersonTracker>;
 
-export function createCast() {
+export function createPersonTracker() {
   const model = createPersonsModel();
   const owners = new Map<string, { identity: Identity; household: number }>();
-  const doubtful = new Set<number>();
-  const isDoubtful = (identity: Identity) => {
+  const uncertain = new Set<number>();
+  const isUncertain = (identity: Identity) => {
     const owner = owners.get(identityKeyOf(identity));
-    // An unknown owner may be from an unacknowledged batch of a doubtful household.
-    return owner === undefined ? doubtful.size > 0 : doubtful.has(owner.household);
+    // An unknown owner may come from an unacknowledged batch of an uncertain household.
+    return owner === undefined ? uncertain.size > 0 : uncertain.has(owner.household);
   };
   return {
     model,
     owners,
-    /** Adds an acknowledged message. Call in order of acknowledgement within a household. */
+    /** Adds an acknowledged message. Within a household, call in order of acknowledgement. */
     accept: (household: number, { owner, fact }: { owner: Identity | null; fact: LinkFact | null }): void => {
       if (owner !== null) {
-        model.see(owner);
+        model.add(owner);
         owners.set(identityKeyOf(owner), { identity: owner, household });
       }
       if (fact !== null) model.apply(fact);
     },
-    doubt: (household: number): void => void doubtful.add(household),
-    isDoubtful,
-    get doubtfulHouseholds() {
-      return doubtful.size;
+    markUncertain: (household: number): void => void uncertain.add(household),
+    isUncertain,
+    get uncertainHouseholds() {
+      return uncertain.size;
     },
     persons: (): number => {
       const persons = new Set<string>();
-      for (const { identity } of owners.values()) if (!isDoubtful(identity)) persons.add(model.personOf(identity));
+      for (const { identity } of owners.values()) if (!isUncertain(identity)) persons.add(model.personOf(identity));
       return persons.size;
     },
   };

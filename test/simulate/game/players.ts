@@ -19,8 +19,8 @@ function formatTimestamp(timeMs: number, style: TimeStyle, random: Random): stri
   const shift = style.offsetMinutes === 'Z' ? 0 : style.offsetMinutes;
   const iso = new Date(timeMs + shift * 60_000).toISOString();
   const seconds = iso.slice(0, 19);
-  const finer = Array.from({ length: 6 }, () => random.integer(0, 9)).join('');
-  const fraction = `${iso.slice(20, 23)}${finer}`.slice(0, style.digits);
+  const extraDigits = Array.from({ length: 6 }, () => random.integer(0, 9)).join('');
+  const fraction = `${iso.slice(20, 23)}${extraDigits}`.slice(0, style.digits);
   return `${seconds}${style.digits === 0 ? '' : `.${fraction}`}${formatOffset(style.offsetMinutes)}`;
 }
 
@@ -33,11 +33,11 @@ function formatOffset(offset: TimeStyle['offsetMinutes']): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
-/** One day below the maximum age, so that a batch is still accepted after minutes of retries. */
+/** One day less than the maximum age, so that a batch is still accepted after minutes of retries. */
 const LATE_MAX_MS = 29 * DAY_MS;
 const AHEAD_MAX_MS = 23 * HOUR_MS;
 
-/** Returns how long ago a batch's events happened. Some clients were offline for weeks; some clocks are ahead. */
+/** Returns the age of a batch's events. Some clients were offline for weeks, and some clocks are ahead. */
 export function pickDelayMs(random: Random): number {
   const draw = random.next();
   if (draw < 0.88) return random.integer(0, 30_000);
@@ -136,14 +136,14 @@ export interface Device {
 }
 
 export type Scene =
-  | { readonly act: 'login'; readonly device: number; readonly user: number }
-  | { readonly act: 'identify'; readonly device: number; readonly user: Identity }
-  | { readonly act: 'logout'; readonly device: number }
-  | { readonly act: 'reinstall'; readonly device: number }
-  | { readonly act: 'alias'; readonly from: Identity; readonly to: Identity };
+  | { readonly action: 'login'; readonly device: number; readonly user: number }
+  | { readonly action: 'identify'; readonly device: number; readonly user: Identity }
+  | { readonly action: 'logout'; readonly device: number }
+  | { readonly action: 'reinstall'; readonly device: number }
+  | { readonly action: 'alias'; readonly from: Identity; readonly to: Identity };
 
 // People and devices whose identities may be linked. Households share no identities. A household's batches are sent in
-// sequence, so that link facts are published in the order of the story.
+// sequence, so that link facts are published in story order.
 export interface Household {
   readonly index: number;
   readonly recipe: string;
@@ -160,9 +160,9 @@ interface Recipe {
   story(users: readonly Identity[], random: Random): Scene[];
 }
 
-const login = (device: number, user: number): Scene => ({ act: 'login', device, user });
-const logout = (device: number): Scene => ({ act: 'logout', device });
-const alias = (from: Identity, to: Identity): Scene => ({ act: 'alias', from, to });
+const login = (device: number, user: number): Scene => ({ action: 'login', device, user });
+const logout = (device: number): Scene => ({ action: 'logout', device });
+const alias = (from: Identity, to: Identity): Scene => ({ action: 'alias', from, to });
 
 const NIL_UUID = '00000000-0000-0000-0000-000000000000';
 const BLOCKED_IDS = ['guest', 'Anonymous', 'undefined', 'NULL', '"null"', '0', '[object Object]', NIL_UUID];
@@ -176,32 +176,32 @@ const toRecipe =
     players,
     story,
   });
-const [ofOne, ofTwo] = [toRecipe(1), toRecipe(2)];
+const [single, couple] = [toRecipe(1), toRecipe(2)];
 
 const RECIPES: readonly Recipe[] = [
-  ofOne('never logs in', ['any'], [], () => []),
-  ofOne('logs in', ['any'], ['any'], () => [login(0, 0)]),
-  ofOne('logs in untyped', ['any'], ['untyped'], () => [login(0, 0)]),
-  ofOne('two devices of one person', ['web', 'unity'], ['any'], () => {
-    return [login(0, 0), login(1, 0), { act: 'reinstall', device: 1 }, login(1, 0)];
+  single('never logs in', ['any'], [], () => []),
+  single('logs in', ['any'], ['any'], () => [login(0, 0)]),
+  single('logs in untyped', ['any'], ['untyped'], () => [login(0, 0)]),
+  single('two devices of one person', ['web', 'unity'], ['any'], () => {
+    return [login(0, 0), login(1, 0), { action: 'reinstall', device: 1 }, login(1, 0)];
   }),
-  ofOne('pixel before the game', ['pixel', 'unreal'], ['email'], () => [login(0, 0), login(1, 0)]),
-  ofOne('accounts linked by alias', ['unreal', 'web', 'unity'], ['steam', 'passport'], ([steam, passport]) => {
+  single('pixel before the game', ['pixel', 'unreal'], ['email'], () => [login(0, 0), login(1, 0)]),
+  single('accounts linked by alias', ['unreal', 'web', 'unity'], ['steam', 'passport'], ([steam, passport]) => {
     return [login(0, 0), login(1, 1), alias(steam!, passport!), login(2, 1)];
   }),
-  ofOne('alias before any login', ['unity', 'any'], ['epic', 'passport'], ([epic, passport]) => {
+  single('alias before any login', ['unity', 'any'], ['epic', 'passport'], ([epic, passport]) => {
     return [alias(epic!, passport!), login(0, 0), login(1, 1)];
   }),
-  ofTwo('shared device', ['web', 'any'], ['passport', 'passport'], () => {
+  couple('shared device', ['web', 'any'], ['passport', 'passport'], () => {
     return [login(0, 0), logout(0), login(0, 1), login(1, 1), logout(0), login(0, 0), login(1, 0)];
   }),
-  ofTwo('shared device, untyped', ['unity'], ['untyped', 'untyped'], () => [login(0, 0), logout(0), login(0, 1)]),
-  ofTwo('alias of two known users', ['any', 'any'], ['passport', 'passport'], ([one, two]) => {
+  couple('shared device, untyped', ['unity'], ['untyped', 'untyped'], () => [login(0, 0), logout(0), login(0, 1)]),
+  couple('alias of two known users', ['any', 'any'], ['passport', 'passport'], ([one, two]) => {
     return [login(0, 0), login(1, 1), alias(one!, two!), login(0, 0)];
   }),
-  ofTwo('same id with two types', ['any', 'any'], ['passport', 'same id'], () => [login(0, 0), login(1, 1)]),
-  ofOne('sends a blocked user id', ['any'], ['google'], ([user], random) => [
-    { act: 'identify', device: 0, user: { kind: 'untyped', id: random.pick(BLOCKED_IDS) } },
+  couple('same id with two types', ['any', 'any'], ['passport', 'same id'], () => [login(0, 0), login(1, 1)]),
+  single('sends a blocked user id', ['any'], ['google'], ([user], random) => [
+    { action: 'identify', device: 0, user: { kind: 'untyped', id: random.pick(BLOCKED_IDS) } },
     login(0, 0),
     alias({ kind: 'custom', id: random.pick(BLOCKED_IDS) }, user!),
   ]),
@@ -255,9 +255,9 @@ export function createHouseholds(players: number, run: Run, random: Random): Hou
     const recipe = draw();
     count += recipe.players;
     const users: Identity[] = [];
-    for (const wanted of recipe.users) {
-      const kind = wanted === 'any' ? random.pick(USER_KINDS) : wanted === 'same id' ? 'custom' : wanted;
-      users.push({ kind, id: wanted === 'same id' ? users[0]!.id : toUserId(kind, run, userNumber++) });
+    for (const kindOrRule of recipe.users) {
+      const kind = kindOrRule === 'any' ? random.pick(USER_KINDS) : kindOrRule === 'same id' ? 'custom' : kindOrRule;
+      users.push({ kind, id: kindOrRule === 'same id' ? users[0]!.id : toUserId(kind, run, userNumber++) });
     }
     const devices = recipe.surfaces.map((surface) =>
       createDevice(surface === 'any' ? random.pick(SURFACE_CHOICES) : surface, run, random),
@@ -347,7 +347,7 @@ interface Base {
 }
 
 function createBase(type: MessageType, { device, messageId, timeMs, random }: Base): Message {
-  const browser = device.surface === 'web' || device.surface === 'pixel';
+  const isBrowser = device.surface === 'web' || device.surface === 'pixel';
   return {
     type,
     messageId,
@@ -358,7 +358,7 @@ function createBase(type: MessageType, { device, messageId, timeMs, random }: Ba
     surface: device.surface,
     consentLevel: device.user === null ? 'anonymous' : 'full',
     ...(random.chance(0.02) ? { test: true } : {}),
-    context: browser ? { ...device.context, ...pickPage(random) } : { ...device.context },
+    context: isBrowser ? { ...device.context, ...pickPage(random) } : { ...device.context },
   };
 }
 
@@ -371,11 +371,11 @@ function addUser(message: Message, device: Device): Identity | null {
   return ownerOf(isUntyped ? { kind: 'untyped', id: user.id } : user, device.anonymousId);
 }
 
-/** Creates a track, page or screen message, which never links identities, even with both ids. */
+/** Creates a track, page or screen message, which never links identities, even if it contains both ids. */
 export function createPlay(base: Base): BuiltMessage {
   const { device, random } = base;
-  const browser = device.surface === 'web' || device.surface === 'pixel';
-  const type: MessageType = random.chance(browser ? 0.5 : 0.1) ? (browser ? 'page' : 'screen') : 'track';
+  const isBrowser = device.surface === 'web' || device.surface === 'pixel';
+  const type: MessageType = random.chance(isBrowser ? 0.5 : 0.1) ? (isBrowser ? 'page' : 'screen') : 'track';
   const message = createBase(type, base);
   if (type === 'track') {
     const { eventName, properties } = pickEvent(random);
@@ -402,7 +402,7 @@ export function createIdentify(base: Base, user: Identity): BuiltMessage {
   };
 }
 
-/** Creates an alias. Without an anonymous id, as some clients send it, the message has no owner. */
+/** Creates an alias message. Some clients omit the anonymous id, in which case the message has no owner. */
 export function createAlias(base: Base, from: Identity, to: Identity): BuiltMessage {
   const message = createBase('alias', base);
   message.fromId = from.id;
@@ -444,7 +444,7 @@ export const ODDITIES: readonly Oddity[] = [
   set('upper-case message id', ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })),
   set('longest session id', () => ({ sessionId: emoji(ID_CODE_POINTS_MAX) })),
   setContext('longest user agent', { userAgent: emoji(CONTEXT_CODE_POINTS_MAX.userAgent) }),
-  setContext('longest page address', { pageUrl: 'https://a.example/'.padEnd(CONTEXT_CODE_POINTS_MAX.pageUrl, 'é') }),
+  setContext('longest page URL', { pageUrl: 'https://a.example/'.padEnd(CONTEXT_CODE_POINTS_MAX.pageUrl, 'é') }),
   set('lower-case t and z', ({ eventTimestamp }) => ({ eventTimestamp: String(eventTimestamp).toLowerCase() })),
   set('nine fractional digits', ({ eventTimestamp }) => ({
     eventTimestamp: String(eventTimestamp).replace(/(\.\d+)?(Z|[+-]\d\d:\d\d)$/, '.123456789$2'),

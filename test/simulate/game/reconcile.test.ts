@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createLedger, type Outcome } from '../run.ts';
-import { createCast, type Identity, identityKeyOf } from './persons.ts';
+import { createPersonTracker, type Identity, identityKeyOf } from './persons.ts';
 import type { GameDifferenceKind } from './sender.ts';
 import { type EventReader, type StoredOwner, settle } from './simulation.ts';
 
@@ -22,16 +22,16 @@ const OUTCOMES: readonly Outcome[] = ['accepted', 'accepted', 'rejected', 'unkno
 const ROWS = [0, 1];
 const OWNERS = [ownerOf(ada!, 'aa'), ownerOf(ben!, 'bb')];
 
-/** Compares a store with a run: two accepted messages from two people, a rejected and an unacknowledged message. */
-async function compare({ rows = ROWS, owners = OWNERS, isDoubtful = false } = {}) {
-  const [ledger, cast] = [createLedger(), createCast()];
+/** Compares a store with a run: two accepted messages from two people, one rejected and one unacknowledged message. */
+async function compare({ rows = ROWS, owners = OWNERS, isUncertain = false } = {}) {
+  const [ledger, people] = [createLedger(), createPersonTracker()];
   for (const outcome of OUTCOMES) ledger.set(ledger.take(), outcome);
-  for (const [household, owner] of [ada!, ben!].entries()) cast.accept(household, { owner, fact: null });
-  if (isDoubtful) cast.doubt(1);
+  for (const [household, owner] of [ada!, ben!].entries()) people.accept(household, { owner, fact: null });
+  if (isUncertain) people.markUncertain(1);
   const run = { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 };
   const reader = createStore(rows, owners);
   const options = { accepted: 2, idleMaxMs: 5, pollMs: 1 };
-  const { result, differences } = await settle({ reader, run, ledger, cast }, options);
+  const { result, differences } = await settle({ reader, run, ledger, people }, options);
   return { result, kinds: differences.byKind().map(({ kind }) => kind) };
 }
 
@@ -41,9 +41,9 @@ it('settle finds no differences in a correct store', async () => {
   expect(result).toEqual({ raw: 3, exact: 2, unknownStored: 0, persons: { model: 2, stored: 2 } });
 });
 
-it('settle accepts a stored message without an acknowledgement, and ignores the persons in its household', async () => {
+it('settle accepts a stored message that was not acknowledged, and ignores the persons in its household', async () => {
   const owners = [OWNERS[0]!, ownerOf(ben!, 'aa')];
-  const { result, kinds } = await compare({ rows: [...ROWS, 3], owners, isDoubtful: true });
+  const { result, kinds } = await compare({ rows: [...ROWS, 3], owners, isUncertain: true });
   expect([kinds, result.unknownStored]).toEqual([[], 1]);
 });
 
@@ -61,12 +61,12 @@ it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind
 });
 
 it('settle reports one person stored as two persons', async () => {
-  const [ledger, cast] = [createLedger(), createCast()];
+  const [ledger, people] = [createLedger(), createPersonTracker()];
   const fact = { link: 'identify', from: ada!, to: { kind: 'passport', id: 'x' } } as const;
-  cast.accept(0, { owner: ada!, fact });
-  cast.accept(0, { owner: fact.to, fact: null });
+  people.accept(0, { owner: ada!, fact });
+  people.accept(0, { owner: fact.to, fact: null });
   const reader = createStore([], [ownerOf(ada!, 'aa'), ownerOf(fact.to, 'bb')]);
-  const compared = { reader, run: { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 }, ledger, cast };
+  const compared = { reader, run: { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 }, ledger, people };
   const { differences } = await settle(compared, { accepted: 0, idleMaxMs: 5, pollMs: 1 });
   expect(differences.byKind()[0]?.first[0]).toContain(`should be one person with ${identityKeyOf(ada!)}`);
 });

@@ -3,7 +3,7 @@ import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createDelivery, type Delivered, type DeliveryOptions, parseJson } from '../delivery.ts';
 import { count, createLatency, type Differences } from '../report.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
-import type { Cast } from './persons.ts';
+import type { PersonTracker } from './persons.ts';
 import { type Batch, type BatchResponse, differencesOf, type Encoding, parseBatchResponse } from './traffic.ts';
 
 /** Differences that a game simulation can find. Any difference fails the run. */
@@ -83,9 +83,9 @@ function createBodyProbes(options: ProbeOptions): Probe[] {
   return [
     createProbe('empty batch', text('{"messages":[]}')),
     createProbe('101 messages', () => createValidBatch(options, BATCH_MESSAGES_MAX + 1)),
-    createProbe('no messages member', text('{}')),
-    createProbe('messages an object', text('{"messages":{}}')),
-    createProbe('body an array', text('[]')),
+    createProbe('no messages field', text('{}')),
+    createProbe('messages as an object', text('{"messages":{}}')),
+    createProbe('an array as the body', text('[]')),
     createProbe('empty body', text('')),
     createProbe('deep nesting', text(`${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}`)),
     createProbe('raw NUL', text('{"messages":["\0"]}')),
@@ -99,7 +99,7 @@ function createBodyProbes(options: ProbeOptions): Probe[] {
   ];
 }
 
-/** Creates all invalid requests. Their messages are valid, but must not be stored. */
+/** Creates all invalid requests. The messages in them are valid, but must not be stored. */
 export function createProbes(options: ProbeOptions): Probe[] {
   const { keyHeader, publishableKey, secretKey } = options;
   const one = () => createValidBatch(options, 1);
@@ -121,29 +121,29 @@ export function createProbes(options: ProbeOptions): Probe[] {
 export interface SenderOptions extends Omit<DeliveryOptions, 'onRetry'> {
   readonly run: Run;
   readonly ledger: Ledger;
-  readonly cast: Cast;
+  readonly people: PersonTracker;
   readonly tally: Tally;
   readonly differences: GameDifferences;
   readonly keyHeader: string;
   readonly publishableKey: string;
 }
 
-const CUT_MAX_MS = 25;
+const ABORT_MAX_MS = 25;
 const SHOWN_CHARACTERS_MAX = 300;
 
 export function createSendBatch(options: SenderOptions): (batch: Batch) => Promise<void> {
-  const { ledger, cast, tally } = options;
+  const { ledger, people, tally } = options;
   const deliver = createDelivery({ ...options, onRetry: (reason) => count(tally.retries, reason) });
   return async (batch) => {
     tally.batches++;
     tally.messages += batch.messages;
     tally.bytes += batch.body.length;
     for (const sequence of batch.broken) ledger.set(sequence, 'rejected');
-    for (const { sequence } of batch.sound) ledger.set(sequence, 'unknown');
+    for (const { sequence } of batch.valid) ledger.set(sequence, 'unknown');
     const request = toRequest(options, batch);
     if (batch.responseLost) {
       tally.lostAnswers++;
-      await options.client.send({ ...request, cutAfterMs: Math.random() * CUT_MAX_MS }).catch(() => null);
+      await options.client.send({ ...request, abortAfterMs: Math.random() * ABORT_MAX_MS }).catch(() => null);
     }
     const startMs = performance.now();
     const first = await deliver(request);
@@ -151,16 +151,16 @@ export function createSendBatch(options: SenderOptions): (batch: Batch) => Promi
     const response = compareResponse(options, batch, first);
     if (batch.resent) {
       tally.resentBatches++;
-      // A resent batch must get the same response as before.
+      // A resent batch must get the same response as the original batch.
       compareResponse(options, batch, await deliver(request), 'resent ');
     }
     if (response !== null) return recordResponse(options, batch, response);
-    if (first.kind === 'complete' && !first.doubtful && !batch.responseLost) {
-      for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
+    if (first.kind === 'complete' && !first.mayBeStored && !batch.responseLost) {
+      for (const { sequence } of batch.valid) ledger.set(sequence, 'rejected');
       return;
     }
     tally.unknownBatches++;
-    cast.doubt(batch.household);
+    people.markUncertain(batch.household);
   };
 }
 
@@ -174,9 +174,9 @@ function compareResponse(
   { run, differences }: SenderOptions,
   batch: Batch,
   delivered: Delivered,
-  which = '',
+  prefix = '',
 ): BatchResponse | null {
-  // A missing response is not a difference; the batch may or may not be stored.
+  // A missing response is not a difference, because the batch may or may not be stored.
   if (delivered.kind === 'given up') return null;
   const { status, text } = delivered.response;
   const response = parseBatchResponse(text);
@@ -184,21 +184,21 @@ function compareResponse(
     response === null
       ? [`status ${status}: ${text.slice(0, SHOWN_CHARACTERS_MAX)}`]
       : differencesOf(batch.expectation, status, response);
-  const first = toMessageId(run, batch.sound[0]?.sequence ?? batch.broken[0] ?? 0);
-  for (const difference of found) differences.add('answer', `${which}batch with message ${first}: ${difference}`);
+  const first = toMessageId(run, batch.valid[0]?.sequence ?? batch.broken[0] ?? 0);
+  for (const difference of found) differences.add('answer', `${prefix}batch with message ${first}: ${difference}`);
   return response;
 }
 
 /** Records outcomes according to the actual response, even if it differs from the expected response. */
-function recordResponse({ run, ledger, cast, tally }: SenderOptions, batch: Batch, response: BatchResponse): void {
+function recordResponse({ run, ledger, people, tally }: SenderOptions, batch: Batch, response: BatchResponse): void {
   const refused = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
   tally.accepted += response.accepted;
   tally.rejected += response.rejected;
   for (const { errors } of response.rejections) for (const { code } of errors) count(tally.rejectedByCode, code);
-  for (const message of batch.sound) {
+  for (const message of batch.valid) {
     const isRefused = refused.has(toMessageId(run, message.sequence));
     ledger.set(message.sequence, isRefused ? 'rejected' : 'accepted');
-    if (!isRefused) cast.accept(batch.household, message);
+    if (!isRefused) people.accept(batch.household, message);
   }
 }
 

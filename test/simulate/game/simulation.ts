@@ -12,7 +12,7 @@ import {
   type RunOptions,
   toMessageId,
 } from '../run.ts';
-import { type Cast, createCast, type Identity, identityKeyOf, ownerOf } from './persons.ts';
+import { createPersonTracker, type Identity, identityKeyOf, ownerOf, type PersonTracker } from './persons.ts';
 import {
   createProbes,
   createSendBatch,
@@ -39,7 +39,7 @@ interface SimulationOptions extends RunOptions {
 
 type SimulationResult = Awaited<ReturnType<typeof simulate>>;
 
-/** Enough concurrent requests to use two cores, with only a few MB of bodies in memory. */
+/** Enough concurrent requests to use two cores, while only a few MB of bodies are in memory. */
 const OPEN_BATCHES_MAX = { asFastAsPossible: 16, openLoop: 128 };
 const BATCHES_PER_PROBE = 40;
 const POLL_MS = 1000;
@@ -48,14 +48,14 @@ const POLL_MS = 1000;
 export async function simulate(options: SimulationOptions) {
   const run = createRun(options.seed, Date.now());
   const state = createState(run);
-  const { ledger, cast, tally, differences } = state;
+  const { ledger, people, tally, differences } = state;
   const startMs = performance.now();
-  const ways = await sendTraffic(state, options);
+  const variants = await sendTraffic(state, options);
   const sentMs = performance.now() - startMs;
   const reader = createEventReader(options.clickhouse, options.environmentId, run);
   const accepted = ledger.count('accepted');
   const settled = await settle(
-    { reader, run, ledger, cast },
+    { reader, run, ledger, people },
     {
       accepted,
       idleMaxMs: options.settleIdleMaxMs,
@@ -71,8 +71,8 @@ export async function simulate(options: SimulationOptions) {
     settledMs: performance.now() - startMs - sentMs,
     unknownMessages: ledger.count('unknown'),
     reconciliation: settled.result,
-    doubtfulHouseholds: cast.doubtfulHouseholds,
-    ways: ways.size,
+    uncertainHouseholds: people.uncertainHouseholds,
+    variants: variants.size,
     differences: [...differences.byKind(), ...settled.differences.byKind()],
   };
 }
@@ -80,13 +80,13 @@ export async function simulate(options: SimulationOptions) {
 const createState = (run: Run) => ({
   run,
   ledger: createLedger(),
-  cast: createCast(),
+  people: createPersonTracker(),
   tally: createTally(),
   differences: createDifferences<GameDifferenceKind>(),
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends traffic until a limit or an interruption. @returns the names of the breakages and oddities that were sent */
+/** Sends traffic until a limit or an interruption. @returns the names of all breakages and oddities that were sent */
 async function sendTraffic(state: State, options: SimulationOptions): Promise<Set<string>> {
   const { run, tally } = state;
   const { keyHeader, publishableKey, secretKey, deliveryMaxMs: totalMaxMs, onProgress } = options;
@@ -104,16 +104,16 @@ async function sendTraffic(state: State, options: SimulationOptions): Promise<Se
   );
   onProgress(`run ${run.tag}, seed ${run.seed}: ${traffic.households.length} households`);
 
-  const ways = new Set<string>();
+  const variants = new Set<string>();
   const pace = createPace(options.rate);
   const startMs = performance.now();
   const isOver = () => options.stop.aborted || performance.now() - startMs >= options.durationMaxMs;
-  const progress = setInterval(() => onProgress(sendingLine(tally, lanes.running, startMs)), POLL_MS);
+  const progress = setInterval(() => onProgress(toProgressLine(tally, lanes.running, startMs)), POLL_MS);
   try {
     for (let planned = 0, batches = 1; planned < options.messagesMax && !isOver(); batches++) {
       const batch = traffic.next(Date.now());
       planned += batch.messages;
-      for (const way of batch.ways) ways.add(way);
+      for (const variant of batch.variants) variants.add(variant);
       await pace.due(batch.messages);
       await lanes.start(batch.household, () => sendBatch(batch));
       if (batches % BATCHES_PER_PROBE === 0) await probes.next();
@@ -124,7 +124,7 @@ async function sendTraffic(state: State, options: SimulationOptions): Promise<Se
     clearInterval(progress);
     client.close();
   }
-  return ways;
+  return variants;
 }
 
 function createRounds<T>(random: Random, items: readonly T[], use: (item: T) => Promise<void>) {
@@ -142,16 +142,16 @@ function createRounds<T>(random: Random, items: readonly T[], use: (item: T) => 
   };
 }
 
-function sendingLine(tally: Tally, open: number, startMs: number): string {
+function toProgressLine(tally: Tally, open: number, startMs: number): string {
   const seconds = (performance.now() - startMs) / 1000;
   const retries = [...tally.retries.values()].reduce((sum, value) => sum + value, 0);
   return (
     `${seconds.toFixed(0)} s: sent ${tally.messages}, accepted ${tally.accepted}, rejected ${tally.rejected}, ` +
-    `${(tally.messages / seconds).toFixed(0)} messages/s, ${open} batches open, ${retries} retries`
+    `${(tally.messages / seconds).toFixed(0)} messages/s, ${open} batches in flight, ${retries} retries`
   );
 }
 
-const CLEAN = 'All accepted messages are stored once, and all rejections and persons are as expected.';
+const CLEAN = 'All accepted messages are stored exactly once, and all rejections and persons are as expected.';
 
 export function toReport(result: SimulationResult): RunReport {
   const { run, tally, reconciliation: rows, unknownMessages, differences } = result;
@@ -167,9 +167,9 @@ export function toReport(result: SimulationResult): RunReport {
     rejectedByCode: Object.fromEntries(tally.rejectedByCode),
     unknown: { batches: tally.unknownBatches, messages: unknownMessages, stored: rows.unknownStored },
     probes: tally.probes,
-    ways: result.ways,
+    ways: result.variants,
     rows: { raw: rows.raw, exact: rows.exact },
-    persons: { ...rows.persons, householdsLeftOut: result.doubtfulHouseholds },
+    persons: { ...rows.persons, householdsLeftOut: result.uncertainHouseholds },
     acknowledgedMs: quantilesOf(tally.latency),
     settleSeconds: round(result.settledMs / 1000),
   };
@@ -241,7 +241,7 @@ interface Compared {
   readonly reader: EventReader;
   readonly run: Run;
   readonly ledger: Ledger;
-  readonly cast: Cast;
+  readonly people: PersonTracker;
 }
 
 async function reconcile(compared: Compared, differences: GameDifferences) {
@@ -251,7 +251,7 @@ async function reconcile(compared: Compared, differences: GameDifferences) {
 }
 
 /** Compares rows with the ledger. @returns counts, and the number of rows by sequence number */
-export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'cast'>, differences: GameDifferences) {
+export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'people'>, differences: GameDifferences) {
   const { raw } = await reader.counts();
   const rowsOf = new Uint8Array(ledger.taken);
   let exact = 0;
@@ -273,8 +273,8 @@ export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'c
   return { raw, exact, unknownStored, rowsOf };
 }
 
-/** Compares how owners are grouped into persons. Person keys are not compared, because they depend on a secret. */
-async function comparePersons({ reader, cast }: Compared, differences: GameDifferences) {
+/** Compares how owners are grouped into persons. Person keys depend on a secret, so they are not compared. */
+async function comparePersons({ reader, people }: Compared, differences: GameDifferences) {
   // Maps between stored persons and model persons, with the first owner.
   const modelOf = new Map<string, { model: string; name: string }>();
   const storedOf = new Map<string, { stored: string; name: string }>();
@@ -284,17 +284,17 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
     const name = `${kind} ${id}`;
     if (kind === '') {
       if (persons.join() !== '0'.repeat(32))
-        differences.add('person', `events without an owner belong to ${persons.join(', ')}`);
+        differences.add('person', `events without an owner belong to the persons ${persons.join(', ')}`);
       continue;
     }
-    if (cast.isDoubtful(owner)) continue;
-    if (!cast.owners.has(identityKeyOf(owner))) {
+    if (people.isUncertain(owner)) continue;
+    if (!people.owners.has(identityKeyOf(owner))) {
       differences.add('person', `${name} owns events but was never accepted`);
       continue;
     }
     seen.add(identityKeyOf(owner));
-    if (persons.length !== 1) differences.add('person', `${name} is ${persons.length} persons`);
-    const [stored, model] = [persons[0]!, cast.model.personOf(owner)];
+    if (persons.length !== 1) differences.add('person', `${name} belongs to ${persons.length} persons`);
+    const [stored, model] = [persons[0]!, people.model.personOf(owner)];
     const known = storedOf.get(model) ?? { stored, name };
     if (known.stored !== stored) differences.add('person', `${name} should be one person with ${known.name}`);
     const knownModel = modelOf.get(stored) ?? { model, name };
@@ -303,13 +303,13 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
     storedOf.set(model, known);
     modelOf.set(stored, knownModel);
   }
-  for (const [key, { identity }] of cast.owners) {
-    if (!seen.has(key) && !cast.isDoubtful(identity)) differences.add('person', `${key} owns no stored events`);
+  for (const [key, { identity }] of people.owners) {
+    if (!seen.has(key) && !people.isUncertain(identity)) differences.add('person', `${key} owns no stored events`);
   }
-  return { model: cast.persons(), stored: modelOf.size };
+  return { model: people.persons(), stored: modelOf.size };
 }
 
-// Compares repeatedly until there are no differences and rows no longer change, or until nothing has changed for
+// Compares repeatedly until there are no differences and the rows no longer change, or until nothing has changed for
 // `idleMaxMs`.
 export async function settle(
   compared: Compared,
@@ -326,7 +326,7 @@ export async function settle(
     const rows = await compared.reader.counts();
     options.onProgress?.(rows);
     const differences = createDifferences<GameDifferenceKind>();
-    // A comparison reads all rows, so it waits until all accepted messages are stored.
+    // A comparison reads all rows, so the first comparison waits until all accepted messages are stored.
     const result = rows.distinct >= options.accepted ? await reconcile(compared, differences) : null;
     const state = JSON.stringify([rows, result, differences.total]);
     const isUnchanged = state === last;

@@ -41,20 +41,20 @@ const [ofB, ofA] = example().response.rejections as [
 ];
 
 it.each<[string, number, Partial<BatchResponse>]>([
-  ['another status', 400, {}],
-  ['another number of accepted messages', 200, { accepted: 4 }],
-  ['another number of rejected messages', 200, { rejected: 2 }],
-  ['a wrong success', 200, { success: false }],
+  ['a wrong status', 400, {}],
+  ['a wrong number of accepted messages', 200, { accepted: 4 }],
+  ['a wrong number of rejected messages', 200, { rejected: 2 }],
+  ['a wrong value of success', 200, { success: false }],
   ['a missing rejection', 200, { rejections: [ofA] }],
   ['an unexpected rejection', 200, { rejections: [ofB, ofA, { messageId: 'c', errors: [] }] }],
   ['two entries for one id', 200, { rejections: [ofB, ofA, ofB] }],
-  ['another code', 200, { rejections: [ofB, { ...ofA, errors: [{ field: 'toId', code: 'INVALID_FORMAT' }] }] }],
+  ['a wrong code', 200, { rejections: [ofB, { ...ofA, errors: [{ field: 'toId', code: 'INVALID_FORMAT' }] }] }],
 ])('differencesOf reports a response with %s', (_name, status, change) => {
   const { expectation, response } = example();
   expect(differencesOf(expectation, status, { ...response, ...change })).toHaveLength(1);
 });
 
-it('parseBatchResponse returns null for anything but a batch response', () => {
+it('parseBatchResponse returns null unless the text is a batch response', () => {
   expect(parseBatchResponse(JSON.stringify(example().response))).toEqual(example().response);
   for (const text of ['', 'null', '{}', '[]', '{"code":"VALIDATION_ERROR"}'])
     expect(parseBatchResponse(text), text).toBeNull();
@@ -77,9 +77,9 @@ function take(seed: number, messages: number, { players = 60, brokenFraction = 0
   return { batches, traffic };
 }
 
-it('the expectation of every breakage and oddity matches the contract', () => {
+it('the expectation for every breakage and oddity matches the contract', () => {
   const seen = new Set<string>();
-  for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenFraction: 0.3 }).batches) {
+  for (const { body, expectation, variants } of take(11, 5_000, { players: 40, brokenFraction: 0.3 }).batches) {
     const document = JSON.parse(body);
     const sources = document.messages.map((element: { messageId?: unknown } | null) => ({
       bytes: Buffer.byteLength(JSON.stringify(element)),
@@ -89,8 +89,8 @@ it('the expectation of every breakage and oddity matches the contract', () => {
     if (validated.kind !== 'validated') throw new Error(validated.message);
     const status = validated.response.accepted > 0 ? 200 : 400;
     const differences = differencesOf(expectation, status, validated.response);
-    expect({ ways, differences }).toEqual({ ways, differences: [] });
-    for (const way of ways) seen.add(way);
+    expect({ variants, differences }).toEqual({ variants, differences: [] });
+    for (const variant of variants) seen.add(variant);
   }
   for (const { name } of [...BREAKAGES, ...ODDITIES]) expect(seen, name).toContain(name);
   expect(new Set(BREAKAGES.map(({ name }) => name)).size).toBe(BREAKAGES.length);
@@ -108,8 +108,8 @@ it('createTraffic creates batches of 1 to 100 messages with about 900 bytes each
     expect(JSON.parse(batch.body).messages).toHaveLength(batch.messages);
     expect(batch.expectation.accepted + batch.expectation.rejected).toBe(batch.messages);
     expect(Buffer.byteLength(batch.body)).toBeLessThan(1024 * 1024);
-    // Facts are acknowledged in order only if each batch contains at most one.
-    expect(batch.sound.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
+    // Facts are acknowledged in order only if each batch contains at most one fact.
+    expect(batch.valid.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
   }
   const sizes = batches.map(({ messages }) => messages);
   expect([Math.min(...sizes), Math.max(...sizes)]).toEqual([1, 100]);
@@ -132,7 +132,7 @@ it('createTraffic respects batchMax and fillMax', () => {
   expect(longest).toBeLessThanOrEqual(5000);
 });
 
-it('createTraffic finishes every story in a long run', () => {
+it('createTraffic plays every household’s story to the end in a long run', () => {
   const { traffic } = take(5, 6_000, { batchMax: 3 });
   expect(traffic.households.flatMap(({ story }) => story)).toEqual([]);
 });

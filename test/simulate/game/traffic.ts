@@ -28,7 +28,7 @@ export interface Expectation {
 
 export const createExpectation = (): Expectation => ({ accepted: 0, rejected: 0, rejections: new Map() });
 
-/** Adds messages that must be rejected. Errors are merged by id, because the response has one entry per id. */
+/** Adds messages that must be rejected. Merges errors by id, because the response has one entry per id. */
 export function expectRejection(
   expectation: Expectation,
   rejected: { echo: string; errors: readonly (readonly [string, string])[]; messages: number },
@@ -59,8 +59,8 @@ export function parseBatchResponse(text: string): BatchResponse | null {
 
 export function differencesOf(expected: Expectation, status: number, response: BatchResponse): string[] {
   const differences: string[] = [];
-  const compare = (what: string, wanted: unknown, given: unknown) => {
-    if (wanted !== given) differences.push(`${what}: expected ${wanted}, got ${given}`);
+  const compare = (name: string, wanted: unknown, actual: unknown) => {
+    if (wanted !== actual) differences.push(`${name}: expected ${wanted}, got ${actual}`);
   };
   compare('status', expected.accepted > 0 ? 200 : 400, status);
   compare('success', expected.accepted > 0, response.success);
@@ -83,7 +83,7 @@ const toText = (errors: ReadonlySet<string>): string => [...errors].sort().join(
 
 export type Encoding = 'identity' | 'gzip' | 'deflate' | 'br' | 'zstd';
 
-export interface SoundMessage {
+export interface ValidMessage {
   readonly sequence: number;
   readonly owner: Identity | null;
   readonly fact: LinkFact | null;
@@ -93,16 +93,16 @@ export interface Batch {
   readonly household: number;
   readonly body: string;
   readonly messages: number;
-  readonly sound: readonly SoundMessage[];
+  readonly valid: readonly ValidMessage[];
   /** Sequence numbers of messages that must be rejected and not stored. */
   readonly broken: readonly number[];
   readonly expectation: Expectation;
   readonly encoding: Encoding;
-  /** Resend after the response, like a client that has lost its state. */
+  /** Resend the batch after the response, like a client that lost its state. */
   readonly resent: boolean;
-  /** Close the connection before the response, then resend. */
+  /** Close the connection before the response, then resend the batch. */
   readonly responseLost: boolean;
-  readonly ways: readonly string[];
+  readonly variants: readonly string[];
 }
 
 export interface Traffic {
@@ -125,7 +125,7 @@ export interface TrafficOptions {
   readonly ledger: Ledger;
   readonly players: number;
   readonly brokenFraction: number;
-  /** For batches with 1 to `batchMax` messages, uniformly distributed. Default: sizes like those of real clients. */
+  /** If set, batch sizes are uniformly distributed from 1 to this. Default: the size distribution of real clients. */
   readonly batchMax?: number;
   readonly fillMax?: number;
 }
@@ -142,15 +142,15 @@ export function createTraffic(options: TrafficOptions): Traffic {
     const household = random.pick(households);
     const { device, createFact } = play(household, run, random);
     if (random.chance(FRACTIONS.session)) device.sessionId = random.hex(32);
-    const draft = new Draft({ run, ledger, random, device, nowMs, fillMax });
+    const builder = new BatchBuilder({ run, ledger, random, device, nowMs, fillMax });
     const size = batchMax === undefined ? pickSize(random) : random.integer(1, batchMax);
-    // Added first, because the batch may not have space later.
-    if (createFact !== null) draft.addSound(createFact);
-    while (draft.size < size) {
-      if (random.chance(brokenFraction)) draft.addBroken(drawBreakage());
-      else draft.addSound(createPlay, random.chance(FRACTIONS.oddity) ? drawOddity() : null);
+    // The fact is added first, because the batch may not have space for it later.
+    if (createFact !== null) builder.addValid(createFact);
+    while (builder.size < size) {
+      if (random.chance(brokenFraction)) builder.addInvalid(drawBreakage());
+      else builder.addValid(createPlay, random.chance(FRACTIONS.oddity) ? drawOddity() : null);
     }
-    return draft.finish(household.index);
+    return builder.finish(household.index);
   };
   return { households, next };
 }
@@ -181,43 +181,43 @@ function play(household: Household, run: Run, random: Random): Step {
   if (scene !== null) return playScene(household, scene, () => toAnonymousId(run, random));
   const device = random.pick(household.devices);
   const { user } = device;
-  const isAgain = user !== null && random.chance(FRACTIONS.loginAgain);
-  return { device, createFact: isAgain ? (base) => createIdentify(base, user) : null };
+  const repeatsLogin = user !== null && random.chance(FRACTIONS.loginAgain);
+  return { device, createFact: repeatsLogin ? (base) => createIdentify(base, user) : null };
 }
 
 function playScene(household: Household, scene: Scene, newAnonymousId: () => string): Step {
-  if (scene.act === 'alias')
+  if (scene.action === 'alias')
     return { device: household.devices[0]!, createFact: (base) => createAlias(base, scene.from, scene.to) };
   const device = household.devices[scene.device]!;
-  if (scene.act === 'logout' || scene.act === 'reinstall') {
+  if (scene.action === 'logout' || scene.action === 'reinstall') {
     device.user = null;
-    if (scene.act === 'reinstall') device.anonymousId = newAnonymousId();
+    if (scene.action === 'reinstall') device.anonymousId = newAnonymousId();
     return { device, createFact: null };
   }
-  const user = scene.act === 'login' ? household.users[scene.user]! : scene.user;
+  const user = scene.action === 'login' ? household.users[scene.user]! : scene.user;
   device.user = user;
   return { device, createFact: (base) => createIdentify(base, user) };
 }
 
-type DraftOptions = Pick<TrafficOptions, 'run' | 'ledger'> & {
+type BatchBuilderOptions = Pick<TrafficOptions, 'run' | 'ledger'> & {
   readonly random: Random;
   readonly device: Device;
   readonly nowMs: number;
   readonly fillMax: number;
 };
 
-class Draft {
+class BatchBuilder {
   size = 0;
-  readonly #options: DraftOptions;
-  /** Elements with the same id stay adjacent, because the response contains the first element's form of the id. */
+  readonly #options: BatchBuilderOptions;
+  /** Elements with the same id stay adjacent, because the response contains the id as written in the first element. */
   readonly #groups: string[][] = [];
-  readonly #sound: SoundMessage[] = [];
+  readonly #valid: ValidMessage[] = [];
   readonly #broken: number[] = [];
-  readonly #ways: string[] = [];
+  readonly #variants: string[] = [];
   readonly #expectation = createExpectation();
   #timeMs: number;
 
-  constructor(options: DraftOptions) {
+  constructor(options: BatchBuilderOptions) {
     this.#options = options;
     this.#timeMs = options.nowMs - pickDelayMs(options.random);
   }
@@ -234,7 +234,7 @@ class Draft {
     this.size += elements.length;
   }
 
-  addSound(create: Create, oddity: (typeof ODDITIES)[number] | null = null): void {
+  addValid(create: Create, oddity: (typeof ODDITIES)[number] | null = null): void {
     const { sequence, base } = this.#next();
     const { message, owner, fact } = create(base);
     const { random, fillMax } = this.#options;
@@ -242,27 +242,27 @@ class Draft {
       message.properties = { ...(message.properties as object), fill: 'x'.repeat(random.integer(0, fillMax)) };
     if (oddity !== null) {
       oddity.change(message, base.random);
-      this.#ways.push(oddity.name);
+      this.#variants.push(oddity.name);
     }
     this.#add([JSON.stringify(message)]);
-    this.#sound.push({ sequence, owner, fact });
+    this.#valid.push({ sequence, owner, fact });
     this.#expectation.accepted++;
   }
 
   /** Adds an invalid message, unless the batch contains the same breakage or has no space for all elements. */
-  addBroken(breakage: Breakage): void {
+  addInvalid(breakage: Breakage): void {
     // Two messages with the same breakage might have the same id in the response.
-    if (this.#ways.includes(breakage.name)) return;
+    if (this.#variants.includes(breakage.name)) return;
     const { sequence, base } = this.#next();
     const { message } = createOfType(breakage.type, base, this.#options.run);
     const elements = breakage.toElements(message, this.#options.nowMs);
     if (this.size + elements.length > BATCH_MESSAGES_MAX) {
-      this.addSound(createPlay);
+      this.addValid(createPlay);
       return;
     }
     this.#add(elements);
     this.#broken.push(sequence);
-    this.#ways.push(breakage.name);
+    this.#variants.push(breakage.name);
     const echo = breakage.echo?.(message) ?? base.messageId;
     expectRejection(this.#expectation, { echo, errors: breakage.errors, messages: elements.length });
   }
@@ -274,13 +274,13 @@ class Draft {
       household,
       body: `{"messages":[${groups.flat().join(',')}]}`,
       messages: this.size,
-      sound: this.#sound,
+      valid: this.#valid,
       broken: this.#broken,
       expectation: this.#expectation,
       encoding: pickEncoding(random),
       resent: random.chance(FRACTIONS.resent),
       responseLost: random.chance(FRACTIONS.responseLost),
-      ways: this.#ways,
+      variants: this.#variants,
     };
   }
 }

@@ -6,7 +6,7 @@ export type CollectionKind = 'erc721' | 'erc1155';
 export type Expected =
   | { readonly kind: 'token' }
   | { readonly kind: 'failure'; readonly message: string }
-  /** One of several requests for the same token id: one succeeds, and all others fail with this message. */
+  /** One of several requests for one token id. One request succeeds; the rest fail with this message. */
   | { readonly kind: 'rival'; readonly message: string };
 
 export interface RequestedAsset {
@@ -21,7 +21,7 @@ export interface RequestedAsset {
 
 export interface BookEntry {
   readonly asset: RequestedAsset;
-  /** How often the asset was accepted, at least (according to responses) and at most. */
+  /** Minimum (according to responses) and maximum number of times that the asset was accepted. */
   readonly attemptsMin: number;
   readonly attemptsMax: number;
 }
@@ -30,8 +30,8 @@ export type MintBook = ReturnType<typeof createMintBook>;
 
 export function createMintBook() {
   const entries = new Map<string, BookEntry>();
-  let [accepted, doubted] = [0, 0];
-  const note = (asset: RequestedAsset, isKnown: boolean) => {
+  let [accepted, unacknowledged] = [0, 0];
+  const record = (asset: RequestedAsset, isKnown: boolean) => {
     const { attemptsMin = 0, attemptsMax = 0 } = entries.get(asset.referenceId) ?? {};
     const attempts = { attemptsMin: attemptsMin + Number(isKnown), attemptsMax: attemptsMax + 1 };
     entries.set(asset.referenceId, { asset, ...attempts });
@@ -39,19 +39,19 @@ export function createMintBook() {
   return {
     accept: (assets: readonly RequestedAsset[]): void => {
       accepted += assets.length;
-      for (const asset of assets) note(asset, true);
+      for (const asset of assets) record(asset, true);
     },
-    doubt: (assets: readonly RequestedAsset[]): void => {
-      doubted += assets.length;
-      for (const asset of assets) note(asset, false);
+    recordUnacknowledged: (assets: readonly RequestedAsset[]): void => {
+      unacknowledged += assets.length;
+      for (const asset of assets) record(asset, false);
     },
     find: (referenceId: string): BookEntry | null => entries.get(referenceId) ?? null,
     entries: (): readonly BookEntry[] => [...entries.values()],
     get accepted() {
       return accepted;
     },
-    get doubted() {
-      return doubted;
+    get unacknowledged() {
+      return unacknowledged;
     },
   };
 }
@@ -74,7 +74,7 @@ const SPECIAL_SUFFIXES = [' ä/ö', '?a=b&c#d', '%2F%', '.', '+ ⚔', `"'\\<b>`]
 
 export const referencePrefix = ({ tag }: Run): string => `sim-${tag}-`;
 
-export const takenMessage = (tokenId: string): string => `TokenAlreadyMinted(${tokenId})`;
+export const alreadyMintedMessage = (tokenId: string): string => `TokenAlreadyMinted(${tokenId})`;
 
 /** Creates assets with new reference ids, except for corrected assets. */
 export function createAssetFactory(run: Run, random: Random, contracts: DemoContracts) {
@@ -82,7 +82,7 @@ export function createAssetFactory(run: Run, random: Random, contracts: DemoCont
   const owners = Array.from({ length: OWNERS }, () => `${prefix}${random.hex(40 - run.tag.length)}`);
   let sequence = 0;
   const newReference = () => `${referencePrefix(run)}${++sequence}${random.chance(0.2) ? specialSuffix(random) : ''}`;
-  // Starts with the run's tag, so that runs share no token ids.
+  // Starts with the run's tag, so that runs have different token ids.
   const newTokenId = () => String((BigInt(prefix) << SEQUENCE_BITS) + BigInt(++sequence));
   const stackIds = Array.from({ length: STACKS }, newTokenId);
   const drawOwner = () => inRandomCase(random, random.pick(owners));
@@ -109,16 +109,16 @@ export function createAssetFactory(run: Run, random: Random, contracts: DemoCont
     failing: (): RequestedAsset => failing()(),
     rivals: (): readonly [RequestedAsset, RequestedAsset] => {
       const tokenId = newTokenId();
-      const expected = { kind: 'rival', message: takenMessage(tokenId) } as const;
+      const expected = { kind: 'rival', message: alreadyMintedMessage(tokenId) } as const;
       const one = () => createAsset({ collection: 'erc721', tokenId, expected });
       return [one(), one()];
     },
-    taken: ({ tokenId }: RequestedAsset): RequestedAsset => {
+    withTakenTokenId: ({ tokenId }: RequestedAsset): RequestedAsset => {
       if (tokenId === null) throw new Error('the contract assigned the token id');
       return createAsset({
         collection: 'erc721',
         tokenId,
-        expected: { kind: 'failure', message: takenMessage(tokenId) },
+        expected: { kind: 'failure', message: alreadyMintedMessage(tokenId) },
       });
     },
     corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({

@@ -53,7 +53,7 @@ export async function readChainTokens(stage: MintStage, from: ChainPosition): Pr
   return tokens;
 }
 
-/** Compares the chain with the API: each minted request must have exactly one log, and each log one request. */
+/** Compares the chain with the API: each minted request must have exactly one log, and each log exactly one request. */
 export async function checkChain(stage: MintStage, shown: ShownMints, tokens: readonly ChainToken[]): Promise<void> {
   const { differences } = stage;
   const unmatched = new Map(tokens.map((token) => [token.activityId, token]));
@@ -64,7 +64,7 @@ export async function checkChain(stage: MintStage, shown: ShownMints, tokens: re
     if (token === undefined)
       differences.add(
         'chain',
-        `${reference_id} has activity ${activity_id} according to the API, but the chain has no such log`,
+        `according to the API, ${reference_id} has activity ${activity_id}, but the chain has no log for it`,
       );
     else
       for (const text of describeDifferences(toToken(request), token))
@@ -92,7 +92,7 @@ export const toToken = (request: ShownMint): ChainToken => ({
 
 const toWord = (value: bigint) => value.toString(16).padStart(WORD_DIGITS, '0');
 
-/** Reads the owners from the contracts, independently of logs. */
+/** Reads the owners from the contracts, independently of the logs. */
 async function checkOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const { options, differences } = stage;
   const holdings = listHoldings(stage, shown);
@@ -136,7 +136,7 @@ const PAGE_SIZE = 200;
 const POLL_MS = 2_000;
 
 /**
- * Compares the activity history with the chain: each of the run's tokens must be one mint. The history lags by a few
+ * Compares the activity history with the chain: each of the run's tokens must have one mint. The history lags by a few
  * seconds, so it is polled until it is complete or has not changed for `settleIdleMaxMs`.
  * @returns the number of mints in the history
  */
@@ -153,7 +153,7 @@ export async function checkHistory(stage: MintStage, from: ChainPosition, tokens
   }
   const known = new Set(tokens.map(({ activityId }) => activityId));
   for (const [id] of activities)
-    if (!known.has(id)) differences.add('history', `${id} is in the history, but the chain has no such log`);
+    if (!known.has(id)) differences.add('history', `${id} is in the history, but the chain has no log for it`);
   return activities.size;
 }
 

@@ -6,7 +6,7 @@ import { COLLECTIONS, type MintStage } from './stage.ts';
 
 export interface MintAttemptRow {
   readonly referenceId: string;
-  /** In lower case, like the owner. */
+  /** The contract and the owner are in lower case. */
   readonly contract: string;
   readonly status: string;
   readonly tokenId: string | null;
@@ -28,7 +28,7 @@ export type MintRows = ReturnType<typeof createMintRows>;
 
 const QUERY_MAX_MS = 60_000;
 const toHex = (column: string) => `concat('0x', lower(hex(${column})))`;
-/** Values of the highest revision, as a tuple, because `argMax` skips NULL values. */
+/** Selects the values of the highest revision as one tuple, because `argMax` skips NULL values. */
 const LAST = `argMax(tuple(status, token_id, amount, ${toHex('owner')}, if(isNull(transaction_hash), NULL, ${toHex('transaction_hash')}), toString(activity_id), error), revision)`;
 
 /**
@@ -39,7 +39,7 @@ export function createMintRows(account: ClickHouseAccount, prefix: string) {
   const query = createQueryRows(account, { deadlineMs: QUERY_MAX_MS });
   const ofRun = `startsWith(reference_id, '${prefix}')`;
   return {
-    /** @returns the run's attempts in order of request time */
+    /** @returns the run's attempts, ordered by request time */
     attempts: async (): Promise<readonly MintAttemptRow[]> => {
       const rows = await readRows(
         query(
@@ -123,10 +123,10 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   if (status === 'pending') return 'is still pending';
   if (status === 'succeeded') {
     if (expected.kind === 'failure') return `was minted, but must fail: ${expected.message}`;
-    if (token_id === null || activity_id === null || transaction_hash === null) return 'was minted without a token';
+    if (token_id === null || activity_id === null || transaction_hash === null) return 'was minted, but has no token';
     if (error !== null) return `was minted, but has an error: ${error.message}`;
-    const isOfContract = asset.tokenId === null && BigInt(token_id) < THRESHOLD;
-    return isOfContract ? `has the token id ${token_id}, which the contract does not assign` : null;
+    const isBelowThreshold = asset.tokenId === null && BigInt(token_id) < THRESHOLD;
+    return isBelowThreshold ? `has the token id ${token_id}, which the contract does not assign` : null;
   }
   if (expected.kind === 'token') return `failed, but must be minted: ${error?.message}`;
   if (activity_id !== null) return 'failed, but has an activity';
@@ -146,8 +146,8 @@ function checkRivals({ book, differences }: MintStage, shown: ShownMints): void 
   }
 }
 
-/** Reads requests by status, in small pages, backwards and individually, and compares them with the list. */
-export async function checkReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
+/** Reads requests by status, in small pages, backwards and individually, and compares the results with the list. */
+export async function checkReads(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
   for (const collection of COLLECTIONS) {
     const inCollection = [...shown.values()].filter(
       ({ collection_address }) => collection_address === stage.options.contracts[collection],
@@ -155,14 +155,14 @@ export async function checkReadings(stage: MintStage, shown: ShownMints, from: F
     for (const status of STATUSES) {
       const found = await walkList(stage, { collection, status, pageSize: PAGE_SIZE, from: null });
       const expected = inCollection.filter((request) => request.status === status);
-      compareWalks(stage, `${collection} ${status}`, { expected, found: found.own });
+      compareWalks(stage, `${collection} ${status}`, { expected, found: found.requests });
     }
     const pageSize = Math.min(PAGE_SIZE, Math.max(1, Math.ceil(inCollection.length / PAGES_MAX)));
     const forwards = await walkList(stage, { collection, pageSize, from: from[collection] });
-    compareWalks(stage, `${collection} in small pages`, { expected: inCollection, found: forwards.own });
+    compareWalks(stage, `${collection} in small pages`, { expected: inCollection, found: forwards.requests });
     if (from[collection] === null) continue;
-    const back = await walkList(stage, { collection, pageSize: PAGE_SIZE, from: forwards.end, isBackwards: true });
-    compareWalks(stage, `${collection} backwards`, { expected: inCollection, found: back.own });
+    const backwards = await walkList(stage, { collection, pageSize: PAGE_SIZE, from: forwards.end, isBackwards: true });
+    compareWalks(stage, `${collection} backwards`, { expected: inCollection, found: backwards.requests });
   }
   await checkSingles(stage, shown);
 }
@@ -174,10 +174,10 @@ function compareWalks(
 ): void {
   const byId = new Map(found.map((request) => [request.reference_id, request]));
   for (const request of expected) {
-    const other = byId.get(request.reference_id);
-    if (other === undefined) differences.add('list', `${name}: ${request.reference_id} is missing`);
+    const actual = byId.get(request.reference_id);
+    if (actual === undefined) differences.add('list', `${name}: ${request.reference_id} is missing`);
     else
-      for (const text of describeDifferences(request, other))
+      for (const text of describeDifferences(request, actual))
         differences.add('list', `${name}: ${request.reference_id} ${text}`);
     byId.delete(request.reference_id);
   }
@@ -203,15 +203,15 @@ export async function checkRows(stage: MintStage, shown: ShownMints): Promise<nu
   const byReference = Map.groupBy(attempts, ({ referenceId }) => referenceId);
   for (const entry of book.entries()) {
     const { referenceId } = entry.asset;
-    const own = byReference.get(referenceId) ?? [];
+    const ofReference = byReference.get(referenceId) ?? [];
     byReference.delete(referenceId);
-    if (own.length < entry.attemptsMin || own.length > entry.attemptsMax)
-      differences.add('row', `${referenceId} has ${own.length} attempts, but was accepted ${entry.attemptsMin} times`);
-    const tokens = own.filter(({ status }) => status === 'succeeded').length;
+    if (ofReference.length < entry.attemptsMin || ofReference.length > entry.attemptsMax)
+      differences.add('row', `${referenceId} has ${ofReference.length} attempts, but was accepted ${entry.attemptsMin} times`);
+    const tokens = ofReference.filter(({ status }) => status === 'succeeded').length;
     if (tokens > 1) differences.add('row', `${referenceId} has succeeded ${tokens} times`);
-    if (own.slice(0, -1).some(({ status }) => status !== 'failed'))
-      differences.add('row', `${referenceId} was accepted again before the first attempt had failed`);
-    const [last, request] = [own.at(-1), shown.get(referenceId)];
+    if (ofReference.slice(0, -1).some(({ status }) => status !== 'failed'))
+      differences.add('row', `${referenceId} was accepted again before the previous attempt had failed`);
+    const [last, request] = [ofReference.at(-1), shown.get(referenceId)];
     if (last === undefined) {
       if (isAccepted(entry)) differences.add('row', `${referenceId} has no row`);
     } else if (request === undefined) differences.add('missing', `${referenceId} has a row, but is not in the list`);

@@ -8,7 +8,7 @@ import { createTestStage, type TestStage, toFailed, toMinted } from './test-stag
 const messageOf = ({ expected }: RequestedAsset) => ('message' in expected ? expected.message : '');
 const toWord = (value: bigint) => value.toString(16).padStart(64, '0');
 
-function openWorld() {
+function createWorld() {
   const stage = createTestStage(3);
   const mintable = Array.from({ length: 6 }, () => stage.assets.mintable());
   const failing = stage.assets.failing();
@@ -35,11 +35,11 @@ function putHoldings({ holdings, options }: TestStage, shown: ReadonlyMap<string
   }
 }
 
-type World = ReturnType<typeof openWorld>;
+type World = ReturnType<typeof createWorld>;
 
-async function check(spoil: (world: World) => unknown = () => {}) {
-  const world = openWorld();
-  spoil(world);
+async function check(corrupt: (world: World) => unknown = () => {}) {
+  const world = createWorld();
+  corrupt(world);
   const { stage, shown, tokens } = world;
   checkOutcomes(stage, shown);
   await checkRows(stage, shown);
@@ -52,7 +52,7 @@ const change = ({ shown }: World, { referenceId }: RequestedAsset, fields: Parti
 
 const OTHER_OWNER = `0x${'99'.repeat(20)}`;
 
-it('the mint checks find no differences if requests, rows and chain agree', async () => {
+it('the mint checks find no differences if requests, rows and the chain agree', async () => {
   expect(await check()).toEqual([]);
 });
 
@@ -66,17 +66,17 @@ it.each<[string, (world: World) => unknown, string[]]>([
   ],
   ['a wrong error message', (world) => change(world, world.failing, { error: { message: 'no' } }), ['outcome', 'row']],
   [
-    'two rivals that both receive the token',
+    'two requests that both receive one token',
     ({ shown, loser }) => shown.set(loser.referenceId, toMinted(loser, 91)),
     ['outcome', 'row', 'chain'],
   ],
   [
-    'two rivals of which neither receives the token',
+    'two requests for one token that both fail',
     ({ shown, winner }) => shown.set(winner.referenceId, toFailed(winner, messageOf(winner))),
     ['outcome', 'row', 'uninvited'],
   ],
   [
-    'another owner',
+    'a request with a different owner',
     (world) => change(world, world.mintable[0]!, { owner_address: OTHER_OWNER }),
     ['member', 'row', 'chain'],
   ],
@@ -106,10 +106,10 @@ it.each<[string, (world: World) => unknown, string[]]>([
     ['uninvited'],
   ],
   [
-    'a token with another owner on the chain',
+    'a token with a different owner on the chain',
     ({ stage: { holdings } }) => holdings.set([...holdings.keys()][0]!, `0x${toWord(999n)}`),
     ['chain'],
   ],
-])('the mint checks report %s', async (_what, spoil, kinds) => {
-  expect((await check(spoil)).sort()).toEqual([...kinds].sort());
+])('the mint checks report %s', async (_what, corrupt, kinds) => {
+  expect((await check(corrupt)).sort()).toEqual([...kinds].sort());
 });

@@ -8,7 +8,7 @@ const WALK = { collection: 'erc721', pageSize: 2, from: 'first' } as const;
 
 const baseStage = createTestStage();
 
-/** Walks through the given pages and an empty last page, whose cursor returns the same page. */
+/** Walks through the given pages and an empty last page, whose cursor returns the last page again. */
 async function walk(pages: readonly (readonly ShownMint[])[], options: Partial<Parameters<typeof walkList>[1]> = {}) {
   const stage = { ...baseStage, differences: createDifferences<MintDifferenceKind>() };
   stage.called.length = 0;
@@ -26,20 +26,20 @@ const [early, late] = ['2026-11-24T12:00:00.000000Z', '2026-11-24T12:00:01.00000
 const first = { ...toMinted(one, 1), created_at: early };
 const second = { ...toMinted(two, 2), created_at: late };
 
-it('walkList returns the run’s mint requests in order and ignores requests from other runs', async () => {
+it('walkList returns the run’s mint requests in list order and ignores requests from other runs', async () => {
   const other = { ...second, reference_id: 'other' };
-  const { own, differences, calls } = await walk([[first, second], [other]]);
-  expect({ own, differences, calls }).toEqual({ own: [first, second], differences: [], calls: 3 });
+  const { requests, differences, calls } = await walk([[first, second], [other]]);
+  expect({ requests, differences, calls }).toEqual({ requests: [first, second], differences: [], calls: 3 });
 });
 
-it('walkList reports duplicate mint requests, wrong order and wrong status', async () => {
+it('walkList reports duplicate mint requests, a wrong order and a wrong status', async () => {
   expect((await walk([[first], [first]])).differences).toMatchObject([{ kind: 'list', count: 1 }]);
   expect((await walk([[second], [first]])).differences[0]?.first[0]).toContain('is listed after');
   expect((await walk([[first]], { status: 'failed' })).differences[0]?.first[0]).toContain('is succeeded');
   expect((await walk([[first, second]], { isBackwards: true })).differences).toEqual([]);
 });
 
-it('walkList with mayRepeat accepts a second attempt of a failed mint request', async () => {
+it('with mayRepeat, walkList accepts a second attempt for a failed mint request', async () => {
   const failed = { ...toFailed(one, 'no'), created_at: early };
   const again = { ...first, created_at: late };
   expect((await walk([[failed], [again]], { mayRepeat: true })).differences).toEqual([]);

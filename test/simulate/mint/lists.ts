@@ -63,13 +63,13 @@ export async function readMint(
 }
 
 /**
- * Reads all pages and checks that each reference id is listed once, in order of acceptance.
- * @returns the run's requests, in order
+ * Reads all pages and checks that each reference id is listed once and that requests are in order of acceptance.
+ * @returns the run's requests in list order
  */
 export async function walkList(stage: MintStage, walk: ListWalk) {
   const { collection, status, pageSize, from, isBackwards = false } = walk;
   const prefix = referencePrefix(stage.run);
-  const own: ShownMint[] = [];
+  const requests: ShownMint[] = [];
   const check = createOrderCheck(stage, walk);
   let cursor = from;
   stage.counts.lists++;
@@ -80,17 +80,17 @@ export async function walkList(stage: MintStage, walk: ListWalk) {
       ...(cursor === null ? {} : { page_cursor: cursor }),
     };
     const page = await readMintPage(stage, collection, query);
-    if (page === null) return { own, end: cursor ?? '' };
+    if (page === null) return { requests, end: cursor ?? '' };
     const { result } = page;
     for (const request of isBackwards ? result.toReversed() : result) {
       check(request);
-      if (request.reference_id.startsWith(prefix)) own.push(request);
+      if (request.reference_id.startsWith(prefix)) requests.push(request);
     }
     stage.counts.listed += result.length;
     const next = isBackwards ? page.page.previous_cursor : page.page.next_cursor;
-    // A page in the middle may be empty, because replaced attempts are skipped.
+    // A page in the middle of the list may be empty, because replaced attempts are skipped.
     emptyPages = result.length === 0 ? emptyPages + 1 : 0;
-    if (result.length === 0 && (next === cursor || emptyPages > 1)) return { own, end: page.page.previous_cursor };
+    if (result.length === 0 && (next === cursor || emptyPages > 1)) return { requests, end: page.page.previous_cursor };
     cursor = next;
   }
 }
@@ -100,8 +100,8 @@ function createOrderCheck({ differences }: MintStage, walk: ListWalk): (request:
   const seen = new Map<string, MintStatusName>();
   let before: string | null = null;
   return ({ reference_id, status, created_at }) => {
-    const isAgain = walk.mayRepeat === true && seen.get(reference_id) === 'failed';
-    if (seen.has(reference_id) && !isAgain) differences.add('list', `${name}: ${reference_id} is listed twice`);
+    const isRetry = walk.mayRepeat === true && seen.get(reference_id) === 'failed';
+    if (seen.has(reference_id) && !isRetry) differences.add('list', `${name}: ${reference_id} is listed twice`);
     seen.set(reference_id, status);
     if (walk.status !== undefined && status !== walk.status)
       differences.add('list', `${name}: ${reference_id} is ${status}`);
@@ -114,7 +114,7 @@ function createOrderCheck({ differences }: MintStage, walk: ListWalk): (request:
 
 export type ShownMints = ReadonlyMap<string, ShownMint>;
 
-/** Cursors before the run's first request in each collection; null for the beginning of the list. */
+/** For each collection, the cursor before the run's first request; null for the beginning of the list. */
 export type FirstCursors = Readonly<Record<(typeof COLLECTIONS)[number], string | null>>;
 
 const PAGE_SIZE = 200;
@@ -124,14 +124,14 @@ export async function readShown(stage: MintStage, from: FirstCursors): Promise<S
   const shown = new Map<string, ShownMint>();
   for (const collection of COLLECTIONS) {
     const walk = { collection, pageSize: PAGE_SIZE, from: from[collection], mayRepeat: true };
-    const { own } = await walkList(stage, walk);
-    for (const request of own) shown.set(request.reference_id, request);
+    const { requests } = await walkList(stage, walk);
+    for (const request of requests) shown.set(request.reference_id, request);
   }
   return shown;
 }
 
-// Waits until all accepted requests have a result, or nothing has changed for `settleIdleMaxMs`. A repeated request is
-// open until the list contains the new attempt.
+// Waits until all accepted requests have a result, or until nothing has changed for `settleIdleMaxMs`. A retried
+// request is open until the list contains the new attempt.
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
   const { book, options } = stage;
   let [before, changedAt] = ['', performance.now()];
@@ -140,7 +140,7 @@ export async function awaitEnd(stage: MintStage, from: FirstCursors, again: Read
     const open = book.entries().filter((entry) => {
       const request = shown.get(entry.asset.referenceId);
       if (request === undefined) return isAccepted(entry);
-      // The list lags by a few seconds, so the result may be from the earlier attempt.
+      // The list lags by a few seconds, so the result may belong to the earlier attempt.
       return request.status === 'pending' || (request.status === 'failed' && again.has(request.reference_id));
     });
     options.onProgress(toProgress(shown, open.length));
@@ -158,7 +158,7 @@ function toProgress(shown: ShownMints, open: number): string {
   return `${countOf('succeeded')} minted, ${countOf('failed')} failed, ${open} open`;
 }
 
-/** Small, so that a run's requests need many pages. */
+/** Small, so that a run's requests span many pages. */
 const PAGE_SIZES = [3, 7, 50];
 const STATUS_PAGE_SIZE = 200;
 const PAGES_MAX = 25;
@@ -170,13 +170,13 @@ export async function findFirstCursor(stage: MintStage, collection: CollectionKi
   return found?.page.previous_cursor ?? null;
 }
 
-/** Reads lists while they grow: the run's requests in small pages, and all requests with one status. */
+/** Reads lists while they are growing: the run's requests in small pages, and all requests with one status. */
 export async function playLists(stage: MintStage, collection: CollectionKind, from: string | null): Promise<void> {
   const { random, book, differences } = stage;
   if (from === null) return;
   const pageSize = Math.min(STATUS_PAGE_SIZE, Math.max(random.pick(PAGE_SIZES), Math.ceil(book.accepted / PAGES_MAX)));
-  const { own } = await walkList(stage, { collection, pageSize, from });
-  for (const { reference_id } of own)
+  const { requests } = await walkList(stage, { collection, pageSize, from });
+  for (const { reference_id } of requests)
     if (book.find(reference_id) === null)
       differences.add('uninvited', `${reference_id} is in the ${collection} list, but was never requested`);
   const status = random.pick(STATUSES);

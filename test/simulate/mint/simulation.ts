@@ -7,7 +7,7 @@ import { createDifferences, createLatency, type Latency, quantilesOf, type RunRe
 import { createRun } from '../run.ts';
 import { createAssetFactory, createMintBook, type RequestedAsset, referencePrefix, THRESHOLD } from './assets.ts';
 import { checkChain, checkHistory, readChainTokens, readHead, succeededOf } from './check-chain.ts';
-import { checkOutcomes, checkReadings, checkRows, createMintRows } from './check-requests.ts';
+import { checkOutcomes, checkReads, checkRows, createMintRows } from './check-requests.ts';
 import {
   awaitEnd,
   type FirstCursors,
@@ -17,7 +17,7 @@ import {
   readMint,
   type ShownMints,
 } from './lists.ts';
-import { checkMetadata, createProbe, createRefreshes, sendConflict, sendOrder } from './orders.ts';
+import { checkMetadata, createProbe, createRefreshes, requestAssets, sendConflict } from './requests.ts';
 import {
   COLLECTIONS,
   createCounts,
@@ -63,7 +63,7 @@ export function createMinterRole(call: CallNode, signer: string, contracts: read
       }
       return missing;
     },
-    /** Resolves when the grant is mined. @throws Error if a transaction fails or is not mined */
+    /** Grants the role and waits until the transactions are mined. @throws Error if a transaction fails */
     grant: () => sendAll(null),
     revoke: () => sendAll(REVOKE_ROLE),
   };
@@ -82,10 +82,10 @@ async function awaitReceipt(call: CallNode, hash: unknown): Promise<void> {
   }
 }
 
-/** Fractions of assets that are requested without the role, and after the first assets have a result. */
+/** Fractions of assets that are requested while the role is revoked, and after the first assets have a result. */
 const FRACTIONS = { withoutRole: 0.1, afterwards: 0.15 };
 const ROUND_ASSETS = 20;
-const ORDER_ASSETS_MAX = 12;
+const REQUEST_ASSETS_MAX = 12;
 const RIVALS_FRACTION = 0.3;
 const PROBES_PER_ROUND = 3;
 const WAIT_POLL_MS = 500;
@@ -93,7 +93,7 @@ const WAIT_POLL_MS = 500;
 async function playMints(stage: MintStage) {
   const { options, book } = stage;
   const { assetsMax, log } = options;
-  const game = await openGame(stage);
+  const game = await startGame(stage);
   const { from, refreshes } = game;
   const withoutRole = Math.max(1, Math.round(assetsMax * FRACTIONS.withoutRole));
   const first = assetsMax - withoutRole - Math.round(assetsMax * FRACTIONS.afterwards);
@@ -105,21 +105,21 @@ async function playMints(stage: MintStage) {
   const shown = await awaitEnd(stage, from, new Set());
   if (isOver(stage)) return { shown, from, refreshes };
   const again = await playAfterwards(game, shown);
-  log('waiting for the repeated requests');
+  log('waiting for the results of the repeated requests');
   return { shown: await awaitEnd(stage, from, again), from, refreshes };
 }
 
-/** Requests one asset per collection, from which the run's lists start. */
-async function openGame(stage: MintStage) {
+/** Requests one asset per collection. The run's lists start from these assets. */
+async function startGame(stage: MintStage) {
   const from: { -readonly [K in keyof FirstCursors]: FirstCursors[K] } = { erc721: null, erc1155: null };
   for (const collection of COLLECTIONS) {
-    await sendOrder(stage, [stage.assets.mintable(collection)]);
+    await requestAssets(stage, [stage.assets.mintable(collection)]);
     from[collection] = await findFirstCursor(stage, collection);
   }
   const pace = createPace(stage.options.rate);
   return { stage, pace, probe: createProbe(stage), refreshes: createRefreshes(stage), from };
 }
-type MintGame = Awaited<ReturnType<typeof openGame>>;
+type MintGame = Awaited<ReturnType<typeof startGame>>;
 
 async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   const { stage, pace } = game;
@@ -134,7 +134,7 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
 
 async function playRound({ stage, probe, refreshes, from }: MintGame, count: number): Promise<void> {
   const { random, assets } = stage;
-  const requested = await burst(stage, drawAssets(stage, count));
+  const requested = await requestAll(stage, drawAssets(stage, count));
   const expectedTokens = requested.filter(({ expected }) => expected.kind === 'token');
   const known = expectedTokens.filter(({ referenceId }) => (stage.book.find(referenceId)?.attemptsMin ?? 0) > 0);
   if (known.length > 0) await playConflicts(stage, random.pick(known));
@@ -144,17 +144,17 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   await playLists(stage, collection, from[collection]);
   const twice = assets.mintable();
   const { referenceId } = twice;
-  const order = { assets: [twice, { ...assets.mintable(twice.collection), referenceId }], taken: [referenceId] };
-  await sendConflict(stage, { ...order, name: 'an order with the same reference id twice', fresh: [referenceId] });
+  const conflict = { assets: [twice, { ...assets.mintable(twice.collection), referenceId }], taken: [referenceId] };
+  await sendConflict(stage, { ...conflict, name: 'a request with the same reference id twice', fresh: [referenceId] });
 }
 
-/** Repeats a pending or minted asset's reference id: with the same asset, another asset, and a new asset. */
+/** Reuses a pending or minted asset's reference id: for the same asset, for another asset, and next to a new asset. */
 async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<void> {
   const { referenceId, collection } = asset;
   const taken = [referenceId];
   const other = { ...stage.assets.mintable(collection), referenceId };
-  await sendConflict(stage, { name: 'the same asset again', assets: [asset], taken, fresh: [] });
-  await sendConflict(stage, { name: 'another asset with the same reference id', assets: [other], taken, fresh: [] });
+  await sendConflict(stage, { name: 'a repeated asset', assets: [asset], taken, fresh: [] });
+  await sendConflict(stage, { name: 'a new asset with a taken reference id', assets: [other], taken, fresh: [] });
   const fresh = stage.assets.mintable(collection);
   await sendConflict(stage, {
     name: 'a taken and a new reference id',
@@ -170,27 +170,27 @@ function drawAssets({ assets, random, options }: MintStage, count: number): read
   return random.shuffle(drawn);
 }
 
-async function burst(stage: MintStage, assets: readonly RequestedAsset[]): Promise<readonly RequestedAsset[]> {
-  const orders: RequestedAsset[][] = [];
+async function requestAll(stage: MintStage, assets: readonly RequestedAsset[]): Promise<readonly RequestedAsset[]> {
+  const requests: RequestedAsset[][] = [];
   for (const collection of COLLECTIONS) {
     const own = assets.filter((asset) => asset.collection === collection);
-    while (own.length > 0) orders.push(own.splice(0, stage.random.integer(1, ORDER_ASSETS_MAX)));
+    while (own.length > 0) requests.push(own.splice(0, stage.random.integer(1, REQUEST_ASSETS_MAX)));
   }
-  await Promise.all(orders.map((order) => sendOrder(stage, order)));
+  await Promise.all(requests.map((request) => requestAssets(stage, request)));
   return assets;
 }
 
-/** Without MINTER_ROLE, requests must wait and not fail. After the role is granted again, they must continue. */
+/** While MINTER_ROLE is revoked, requests must wait and not fail. After the role is granted, they must continue. */
 async function playWithoutRole(game: MintGame, count: number): Promise<void> {
   const { stage } = game;
   const { options, counts, differences } = stage;
   options.log('revoking MINTER_ROLE from the signer; new requests must wait');
   try {
     await options.role.revoke();
-    const requested = await burst(stage, drawAssets(stage, count));
+    const requested = await requestAll(stage, drawAssets(stage, count));
     counts.withoutRole += requested.length;
-    counts.waitedForRole = await awaitWaiting(stage);
-    if (counts.waitedForRole === 0) differences.add('role', 'the minter reported no asset that waits for MINTER_ROLE');
+    counts.waitedForRole = await awaitWaitingForRole(stage);
+    if (counts.waitedForRole === 0) differences.add('role', 'the minter reported no assets that wait for MINTER_ROLE');
     for (const { referenceId, collection } of requested) {
       if (stage.book.find(referenceId)?.attemptsMin !== 1) continue;
       const status = (await readMint(stage, collection, referenceId))?.result[0]?.status;
@@ -203,7 +203,7 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
   }
 }
 
-async function awaitWaiting({ rows, options }: MintStage): Promise<number> {
+async function awaitWaitingForRole({ rows, options }: MintStage): Promise<number> {
   const endAt = performance.now() + options.settleIdleMaxMs;
   for (;;) {
     const waiting = await rows.waitingForRole();
@@ -213,14 +213,14 @@ async function awaitWaiting({ rows, options }: MintStage): Promise<number> {
 }
 
 /**
- * Repeats minted assets, requests their token ids again, and repeats failed assets.
- * @returns the reference ids of repeated failed assets
+ * Repeats requests for minted assets, requests the minted token ids for new assets, and retries failed assets.
+ * @returns the reference ids of the retried assets
  */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
   const { assets, book, random, options, counts } = stage;
-  const ofStatus = (status: string) =>
+  const withStatus = (status: string) =>
     random.shuffle(book.entries().filter(({ asset }) => shown.get(asset.referenceId)?.status === status));
-  const [minted, failed] = [ofStatus('succeeded'), ofStatus('failed')];
+  const [minted, failed] = [withStatus('succeeded'), withStatus('failed')];
   const count = Math.max(2, options.assetsMax - book.accepted);
   options.log(`repeating requests: ${minted.length} minted, ${failed.length} failed`);
   for (const { asset } of minted.slice(0, 3)) await playConflicts(stage, asset);
@@ -230,10 +230,10 @@ async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Pr
     return collection === 'erc721' && isChosen ? [{ ...book.find(referenceId)!.asset, tokenId }] : [];
   });
   const corrected = failed.slice(0, Math.ceil(count / 2)).map(({ asset }) => assets.corrected(asset));
-  const taken = ids.slice(0, count - corrected.length).map((asset) => assets.taken(asset));
+  const taken = ids.slice(0, count - corrected.length).map((asset) => assets.withTakenTokenId(asset));
   const again = new Set(corrected.map(({ referenceId }) => referenceId));
   counts.again += again.size;
-  await burst(stage, [...corrected, ...taken]);
+  await requestAll(stage, [...corrected, ...taken]);
   await probe();
   return again;
 }
@@ -263,7 +263,7 @@ export async function simulateMints(options: MintSimulationOptions) {
       calls: api.tally,
       ...checked,
       accepted: book.accepted,
-      doubted: book.doubted,
+      unacknowledged: book.unacknowledged,
       minted: latencyOf(played.shown),
       playedMs: playedAt - startedAt,
       checkedMs: performance.now() - playedAt,
@@ -298,7 +298,7 @@ async function check(
   from: Awaited<ReturnType<typeof readHead>>,
 ) {
   checkOutcomes(stage, shown);
-  await checkReadings(stage, shown, cursors);
+  await checkReads(stage, shown, cursors);
   const attempts = await checkRows(stage, shown);
   const tokens = await readChainTokens(stage, from);
   await checkChain(stage, shown, tokens);
@@ -327,7 +327,7 @@ export function toReport(result: MintSimulationResult): RunReport {
   const { run, chain, calls, differences, succeeded, failed } = result;
   const { tokens, attempts, activities, metadata } = result;
   const facts = {
-    assets: { accepted: result.accepted, unanswered: result.doubted, ...result.counts },
+    assets: { accepted: result.accepted, unanswered: result.unacknowledged, ...result.counts },
     ended: { succeeded, failed },
     found: { tokens, attempts, activities, metadata },
     calls: {

@@ -23,7 +23,7 @@ export interface ApiResponse {
   readonly json: unknown;
   readonly text: string;
   // True if an earlier attempt without a response may have been accepted.
-  readonly isDoubtful: boolean;
+  readonly mayBeStored: boolean;
 }
 
 type MintApi = ReturnType<typeof openMintApi>;
@@ -40,7 +40,7 @@ export const createTally = () => ({
   latency: createLatency(),
 });
 
-/** Opens an API client that, like a game server, repeats a call only after a 5xx, a 429 or no response. */
+/** Creates an API client that, like a game server, repeats a call only after a 5xx, a 429 or a missing response. */
 export function openMintApi(url: string, common: Readonly<Record<string, string>>, onWait: (why: string) => void) {
   const client = openHttpClient(url);
   const tally = createTally();
@@ -56,28 +56,28 @@ export function openMintApi(url: string, common: Readonly<Record<string, string>
           count(tally.again, reason);
           if (reason === REFUSED) tally.refused++;
           if (reason === REFUSED && Number.isNaN(refusedAt)) refusedAt = performance.now();
-          onWait(reason === REFUSED ? 'rate limit reached (429), waiting for Retry-After' : reason);
+          onWait(reason === REFUSED ? 'rate limit reached (429); waiting for Retry-After' : reason);
         },
       });
       const startedAt = performance.now();
       const delivered = await deliver({ method, path, headers: toHeaders(common, headers, body), body: toBytes(body) });
-      tally.calls += delivered.tries;
+      tally.calls += delivered.attempts;
       if (!Number.isNaN(refusedAt)) tally.waitedMs += performance.now() - refusedAt;
       if (delivered.kind === 'given up')
-        return { status: null, headers: {}, json: null, text: delivered.reason, isDoubtful: delivered.doubtful };
-      if (delivered.tries === 1) tally.latency.add(performance.now() - startedAt);
+        return { status: null, headers: {}, json: null, text: delivered.reason, mayBeStored: delivered.mayBeStored };
+      if (delivered.attempts === 1) tally.latency.add(performance.now() - startedAt);
       const { status, text, headers: shown } = delivered.response;
-      return { status, headers: shown, json: parseJson(text) ?? null, text, isDoubtful: delivered.doubtful };
+      return { status, headers: shown, json: parseJson(text) ?? null, text, mayBeStored: delivered.mayBeStored };
     },
   };
 }
 
 function toHeaders(
   common: Readonly<Record<string, string>>,
-  given: NonNullable<ApiCall['headers']>,
+  extra: NonNullable<ApiCall['headers']>,
   body: unknown,
 ): Record<string, string> {
-  const all = { ...common, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...given };
+  const all = { ...common, ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...extra };
   return Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
 }
 
@@ -117,7 +117,7 @@ export function describeQuota(kind: keyof typeof NAMES, { status, headers, json 
   return remaining! >= 0 && remaining! <= limit! ? null : `${remaining} of ${limit} remain`;
 }
 
-/** Returns a response's remaining refresh quota; null if absent. */
+/** Returns the remaining refresh quota from a response's headers; null if absent. */
 export function remainingRefreshesOf({ headers }: ApiResponse): number | null {
   const text = headers[NAMES.refresh[2]];
   return typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : null;
@@ -128,15 +128,15 @@ export type MintDifferenceKind =
   | 'answer' // a call did not get the expected response
   | 'list' // pages are out of order, or have duplicate or unexpected requests
   | 'missing' // an accepted request is not in the list
-  | 'open' // a request has neither a token nor a failure at the end
-  | 'outcome' // a request succeeded or failed unexpectedly, or failed with another error
+  | 'open' // at the end, a request has neither a token nor a failure
+  | 'outcome' // a request succeeded or failed unexpectedly, or failed with the wrong error
   | 'member' // a field of a mint request differs from the request
   | 'uninvited' // a listed, stored or minted asset was refused or never requested
   | 'role' // a request ended while the signer had no MINTER_ROLE, or the minter did not report the wait
   | 'chain' // a token is missing on the chain, differs, or was minted twice
   | 'row' // the rows in mint_requests differ from the API
   | 'history' // the activity history differs from the chain
-  | 'metadata'; // the stored metadata differs from the last sent metadata
+  | 'metadata'; // the stored metadata differs from the metadata that was sent last
 
 type MintDifferences = Differences<MintDifferenceKind>;
 
@@ -163,7 +163,7 @@ export const createCounts = () => ({
   listed: 0,
   refreshes: 0,
   refreshed: 0,
-  /** Assets requested without MINTER_ROLE, and those that the minter reported as waiting for the role. */
+  /** Assets requested while the role was revoked, and assets that the minter reported as waiting for the role. */
   withoutRole: 0,
   waitedForRole: 0,
   again: 0,

@@ -20,11 +20,11 @@ export const CONTRACTS = {
   erc1155: `0x${'55'.repeat(20)}`,
   erc20: `0x${'20'.repeat(20)}`,
 };
-const NO_RESPONSE: ApiResponse = { status: null, headers: {}, json: null, text: 'no response', isDoubtful: false };
+const NO_RESPONSE: ApiResponse = { status: null, headers: {}, json: null, text: 'no response', mayBeStored: false };
 
 export interface TestStage extends MintStage {
   readonly called: ApiCall[];
-  /** Responses to the next calls. If empty, calls get no response. */
+  /** Responses to the next calls. If the list is empty, calls get no response. */
   readonly responses: ApiResponse[];
   readonly stored: MintAttemptRow[];
   readonly holdings: Map<string, string>;
@@ -74,7 +74,7 @@ export const responseOf = (status: number, json: unknown, fields: Partial<ApiRes
   headers: {},
   json,
   text: JSON.stringify(json),
-  isDoubtful: false,
+  mayBeStored: false,
   ...fields,
 });
 

@@ -15,31 +15,31 @@ import {
   type ShownEnvelope,
 } from './stage.ts';
 
-const toOrder = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
+const toRequestBody = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
 
 /**
- * Requests assets that must be accepted. After a lost response, a 409 lists the assets that are already stored; all
- * other assets are requested again.
- * @param assets at least one, all in one collection
+ * Requests assets that must be accepted. After a lost response, a 409 lists the assets that are already stored; the
+ * remaining assets are requested again.
+ * @param assets at least one asset; all must belong to one collection
  */
-export async function sendOrder(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
+export async function requestAssets(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
   const { api, book, differences, counts } = stage;
   counts.orders++;
   const path = mintsOf(stage, assets[0]!.collection);
   let remaining = assets;
   while (remaining.length > 0) {
-    const response = await api.call({ method: 'POST', path, body: toOrder(remaining) });
+    const response = await api.call({ method: 'POST', path, body: toRequestBody(remaining) });
     if (response.status === 202) {
       const text = describeQuota('mint', response);
-      if (text !== null) differences.add('answer', `an order: ${text}`);
+      if (text !== null) differences.add('answer', `a mint request: ${text}`);
       return book.accept(remaining);
     }
-    const taken = response.status === 409 && response.isDoubtful ? findTaken(remaining, response.json) : [];
+    const taken = response.status === 409 && response.mayBeStored ? findTaken(remaining, response.json) : [];
     book.accept(taken);
     remaining = remaining.filter((asset) => !taken.includes(asset));
     if (taken.length > 0) continue;
-    if (response.status === null && response.isDoubtful) return book.doubt(remaining);
-    const name = `an order with ${remaining[0]!.referenceId} and ${remaining.length - 1} more`;
+    if (response.status === null && response.mayBeStored) return book.recordUnacknowledged(remaining);
+    const name = `a mint request for ${remaining[0]!.referenceId} and ${remaining.length - 1} more`;
     return differences.add('answer', `${name} ${describeResponse(response)}`);
   }
 }
@@ -50,22 +50,22 @@ function findTaken(assets: readonly RequestedAsset[], json: unknown): readonly R
   return assets.filter(({ referenceId }) => ids.has(referenceId));
 }
 
-interface ConflictingOrder {
+interface ConflictingRequest {
   readonly name: string;
   readonly assets: readonly RequestedAsset[];
-  /** Reference ids that the response must list, in order. */
+  /** Reference ids that are already in use. The response must list them in this order. */
   readonly taken: readonly string[];
-  /** Reference ids that must stay unknown. */
+  /** New reference ids, which must remain unknown. */
   readonly fresh: readonly string[];
 }
 
-/** Requests assets with some taken reference ids. The response must list all taken ids; no asset may be accepted. */
-export async function sendConflict(stage: MintStage, order: ConflictingOrder): Promise<void> {
+/** Requests assets, some with taken reference ids. The response must list all taken ids; no asset may be accepted. */
+export async function sendConflict(stage: MintStage, request: ConflictingRequest): Promise<void> {
   const { api, differences, counts } = stage;
-  const { name, assets, taken, fresh } = order;
+  const { name, assets, taken, fresh } = request;
   counts.conflicts++;
   const { collection } = assets[0]!;
-  const response = await api.call({ method: 'POST', path: mintsOf(stage, collection), body: toOrder(assets) });
+  const response = await api.call({ method: 'POST', path: mintsOf(stage, collection), body: toRequestBody(assets) });
   const { code, details } = (response.json ?? {}) as ShownEnvelope;
   const values = JSON.stringify(details?.values);
   if (response.status !== 409 || code !== 'CONFLICT_ERROR')
@@ -89,7 +89,7 @@ interface MintProbe {
   readonly code: string;
   /** Expected fields in `details.errors`, in order; absent for other errors. */
   readonly fields?: readonly string[];
-  /** The reference id of a valid asset in the same call, which must not be accepted. */
+  /** The reference id of a valid asset in the same call. The asset must not be accepted. */
   readonly fresh?: string;
 }
 
@@ -133,7 +133,7 @@ function listBodies(stage: MintStage): readonly CreateProbe[] {
   };
   return [
     refused('a truncated body', '{"assets":[{"reference_id":'),
-    refused('an order without assets', { assets: [] }, 'assets'),
+    refused('a request without assets', { assets: [] }, 'assets'),
     () => {
       const assets = Array.from({ length: ASSETS_MAX + 1 }, () => stage.assets.mintable('erc721'));
       const fresh = assets[0]!.referenceId;
@@ -146,7 +146,7 @@ function listBodies(stage: MintStage): readonly CreateProbe[] {
     wrong('metadata that is too long', { metadata: { name: 'x'.repeat(METADATA_BYTES_MAX) } }, 'metadata'),
     wrong('a trait without a type', { metadata: { attributes: [{ value: 1 }] } }, 'metadata.attributes[0].trait_type'),
     refused(
-      'an order with three errors',
+      'a request with three errors',
       { assets: [{ reference_id: '', owner_address: null }, 5] },
       ...['assets[0].reference_id', 'assets[0].owner_address', 'assets[1]'],
     ),
@@ -156,7 +156,7 @@ function listBodies(stage: MintStage): readonly CreateProbe[] {
 function listAccess(stage: MintStage): readonly CreateProbe[] {
   const { options, run, random, assets } = stage;
   const { keyHeader, publishableKey, chain } = options;
-  const order = (
+  const probe = (
     name: string,
     changes: Partial<ApiCall>,
     expected: Pick<MintProbe, 'status' | 'code'>,
@@ -178,11 +178,11 @@ function listAccess(stage: MintStage): readonly CreateProbe[] {
   });
   const unlinked = `0x${run.tag}${random.hex(40 - run.tag.length)}`;
   return [
-    order('an order without a key', { headers: { [keyHeader]: null } }, INVALID),
-    order('an order with an invalid key', { headers: { [keyHeader]: 'hello' } }, refused),
-    order('an order with a publishable key', { headers: { [keyHeader]: publishableKey } }, refused),
-    order('an order on an unknown chain', collectionOn('no-such-chain', options.contracts.erc721), ABSENT),
-    order('an order for an unlinked collection', collectionOn(chain.name, unlinked), ABSENT),
+    probe('a request without a key', { headers: { [keyHeader]: null } }, INVALID),
+    probe('a request with an invalid key', { headers: { [keyHeader]: 'hello' } }, refused),
+    probe('a request with a publishable key', { headers: { [keyHeader]: publishableKey } }, refused),
+    probe('a request for an unknown chain', collectionOn('no-such-chain', options.contracts.erc721), ABSENT),
+    probe('a request for an unlinked collection', collectionOn(chain.name, unlinked), ABSENT),
   ];
 }
 
@@ -228,7 +228,7 @@ const TOKENS_MAX = 12;
 
 const keyOfMetadata = (contract: string, kind: string, subject: string): string => `${contract} ${kind} ${subject}`;
 
-interface GivenMetadata {
+interface SentMetadata {
   readonly kind: 'collection' | 'token' | 'stack';
   readonly subject: string;
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -236,10 +236,10 @@ interface GivenMetadata {
 
 export function createRefreshes(stage: MintStage) {
   const { random, counts, differences, options, book } = stage;
-  const given = new Map<string, Readonly<Record<string, unknown>> | null>();
+  const sent = new Map<string, Readonly<Record<string, unknown>> | null>();
   const stacks = Array.from({ length: STACKS_MAX }, () => randomUUID());
   let remaining = Number.POSITIVE_INFINITY;
-  const send = async (collection: CollectionKind, subjects: readonly GivenMetadata[]) => {
+  const send = async (collection: CollectionKind, subjects: readonly SentMetadata[]) => {
     if (counts.refreshed + subjects.length > UNITS_MAX || subjects.length > remaining * QUOTA_FRACTION_MAX) return;
     counts.refreshes++;
     counts.refreshed += subjects.length;
@@ -249,21 +249,21 @@ export function createRefreshes(stage: MintStage) {
     remaining = remainingRefreshesOf(response) ?? remaining;
     for (const { kind, subject, metadata } of subjects) {
       const key = keyOfMetadata(options.contracts[collection], kind, subject);
-      if (error === null) given.set(key, metadata);
-      else if (response.status === null) given.set(key, null);
+      if (error === null) sent.set(key, metadata);
+      else if (response.status === null) sent.set(key, null);
     }
   };
   return {
-    /** Sent metadata, by `contract kind subject`; null if no response arrived, so that the stored value is unknown. */
-    given,
+    /** Sent metadata by `contract kind subject`; null if no response arrived, so that the stored value is unknown. */
+    sent,
     play: async (): Promise<void> => {
       const collection = random.chance(0.5) ? 'erc721' : 'erc1155';
       const kind = random.pick(['collection', 'token', 'token', 'stack'] as const);
       const count = random.integer(1, kind === 'token' ? TOKENS_MAX : STACKS_MAX);
       if (kind === 'collection')
         return send(collection, [{ kind, subject: '', metadata: createCollectionMetadata(stage) }]);
-      const ofBook = book.entries().filter(({ asset }) => asset.collection === collection && asset.tokenId !== null);
-      const subjects = kind === 'stack' ? stacks : [...new Set(ofBook.map(({ asset }) => asset.tokenId!))];
+      const known = book.entries().filter(({ asset }) => asset.collection === collection && asset.tokenId !== null);
+      const subjects = kind === 'stack' ? stacks : [...new Set(known.map(({ asset }) => asset.tokenId!))];
       const drawn = random.shuffle(subjects).slice(0, count);
       if (drawn.length === 0) return;
       return send(
@@ -286,9 +286,9 @@ function createCollectionMetadata({ random, run }: MintStage): Record<string, st
   };
 }
 
-function toCall(stage: MintStage, collection: CollectionKind, subjects: readonly GivenMetadata[]): ApiCall {
+function toCall(stage: MintStage, collection: CollectionKind, subjects: readonly SentMetadata[]): ApiCall {
   const path = pathOf(stage, collection);
-  const [{ kind, metadata }] = subjects as [GivenMetadata, ...GivenMetadata[]];
+  const [{ kind, metadata }] = subjects as [SentMetadata, ...SentMetadata[]];
   if (kind === 'collection')
     return { method: 'POST', path: `${path}/refresh-metadata`, body: { collection_metadata: metadata } };
   const list = subjects.map((each) => ({
@@ -301,12 +301,12 @@ function toCall(stage: MintStage, collection: CollectionKind, subjects: readonly
 
 function describeError(
   { options }: MintStage,
-  given: { collection: CollectionKind; subjects: readonly GivenMetadata[]; response: ApiResponse },
+  sent: { collection: CollectionKind; subjects: readonly SentMetadata[]; response: ApiResponse },
 ): string | null {
-  const { collection, subjects, response } = given;
-  const isOfCollection = subjects[0]?.kind === 'collection';
-  if (response.status !== (isOfCollection ? 200 : 202)) return describeResponse(response);
-  if (isOfCollection) {
+  const { collection, subjects, response } = sent;
+  const isCollection = subjects[0]?.kind === 'collection';
+  if (response.status !== (isCollection ? 200 : 202)) return describeResponse(response);
+  if (isCollection) {
     const { id, name } = options.chain;
     const contract_address = options.contracts[collection];
     const expected = { contract_address, chain: { id, name }, collection_metadata: subjects[0]?.metadata };
@@ -318,9 +318,9 @@ function describeError(
 
 const POLL_MS = 1_000;
 
-export async function checkMetadata(stage: MintStage, { given }: Refreshes): Promise<number> {
+export async function checkMetadata(stage: MintStage, { sent }: Refreshes): Promise<number> {
   const { options, differences } = stage;
-  const known = [...given].filter(([, metadata]) => metadata !== null);
+  const known = [...sent].filter(([, metadata]) => metadata !== null);
   if (known.length === 0) return 0;
   const endAt = performance.now() + options.settleIdleMaxMs;
   for (;;) {

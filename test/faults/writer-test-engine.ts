@@ -6,17 +6,17 @@ import { type Keeper, keepRunning } from '../../infra/local/keeper.ts';
 import { stackPathsOf } from '../../infra/local/paths.ts';
 import { loadSecrets } from '../../infra/local/secrets.ts';
 
-export type OwnEngine = Awaited<ReturnType<typeof openOwnEngine>>;
+export type TestEngine = Awaited<ReturnType<typeof startTestEngine>>;
 
-export interface OwnEngineOptions {
+export interface EngineOptions {
   /** The server's memory limit; default: the production limit. */
   readonly memoryMaxBytes?: number;
-  /** Prepares the data folder, for example mounts a small disk. @returns a function that undoes it */
+  /** Prepares the data folder, for example by mounting a small disk. @returns a function that undoes the preparation */
   readonly prepareData?: (folder: string) => () => void;
 }
 
-/** Starts a separate ClickHouse server with the production accounts, which a test may stop, overload and fill. */
-export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}) {
+/** Starts a separate ClickHouse server, with the production accounts, that a test may stop, overload and fill. */
+export async function startTestEngine({ memoryMaxBytes, prepareData }: EngineOptions = {}) {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   const folder = mkdtempSync(join(parent, 'engine-'));
@@ -30,7 +30,7 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   mkdirSync(dataFolder, { recursive: true });
   const undo = prepareData?.(dataFolder);
   let keeper: Keeper | null = null;
-  /** Starts ClickHouse. @param operatorPassword a new password, as after a rotation */
+  /** Starts ClickHouse. @param operatorPassword the new password, to simulate a rotation */
   const start = async (operatorPassword?: string) => {
     const started = specOf(operatorPassword);
     if (memoryMaxBytes !== undefined) limitMemory(join(folder, 'etc', 'clickhouse', 'config.xml'), memoryMaxBytes);

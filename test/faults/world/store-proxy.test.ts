@@ -3,23 +3,23 @@ import { Agent, createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { freePorts } from '@playline/infra/ports';
 import { expect, it, onTestFinished } from 'vitest';
+import { startStoreProxy } from './store-proxy.ts';
 import { waitFor } from './wait.ts';
-import { openWire } from './wire.ts';
 
-async function openRecordingServer() {
-  const done: string[] = [];
+async function startRecordingServer() {
+  const received: string[] = [];
   const server = createServer((incoming, response) => {
-    done.push(incoming.url ?? '');
+    received.push(incoming.url ?? '');
     response.write('a');
     setImmediate(() => response.end('b'));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const [port = 0] = await freePorts(1);
-  const wire = await openWire(port, () => (server.address() as AddressInfo).port);
+  const proxy = await startStoreProxy(port, () => (server.address() as AddressInfo).port);
   const agent = new Agent({ keepAlive: true });
   onTestFinished(async () => {
     agent.destroy();
-    await wire.close();
+    await proxy.close();
     server.close();
   });
   const get = (path: string) =>
@@ -33,57 +33,57 @@ async function openRecordingServer() {
       });
       sent.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message)).end();
     });
-  return { wire, done, get };
+  return { proxy, received, get };
 }
 
-it('an open wire forwards all bytes and reports a matching request', async () => {
-  const { wire, done, get } = await openRecordingServer();
-  const seen = wire.sees(/\/two parts/);
+it('a proxy in mode open forwards all bytes, and waitForRequest resolves after a matching request', async () => {
+  const { proxy, received, get } = await startRecordingServer();
+  const forwarded = proxy.waitForRequest(/\/two parts/);
   expect(await get('/one')).toBe('ab');
   expect(await get('/two%20parts')).toBe('ab');
-  await seen;
-  expect(done).toEqual(['/one', '/two%20parts']);
+  await forwarded;
+  expect(received).toEqual(['/one', '/two%20parts']);
 });
 
-it('loseAnswer drops the response to a matching request that the server has handled, and no other', async () => {
-  const { wire, done, get } = await openRecordingServer();
-  const lost = wire.loseAnswer(/\/lost/);
+it('dropResponse drops the response to the next matching request, which the server has handled', async () => {
+  const { proxy, received, get } = await startRecordingServer();
+  const dropped = proxy.dropResponse(/\/lost/);
   expect(await get('/kept')).toBe('ab');
   expect(await get('/lost')).toBe('ECONNRESET');
-  await lost;
+  await dropped;
   expect(await get('/lost')).toBe('ab');
-  expect(done).toEqual(['/kept', '/lost', '/lost']);
+  expect(received).toEqual(['/kept', '/lost', '/lost']);
 });
 
-it('a frozen wire forwards no bytes until it is opened', async () => {
-  const { wire, done, get } = await openRecordingServer();
+it('a proxy in mode freeze forwards no bytes until it is set to open', async () => {
+  const { proxy, received, get } = await startRecordingServer();
   await get('/before');
-  await wire.set('freeze');
+  await proxy.set('freeze');
   const responses = [get('/one'), get('/two')];
-  await wire.set('open');
+  await proxy.set('open');
   expect(await Promise.all(responses)).toEqual(['ab', 'ab']);
-  expect(done).toHaveLength(3);
+  expect(received).toHaveLength(3);
 });
 
-it('a wire in mode hold-responses forwards requests and delays responses until it is opened', async () => {
-  const { wire, done, get } = await openRecordingServer();
-  await wire.set('hold-responses');
+it('a proxy in mode hold-responses forwards requests, and delays responses until it is set to open', async () => {
+  const { proxy, received, get } = await startRecordingServer();
+  await proxy.set('hold-responses');
   let isComplete = false;
   const response = get('/held').finally(() => {
     isComplete = true;
   });
-  await waitFor('the server has received the request', () => done.length === 1);
+  await waitFor('the server has received the request', () => received.length === 1);
   expect(isComplete).toBe(false);
-  await wire.set('open');
+  await proxy.set('open');
   expect(await response).toBe('ab');
 });
 
-it('a wire in mode refuse refuses connections, and listens on the same port after it is opened', async () => {
-  const { wire, get } = await openRecordingServer();
+it('a proxy in mode refuse refuses connections, and listens on the same port when set to open', async () => {
+  const { proxy, get } = await startRecordingServer();
   await get('/before');
-  await wire.set('refuse');
+  await proxy.set('refuse');
   // The agent may send the first request on the connection that was just reset.
   await waitFor('requests are refused', async () => (await get('/refused')) === 'ECONNREFUSED');
-  await wire.set('open');
+  await proxy.set('open');
   expect(await get('/after')).toBe('ab');
 });

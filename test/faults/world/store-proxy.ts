@@ -8,7 +8,7 @@ import type { PortPool } from './world.ts';
  * - freeze: accepts connections, but forwards no bytes in either direction
  * - hold-responses: forwards requests, but no responses
  */
-export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-responses';
+export type ProxyMode = 'open' | 'refuse' | 'freeze' | 'hold-responses';
 
 interface Pipe {
   held: boolean;
@@ -17,19 +17,19 @@ interface Pipe {
 }
 
 interface Pair {
-  near: Socket;
-  far: Socket;
-  up: Pipe;
-  down: Pipe;
-  lost?: string;
-  onLost(): void;
+  client: Socket;
+  store: Socket;
+  requests: Pipe;
+  responses: Pipe;
+  dropped?: string;
+  onDropped(): void;
 }
 
 /** Longer than any statement that the services send, including its settings. */
 const HEAD_BYTES_MAX = 64 * 1024;
 const CHUNKED_END = '0\r\n\r\n';
 
-/** Converts a chunk to text for matching. For an HTTP request, this is its first line, decoded. */
+/** Converts a chunk to text for matching. For an HTTP request, returns only the decoded request line. */
 function textOf(chunk: Buffer): string {
   const text = chunk.subarray(0, HEAD_BYTES_MAX).toString('latin1');
   if (!text.startsWith('POST ') && !text.startsWith('GET ')) return text;
@@ -52,10 +52,10 @@ function isCompleteResponse(text: string): boolean {
 
 const flow = (pipe: Pipe) => (pipe.held || pipe.full ? pipe.from.pause() : pipe.from.resume());
 
-/** @param passes called with each chunk; returns false to drop the chunk */
-function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void {
+/** @param shouldForward called with each chunk; returns false to drop the chunk */
+function pump(pipe: Pipe, to: Socket, shouldForward: (chunk: Buffer) => boolean): void {
   pipe.from.on('data', (chunk) => {
-    if (!passes(chunk)) return;
+    if (!shouldForward(chunk)) return;
     pipe.full = !to.write(chunk);
     if (pipe.full) flow(pipe);
   });
@@ -66,12 +66,12 @@ function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void 
   pipe.from.on('end', () => to.end());
 }
 
-class Wire {
+class StoreProxy {
   readonly port: number;
   readonly #targetPort: () => number;
   readonly #pairs = new Set<Pair>();
-  readonly #watches = new Set<{ match: RegExp; seen: () => void; loses: boolean }>();
-  #mode: WireMode = 'open';
+  readonly #watches = new Set<{ match: RegExp; resolve: () => void; dropsResponse: boolean }>();
+  #mode: ProxyMode = 'open';
   #server: Server | null = null;
 
   constructor(port: number, targetPort: () => number) {
@@ -80,17 +80,17 @@ class Wire {
   }
 
   async #listen(): Promise<void> {
-    const server = createServer({ allowHalfOpen: true }, (near) => this.#accept(near));
+    const server = createServer({ allowHalfOpen: true }, (client) => this.#accept(client));
     server.listen(this.port, '127.0.0.1');
     await once(server, 'listening');
     this.#server = server;
   }
 
-  #accept(near: Socket): void {
-    const far = connect({ port: this.#targetPort(), host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
-    near.setNoDelay(true);
+  #accept(client: Socket): void {
+    const store = connect({ port: this.#targetPort(), host: '127.0.0.1', allowHalfOpen: true, noDelay: true });
+    client.setNoDelay(true);
     const pipe = (from: Socket): Pipe => ({ from, held: false, full: false });
-    const pair: Pair = { near, far, up: pipe(near), down: pipe(far), onLost: () => {} };
+    const pair: Pair = { client, store, requests: pipe(client), responses: pipe(store), onDropped: () => {} };
     this.#pairs.add(pair);
     const end = (socket: Socket, other: Socket) =>
       socket
@@ -99,18 +99,18 @@ class Wire {
           this.#pairs.delete(pair);
           other.destroy();
         });
-    end(near, far);
-    end(far, near);
-    pump(pair.up, far, (chunk) => {
+    end(client, store);
+    end(store, client);
+    pump(pair.requests, store, (chunk) => {
       this.#inspect(pair, chunk);
       return true;
     });
-    pump(pair.down, near, (chunk) => {
-      if (pair.lost === undefined) return true;
-      const wasComplete = isCompleteResponse(pair.lost);
-      pair.lost += chunk.toString('latin1');
-      if (isCompleteResponse(pair.lost)) near.resetAndDestroy();
-      if (isCompleteResponse(pair.lost) && !wasComplete) pair.onLost();
+    pump(pair.responses, client, (chunk) => {
+      if (pair.dropped === undefined) return true;
+      const wasComplete = isCompleteResponse(pair.dropped);
+      pair.dropped += chunk.toString('latin1');
+      if (isCompleteResponse(pair.dropped)) client.resetAndDestroy();
+      if (isCompleteResponse(pair.dropped) && !wasComplete) pair.onDropped();
       return false;
     });
     this.#hold(pair);
@@ -122,24 +122,24 @@ class Wire {
     for (const watch of this.#watches) {
       if (!watch.match.test(text)) continue;
       this.#watches.delete(watch);
-      if (watch.loses) Object.assign(pair, { lost: '', onLost: watch.seen });
-      else setImmediate(watch.seen);
+      if (watch.dropsResponse) Object.assign(pair, { dropped: '', onDropped: watch.resolve });
+      else setImmediate(watch.resolve);
     }
   }
 
   #hold(pair: Pair): void {
-    pair.up.held = this.#mode === 'freeze';
-    pair.down.held = this.#mode !== 'open';
-    flow(pair.up);
-    flow(pair.down);
+    pair.requests.held = this.#mode === 'freeze';
+    pair.responses.held = this.#mode !== 'open';
+    flow(pair.requests);
+    flow(pair.responses);
   }
 
-  async set(mode: WireMode): Promise<void> {
+  async set(mode: ProxyMode): Promise<void> {
     this.#mode = mode;
     if (mode === 'refuse') {
-      for (const { near, far } of this.#pairs) {
-        near.resetAndDestroy();
-        far.resetAndDestroy();
+      for (const { client, store } of this.#pairs) {
+        client.resetAndDestroy();
+        store.resetAndDestroy();
       }
       const server = this.#server;
       this.#server = null;
@@ -150,18 +150,18 @@ class Wire {
     if (this.#server === null) await this.#listen();
   }
 
-  #watch(match: RegExp, loses: boolean): Promise<void> {
-    return new Promise((seen) => void this.#watches.add({ match, seen, loses }));
+  #watch(match: RegExp, dropsResponse: boolean): Promise<void> {
+    return new Promise((resolve) => void this.#watches.add({ match, resolve, dropsResponse }));
   }
 
-  /** Resolves when a request that matches has been forwarded to the store. See `textOf`. */
-  sees(match: RegExp): Promise<void> {
+  /** Resolves when a matching request has been forwarded to the store. See `textOf`. */
+  waitForRequest(match: RegExp): Promise<void> {
     return this.#watch(match, false);
   }
 
-  // Forwards the next HTTP request that matches, drops the whole response and resets the connection. Resolves when the
+  // Forwards the next matching HTTP request, drops the whole response and resets the connection. Resolves when the
   // response has been dropped.
-  loseAnswer(match: RegExp): Promise<void> {
+  dropResponse(match: RegExp): Promise<void> {
     return this.#watch(match, true);
   }
 
@@ -171,30 +171,30 @@ class Wire {
 }
 
 /** @param port a reserved port @param targetPort returns the store's port; called for each connection */
-export async function openWire(port: number, targetPort: () => number): Promise<Wire> {
-  const wire = new Wire(port, targetPort);
-  await wire.set('open');
-  return wire;
+export async function startStoreProxy(port: number, targetPort: () => number): Promise<StoreProxy> {
+  const proxy = new StoreProxy(port, targetPort);
+  await proxy.set('open');
+  return proxy;
 }
 
 const STORES = ['kafka', 'redis', 'clickhouse', 'registry'] as const;
 export type Store = (typeof STORES)[number];
 
-export interface Wires extends Readonly<Record<Store, Wire>> {
+export interface StoreProxies extends Readonly<Record<Store, StoreProxy>> {
   openAll(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param portOf returns a store's port; called for each connection, so stores may start later */
-export async function openWires(pool: PortPool, portOf: (store: Store) => number): Promise<Wires> {
+/** @param portOf returns a store's port; called for each connection, so that stores may start later */
+export async function startProxies(pool: PortPool, portOf: (store: Store) => number): Promise<StoreProxies> {
   const opened = await Promise.all(
-    STORES.map(async (store) => [store, await openWire(pool.take(), () => portOf(store))] as const),
+    STORES.map(async (store) => [store, await startStoreProxy(pool.take(), () => portOf(store))] as const),
   );
-  const onAll = async (action: (wire: Wire) => Promise<void>) =>
-    void (await Promise.all(opened.map(([, wire]) => action(wire))));
+  const onAll = async (action: (proxy: StoreProxy) => Promise<void>) =>
+    void (await Promise.all(opened.map(([, proxy]) => action(proxy))));
   return {
-    ...(Object.fromEntries(opened) as Record<Store, Wire>),
-    openAll: () => onAll((wire) => wire.set('open')),
-    close: () => onAll((wire) => wire.close()),
+    ...(Object.fromEntries(opened) as Record<Store, StoreProxy>),
+    openAll: () => onAll((proxy) => proxy.set('open')),
+    close: () => onAll((proxy) => proxy.close()),
   };
 }

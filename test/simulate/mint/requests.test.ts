@@ -1,70 +1,70 @@
 import { expect, it } from 'vitest';
-import { sendConflict, sendOrder } from './orders.ts';
+import { requestAssets, sendConflict } from './requests.ts';
 import { createTestStage, quotaResponse, responseOf } from './test-stage.ts';
 
 const conflict = (values: readonly string[]) => ({ code: 'CONFLICT_ERROR', details: { id: 'reference_id', values } });
 const bodyIds = (body: unknown) =>
   (body as { assets: { reference_id: string }[] }).assets.map(({ reference_id }) => reference_id);
 
-function openOrder(count = 3) {
+function createRequest(count = 3) {
   const stage = createTestStage();
   const assets = Array.from({ length: count }, () => stage.assets.mintable('erc721'));
   const ids = assets.map(({ referenceId }) => referenceId);
   return { stage, assets, ids };
 }
 
-it('sendOrder records each asset once after a 202', async () => {
-  const { stage, assets, ids } = openOrder();
+it('requestAssets records each asset once after a 202', async () => {
+  const { stage, assets, ids } = createRequest();
   stage.responses.push(quotaResponse());
-  await sendOrder(stage, assets);
+  await requestAssets(stage, assets);
   expect(stage.book.entries().map(({ asset, attemptsMin }) => [asset.referenceId, attemptsMin])).toEqual(
     ids.map((id) => [id, 1]),
   );
   expect(stage.differences.total).toBe(0);
 });
 
-it('sendOrder repeats an order after a lost response without the assets that the 409 lists', async () => {
-  const { stage, assets, ids } = openOrder();
-  stage.responses.push(responseOf(409, conflict([ids[1]!]), { isDoubtful: true }), quotaResponse());
-  await sendOrder(stage, assets);
+it('after a lost response, requestAssets repeats the request without the assets that the 409 lists', async () => {
+  const { stage, assets, ids } = createRequest();
+  stage.responses.push(responseOf(409, conflict([ids[1]!]), { mayBeStored: true }), quotaResponse());
+  await requestAssets(stage, assets);
   expect(bodyIds(stage.called[1]?.body)).toEqual([ids[0], ids[2]]);
   expect(stage.book.accepted).toBe(3);
   expect(stage.differences.total).toBe(0);
 });
 
-it('sendOrder reports a 409 if no response was lost', async () => {
-  const { stage, assets, ids } = openOrder();
+it('requestAssets reports a 409 if no response was lost', async () => {
+  const { stage, assets, ids } = createRequest();
   stage.responses.push(responseOf(409, conflict(ids)));
-  await sendOrder(stage, assets);
+  await requestAssets(stage, assets);
   expect(stage.differences.byKind()).toMatchObject([{ kind: 'answer', count: 1 }]);
   expect(stage.book.entries()).toEqual([]);
 });
 
-it('sendOrder records assets as doubtful if no response arrives', async () => {
-  const { stage, assets } = openOrder(1);
-  stage.responses.push(responseOf(0, null, { status: null, isDoubtful: true }));
-  await sendOrder(stage, assets);
+it('requestAssets records assets as unacknowledged if no response arrives', async () => {
+  const { stage, assets } = createRequest(1);
+  stage.responses.push(responseOf(0, null, { status: null, mayBeStored: true }));
+  await requestAssets(stage, assets);
   expect(stage.book.entries()).toMatchObject([{ attemptsMin: 0, attemptsMax: 1 }]);
   expect(stage.differences.total).toBe(0);
 });
 
-it('sendOrder reports different quotas in headers and body', async () => {
-  const { stage, assets } = openOrder(1);
+it('requestAssets reports quotas that differ between headers and body', async () => {
+  const { stage, assets } = createRequest(1);
   stage.responses.push(quotaResponse({ json: { imx_mint_requests_limit: '7' } }));
-  await sendOrder(stage, assets);
+  await requestAssets(stage, assets);
   expect(stage.differences.byKind()[0]?.first[0]).toContain('imx-mint-requests-limit is 2000 in the headers and 7');
 });
 
-it('sendConflict expects a 409 that lists exactly the taken ids, and new ids that stay unknown', async () => {
-  const { stage, assets, ids } = openOrder(2);
-  const order = { name: 'again', assets, taken: [ids[1]!], fresh: [ids[0]!] };
+it('sendConflict expects a 409 that lists exactly the taken ids, and expects new ids to remain unknown', async () => {
+  const { stage, assets, ids } = createRequest(2);
+  const request = { name: 'a conflict', assets, taken: [ids[1]!], fresh: [ids[0]!] };
   stage.responses.push(responseOf(409, conflict([ids[1]!])), responseOf(404, {}));
-  await sendConflict(stage, order);
+  await sendConflict(stage, request);
   expect(stage.differences.total).toBe(0);
   stage.responses.push(quotaResponse(), responseOf(404, {}));
-  await sendConflict(stage, order);
+  await sendConflict(stage, request);
   stage.responses.push(responseOf(409, conflict(ids)), responseOf(200, {}));
-  await sendConflict(stage, order);
+  await sendConflict(stage, request);
   expect(stage.differences.byKind().map(({ kind, count }) => [kind, count])).toEqual([
     ['answer', 2],
     ['uninvited', 1],
