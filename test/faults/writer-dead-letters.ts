@@ -134,7 +134,8 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
     for (let kill = 0; kill < KILLS; kill++) await killReplay(rig, random);
     const { code, lines } = await rig.operate('dead-letters', 'replay', '--all');
     assert.equal(code, 0, lines.join('\n'));
-    const count = (expression: string) => rig.query(`SELECT ${expression} FROM events WHERE environment_id = '${environmentId}'`);
+    const count = (expression: string) =>
+      rig.query(`SELECT ${expression} FROM events WHERE environment_id = '${environmentId}'`);
     const areAllStored = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
     await until('every message is stored', areAllStored, WAIT_MAX_MS);
     assert.equal(await countOpenDeadLetters(rig), 0, 'open dead letters');

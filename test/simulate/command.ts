@@ -146,7 +146,8 @@ function rejectUnsupportedOptions(options: Options, kind: keyof typeof FLAGS_OF)
   const all = Object.values(FLAGS_OF).flat();
   const unsupported = given.find((flag) => all.includes(flag) && !FLAGS_OF[kind].includes(flag));
   if (unsupported === undefined) return;
-  if (kind === 'game') throw new UsageError(`--${unsupported}: only with --${unsupported === 'assets' ? 'mint' : 'chain'}`);
+  if (kind === 'game')
+    throw new UsageError(`--${unsupported}: only with --${unsupported === 'assets' ? 'mint' : 'chain'}`);
   const hint = unsupported === 'messages' ? `; use --${kind === 'chain' ? 'activities' : 'assets'}` : '';
   throw new UsageError(`--${unsupported}: not with --${kind}${hint}`);
 }

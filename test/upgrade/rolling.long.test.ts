@@ -91,15 +91,12 @@ describe('a rollout that changes every schema', () => {
     ['next', 'this'],
     ['next', 'next'],
     ['this', 'next'],
-  ] as const)(
-    'both gateways lose no messages (linker: %s release, writer: %s release)',
-    async (linker, writer) => {
-      await useReaders(linker, writer);
-      for (const gateway of [gateways.old, gateways.new])
-        await until('a round is accepted', () => post(gateway).then(() => true));
-      await settle();
-    },
-  );
+  ] as const)('both gateways lose no messages (linker: %s release, writer: %s release)', async (linker, writer) => {
+    await useReaders(linker, writer);
+    for (const gateway of [gateways.old, gateways.new])
+      await until('a round is accepted', () => post(gateway).then(() => true));
+    await settle();
+  });
 
   it('only records written by the next release have a value in the new field', async () => {
     const rows = await world.query<{ n: string; added_later: string }>(

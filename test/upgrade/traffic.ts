@@ -37,7 +37,11 @@ export async function postRound({ url, publishable, secret }: Caller, tag: strin
   ];
   const json = { 'content-type': 'application/json', 'x-service-publishable-key': publishable };
   const body = JSON.stringify({ messages });
-  await assertOk('messages', [200], await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }));
+  await assertOk(
+    'messages',
+    [200],
+    await fetch(`${url}/v1/audience/messages`, { method: 'POST', headers: json, body }),
+  );
   const consent = JSON.stringify({ anonymousId: `${tag}-visitor`, status: 'full', source: 'banner' });
   const consentUrl = `${url}/v1/audience/tracking-consent`;
   await assertOk('consent', [204], await fetch(consentUrl, { method: 'PUT', headers: json, body: consent }));

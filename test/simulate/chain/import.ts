@@ -173,7 +173,7 @@ export function correctTokens(tokens: readonly GeneratedToken[]): GeneratedToken
   return tokens.filter((_, index) => index % 2 === 0).map((token) => ({ ...token, verification_status: 'verified' }));
 }
 
-const BROKEN_ADDRESS = `0x${'f'.allowRepeat(40)}`;
+const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
 
 /** Imports new or changed tokens and an invalid line, which must be refused. */
 export async function publishTokens(
@@ -264,7 +264,8 @@ async function checkEtag(address: string, get: Get): Promise<string[]> {
   const matching = await get(address, etag);
   const different = await get(address, '"another"');
   const wrong = [];
-  if (matching.status !== 304 || matching.text !== '') wrong.push(`returns ${matching.status} instead of 304 for its ETag`);
+  if (matching.status !== 304 || matching.text !== '')
+    wrong.push(`returns ${matching.status} instead of 304 for its ETag`);
   if (different.status !== 200 || different.headers.etag !== etag)
     wrong.push(`returns ${different.status} instead of 200 with the current ETag for a different ETag`);
   return wrong;

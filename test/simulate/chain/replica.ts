@@ -218,7 +218,7 @@ export function planWalks(ledger: Ledger, contracts: readonly Contract[]): Filte
     ...ranksOf(contracts.length).map((rank) =>
       ofContract(`contract ${rank + 1} by activity`, contracts[rank]!.address),
     ),
-    ofContract('a contract without activities', `0x${'0'.allowRepeat(39)}1`),
+    ofContract('a contract without activities', `0x${'0'.repeat(39)}1`),
     {
       name: 'middle half of the time range',
       filters: { from_indexed_at: toTimestamp(bounds[0]), to_indexed_at: toTimestamp(bounds[1]) },

@@ -206,7 +206,10 @@ export async function checkRows(stage: MintStage, shown: ShownMints): Promise<nu
     const ofReference = byReference.get(referenceId) ?? [];
     byReference.delete(referenceId);
     if (ofReference.length < entry.attemptsMin || ofReference.length > entry.attemptsMax)
-      differences.add('row', `${referenceId} has ${ofReference.length} attempts, but was accepted ${entry.attemptsMin} times`);
+      differences.add(
+        'row',
+        `${referenceId} has ${ofReference.length} attempts, but was accepted ${entry.attemptsMin} times`,
+      );
     const tokens = ofReference.filter(({ status }) => status === 'succeeded').length;
     if (tokens > 1) differences.add('row', `${referenceId} has succeeded ${tokens} times`);
     if (ofReference.slice(0, -1).some(({ status }) => status !== 'failed'))
