@@ -38,7 +38,7 @@ export function openChildrenFile(paths: StackPaths): { set(name: string, pid: nu
 /** Returns the running processes of a dead supervisor, oldest first. */
 export const findOrphans = (paths: StackPaths): ProcessRecord[] => toOrphans(readRecord(paths));
 
-/** Reads the file without changing it. @returns null if it is missing or unreadable; a start reports the latter */
+/** Reads the file without changing it. @returns null if missing or unreadable; startup reports an unreadable file */
 function readRecord(paths: StackPaths): ChildrenFile | null {
   try {
     return readJsonFile(pathOf(paths)) as ChildrenFile | null;

@@ -23,7 +23,7 @@ GROUP BY step_at, code
 COMMENT 'portal_rejection_times(environment = …, since = …, until = …, step = …, code = …, field = …): number of errors by step and code, from a sample';
 
 -- To find a missing message, a developer takes the trace id from the response. The bloom filter on trace ids finds the rows;
--- FINAL would not use that filter. The result is small enough to remove copies here.
+-- FINAL would not use that filter. The result is small enough to be deduplicated here.
 CREATE VIEW IF NOT EXISTS portal_rejections_of_trace DEFINER = views SQL SECURITY DEFINER AS
 SELECT code, field, surface, library, library_version, received_at, trace_id
 FROM message_rejections

@@ -41,7 +41,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     try {
       const count = await catchUpMints(view, logs);
       if (count > 0) copiedTotal.inc({}, count);
-      if (faultReason !== null) logger.info('copying mint states to Redis resumed');
+      if (faultReason !== null) logger.info('mint states are copied to Redis again');
       faultReason = null;
     } catch (error) {
       if (faultReason === null) logger.warn({ error }, 'copying mint states to Redis failed; retrying');

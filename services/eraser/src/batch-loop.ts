@@ -127,7 +127,7 @@ function startHeavyWork(
     .catch(async (error: unknown) => {
       if (signal.aborted) return false;
       parts.onFault(error);
-      parts.logger.warn({ error }, 'heavy erasure failed; retrying');
+      parts.logger.warn({ error }, 'large erasure failed; retrying');
       await pause(RETRY_MAX_MS, signal);
       return true;
     })

@@ -144,9 +144,9 @@ const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Prom
     // Redis rewrites the file in the background.
     await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite the append-only file'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
-      logger.error({ survivors }, 'rows of erased people remain in files; no receipt marked as physically erased');
+      logger.error({ survivors }, 'rows of erased people remain in files; receipts not marked');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
-    logger.info({ marked, deferred }, 'deleted rows removed from files');
+    logger.info({ marked, deferred }, 'deleted rows removed from disk');
   },
 };
 

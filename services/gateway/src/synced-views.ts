@@ -196,7 +196,8 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): C
         (fault: unknown) => fault,
       );
       // Logged once per outage.
-      if (error !== null && !isReported) logger.warn({ error, copy: name }, 'comparing with the log failed; retrying');
+      if (error !== null && !isReported)
+        logger.warn({ error, copy: name }, 'comparing the Redis copy with the log failed; retrying');
       isReported = error !== null;
       if (error === null) await nextPoll(CHECK_INTERVAL_MS, closed.signal);
       else await pause(RETRY_MS, closed.signal);

@@ -174,7 +174,7 @@ export function createMintCommand(
   const context: MintsContext = { ...createLogSources(stores), ...stores, ...records, author, topicPrefix };
   return (terminal) => {
     const deps: Deps = { context, terminal };
-    return command('mints', 'list mint requests; retry failed assets and give up pending assets')
+    return command('mints', 'list mint requests; retry failed assets and give up on pending assets')
       .addCommand(list(deps))
       .addCommand(show(deps))
       .addCommand(retry(deps))

@@ -29,7 +29,7 @@ Copies all activities up to the end of the history. An interrupted copy resumes 
 activities, because every page is written before its cursor is saved.
 
 Targets:
-  file        one JSON object per line and version; the version of an id with the latest updated_at is current
+  file        one version of an activity per line, as JSON; the version with the latest updated_at is current
   clickhouse  a table in CLICKHOUSE_URL or the local stack, created if missing; query the table with FINAL
   stdout      same format as file; starts at the beginning unless --state is set; a crash may repeat a page
 
