@@ -67,7 +67,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   createPath(
     'What are a hold, a fence and a block?',
     'GLOSSARY.md',
-    /\| hold \| from acceptance until the end of an erasure/,
+    /\| hold \| a marker that delays new links .* until the erasure ends/,
   ),
   createPath(
     'Why does the project have its own Kafka producer?',

@@ -208,7 +208,7 @@ it('the scan and the contract agree on random valid batches', () => {
     }),
     { numRuns: runsOf({ quick: 100, all: 500 }) },
   );
-  expect(valid).toBeGreaterThan(10);
+  expect(valid).toBeGreaterThan(2);
 });
 
 it.each(Array.from({ length: SAMPLE_KINDS }, (_, index) => sampleMessage(index, NOW_MS)))(

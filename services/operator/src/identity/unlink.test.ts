@@ -103,7 +103,7 @@ it.each([
     { outcome: 'refused', reason: 'not_one_person' },
     'do not belong to one person',
   ],
-  ['a person who was erased since the plan', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
+  ['a person who was erased since the plan', { outcome: 'refused', reason: 'fenced' }, 'one of the ids was erased'],
   ['a person who is already split', { outcome: 'unchanged', reason: '' }, 'nothing to split'],
   [
     'persons because their release does not support unlinking',
@@ -137,7 +137,7 @@ it('identity why shows a split and later refused links, and omits undone links f
   await bench.alias('steam', 'bob', ['email', BOB]);
   const printed = await bench.run('why', ...subjectArgs('email', BOB));
   expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity moved to another person');
-  expect(printed.text).toContain('refused: an operator has split the two');
+  expect(printed.text).toContain('refused: an operator split the two ids');
   const other = ['--other-kind', 'email', '--other-id', BOB];
   const afterSplit = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
   expect(afterSplit.text).toContain('The identities belong to two persons.');
