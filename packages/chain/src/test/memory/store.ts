@@ -61,7 +61,8 @@ export function createMemoryChain(): MemoryChain {
     },
     reader: {
       ...common,
-      readPage: createReadPage(createFeedSource(entries)),
+      // Without a time limit, because a page that reaches it is short.
+      readPage: createReadPage(createFeedSource(entries), Number.POSITIVE_INFINITY),
       readActivities: async (ids) => findLatest(activitiesIn('activities'), ids),
       async readToken(chain, contractAddress) {
         const versions = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
