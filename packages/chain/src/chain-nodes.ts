@@ -5,14 +5,14 @@ import type { LegacyToken } from './logs/read-activities.ts';
 
 /** Only chains in the `eip155` namespace are supported. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;
-/** More than a month's blocks on most chains. */
+/** Most chains take more than a month to produce this many blocks. */
 const DEPTH_MAX = 1_000_000;
 const POLL_MS = 1_000;
 const RANGE_BLOCKS = 1_000;
 /** Ten block intervals on the slowest common chain. */
 const STILL_AFTER_S = 120;
 const RANGE_BLOCKS_MAX = 100_000;
-const GWEI = 1_000_000_000;
+const WEI_PER_GWEI = 1_000_000_000;
 
 /** Settings for every process that connects to nodes. */
 export interface NodeSettings {
@@ -45,14 +45,14 @@ export interface MintableChain extends NodeSettings {
   readonly priorityFeeMaxWei: bigint;
   readonly stuckAfterS: number;
   readonly resendEveryS: number;
-  /** Transactions per signer that are not in a block yet. */
+  /** Maximum number of transactions per signer that are not in a block yet. */
   readonly openNoncesMax: number;
-  /** Transactions per signer that are not final yet. */
+  /** Maximum number of transactions per signer that are not final yet. */
   readonly unfinalNoncesMax: number;
   readonly assetsMax: number;
 }
 
-export interface ChainOfSettings extends IndexedChain, MintableChain {}
+export interface ConfiguredChain extends IndexedChain, MintableChain {}
 
 /** CryptoKitties, the best-known legacy token. */
 const KNOWN_LEGACY_TOKENS: Readonly<Record<string, readonly LegacyToken[]>> = {
@@ -92,7 +92,7 @@ const gwei = (fallback: number) =>
     .positive()
     .max(1_000_000)
     .default(fallback)
-    .transform((amount) => BigInt(Math.round(amount * GWEI)));
+    .transform((amount) => BigInt(Math.round(amount * WEI_PER_GWEI)));
 
 const nodeMembers = {
   name: z.string().refine(isChainName, 'expected lower-case letters, digits and hyphens'),
@@ -127,7 +127,7 @@ const minterMembers = {
 };
 
 const chain = z.strictObject({ ...nodeMembers, ...indexerMembers, ...minterMembers }).transform(
-  ({ bridges, feeMaxGwei: feeMaxWei, priorityFeeMaxGwei: priorityFeeMaxWei, ...rest }): ChainOfSettings => ({
+  ({ bridges, feeMaxGwei: feeMaxWei, priorityFeeMaxGwei: priorityFeeMaxWei, ...rest }): ConfiguredChain => ({
     ...rest,
     feeMaxWei,
     priorityFeeMaxWei,
@@ -154,4 +154,4 @@ export const chainNodes = () =>
     .pipe(z.array(chain, 'expected a list of chains, [] for none'))
     .refine((list) => areUnique(list.map(({ name }) => name)), 'expected unique names')
     .refine((list) => areUnique(list.map(({ id }) => id)), 'expected unique ids')
-    .transform((list): readonly ChainOfSettings[] => list);
+    .transform((list): readonly ConfiguredChain[] => list);

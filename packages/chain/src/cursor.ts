@@ -24,7 +24,7 @@ export interface Gap extends Position {
   readonly side: GapSide;
 }
 
-/** The Avro codec rejects values from 2^53 - 1. */
+/** The Avro codec rejects 2^53 - 1 and larger values. */
 export const MICROSECONDS_MAX: number = Number.MAX_SAFE_INTEGER - 1;
 
 export const START_GAP: Gap = { side: 'before', updatedAt: 0, id: '00000000-0000-0000-0000-000000000000' };
@@ -65,8 +65,8 @@ export interface Cursors {
 
 /** @throws RangeError for unusable keys */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
-  // The purpose is empty, because cursors were already issued before purposes were introduced.
-  const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, toScopeValues: toName });
+  // The purpose is empty, so that cursors issued before purposes were introduced remain valid.
+  const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, toScopeValues });
   return {
     encode: ({ gap, direction }, scope) =>
       cursors.encode({ direction, side: gap.side, time: gap.updatedAt, id: fromUuidText(gap.id) }, scope),
@@ -79,7 +79,7 @@ export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors
   };
 }
 
-function toName({ chain, filters }: CursorScope) {
+function toScopeValues({ chain, filters }: CursorScope) {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   return [chain, fromIndexedAt, toIndexedAt, contractAddress, type];
 }

@@ -33,11 +33,11 @@ export type NodeFaultKind =
   /** No response, or an invalid response. */
   | 'unreachable'
   /** No response within the timeout. Not retried. */
-  | 'late'
+  | 'timeout'
   /** Rate limited. */
   | 'busy'
   /** The caller must request fewer blocks or logs. */
-  | 'too-much'
+  | 'too-large'
   /** The node does not have the block. */
   | 'behind'
   /** The responses contradict each other. Several nodes may share one URL. */
@@ -72,7 +72,7 @@ export interface ChainNode {
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
   /** Reads the logs from the transaction receipts: more data, but works with nodes that refuse `logsOf`. */
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
-  /** Returns the logs of an inclusive range. @throws NodeFault `too-much` */
+  /** Returns the logs of an inclusive range. @throws NodeFault `too-large` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
   /** Calls contracts at the latest block with limited gas. Throws only if the whole request fails. */
   calls(calls: readonly ContractCall[]): Promise<readonly CallResult[]>;

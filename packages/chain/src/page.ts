@@ -7,7 +7,7 @@ export interface FeedEntry extends ShownActivity {
   readonly isOutdated: boolean;
 }
 
-export interface FeedPiece {
+export interface FeedChunk {
   readonly entries: readonly FeedEntry[];
   /** Whether the limit was reached. The next entry may then have the same position as the last entry read. */
   readonly isFull: boolean;
@@ -18,7 +18,7 @@ export interface FeedPiece {
 /** Returns no entries at or after the horizon. */
 export interface FeedSource {
   /** @param limit maximum entries to read, including some before the gap */
-  entries(query: PageQuery, limit: number): Promise<FeedPiece>;
+  entries(query: PageQuery, limit: number): Promise<FeedChunk>;
 }
 
 /** Fraction of extra entries per query. Fifty more rows cost little, but a second query opens every part again. */
@@ -54,9 +54,9 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number) {
   let farGap = query.gap;
   let read = 0;
   for (let size = withSpare(limit); ; ) {
-    const piece = await source.entries({ ...query, gap: farGap }, size);
-    const versions = mergeEntries(piece.entries);
-    if (piece.isFull) versions.pop();
+    const chunk = await source.entries({ ...query, gap: farGap }, size);
+    const versions = mergeEntries(chunk.entries);
+    if (chunk.isFull) versions.pop();
     const before = rows.length;
     for (const version of versions) {
       if (rows.length === limit) return { rows, farGap };
@@ -65,10 +65,10 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number) {
       // A supersession has no JSON, and its version may have been lost with the log.
       if (!isOutdated && members.length > 0) rows.push({ updatedAt, id, partition, members });
     }
-    if (piece.continueAt !== null) return { rows, farGap: piece.continueAt };
+    if (chunk.continueAt !== null) return { rows, farGap: chunk.continueAt };
     read += versions.length;
     const isOverBudget = versions.length > 0 && (read >= ENTRIES_READ_MAX || performance.now() >= untilMs);
-    if (rows.length === limit || !piece.isFull || isOverBudget) return { rows, farGap };
+    if (rows.length === limit || !chunk.isFull || isOverBudget) return { rows, farGap };
     // If all entries have the same position, only a larger query makes progress.
     if (versions.length === 0) size *= GROWTH;
     else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
@@ -92,6 +92,6 @@ const isSamePosition = (a: Position, b: Position): boolean =>
   a.updatedAt === b.updatedAt && comparePositions(a, b) === 0;
 
 function mergeTwo(first: FeedEntry, second: FeedEntry): FeedEntry {
-  const whole = first.members.length > 0 ? first : second;
-  return { ...whole, isOutdated: first.isOutdated || second.isOutdated };
+  const withMembers = first.members.length > 0 ? first : second;
+  return { ...withMembers, isOutdated: first.isOutdated || second.isOutdated };
 }

@@ -82,7 +82,7 @@ class Feed {
     return this.horizons.at(-1)!;
   }
 
-  /** Both halves of an id sort like the index, so the model does not depend on how UUIDs compare. */
+  /** Both halves of an id sort like the index, so the model does not depend on how UUIDs are compared. */
   #idOf(index: number): string {
     const tail = randomUUID().slice(24);
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;

@@ -21,7 +21,7 @@ export type ChainInsert = {
   | { readonly table: 'tokens'; readonly rows: readonly TokenRow[] }
 );
 
-/** Port to the store for the writer. Every method throws a StoreFault. */
+/** Port to the store for the writer. Every method may throw a StoreFault. */
 export interface ActivityStore {
   /** Inserts rows. After a store crash, may resolve without storing: check `storedOffsets` before retrying a block. */
   insert(block: ChainInsert): Promise<void>;
@@ -73,13 +73,13 @@ export interface ActivityPage {
   readonly next: Gap;
 }
 
-/** Port to the store for readers. Every method throws a StoreFault. */
+/** Port to the store for readers. Every method may throw a StoreFault. */
 export interface ChainStore {
-  /** Reads activities next to a gap, each in its last version below the horizon. A short page need not be the last. */
+  /** Reads activities next to a gap, each in its last version below the horizon. A short page may not be the last. */
   readPage(query: PageQuery): Promise<ActivityPage>;
   /** Returns null if the token is unknown. @param contractAddress in lower case */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
-  /** Reads the last version per chain and id, even above the horizon. @param ids up to thousands, in lower case */
+  /** Reads the last version per chain and id, even above the horizon. @param ids in lower case, up to thousands */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
   ready(): Promise<boolean>;
   close(): Promise<void>;

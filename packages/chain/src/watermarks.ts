@@ -8,7 +8,7 @@ export interface Watermarks {
   close(): Promise<void>;
 }
 
-/** Returns the first time that pages do not contain yet. */
+/** Returns the earliest time that pages do not contain yet. */
 export function toHorizon(watermark: number): number {
   return watermark + 1;
 }

@@ -35,11 +35,11 @@ export type ActivityJson = ReturnType<typeof toActivityJson>;
 
 /**
  * Assembles a page in one buffer, with `details` as stored, because parsing them would be most of the cost.
- * @param shownChain JSON of a `ShownChain` @param leads JSON of the member `page`
+ * @param shownChain JSON of a `ShownChain` @param pageJson JSON of the member `page`
  */
-export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
+export function toPageBody(rows: readonly ShownActivity[], shownChain: string, pageJson: string): Buffer {
   const afterId = Buffer.from(`","chain":${shownChain},`);
-  const tail = Buffer.from(`],"page":${leads}}`);
+  const tail = Buffer.from(`],"page":${pageJson}}`);
   const around = ROW_SEPARATOR.length + ID_CHARACTERS + afterId.length;
   let size = HEAD.length + END.length + tail.length;
   for (const { members } of rows) size += around + members.length;

@@ -28,16 +28,16 @@ export interface Quotas {
   take(projectId: string, policy: QuotaPolicy, units: number): Promise<QuotaStatus>;
 }
 
-const ROUNDING = 1e-6;
+const ROUNDING_ERROR = 1e-6;
 
 /** @param backlogMs until the bucket is full @param lackMs until the units are available */
 export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStatus {
   const remaining = policy.burst - (backlogMs / 1000) * policy.perSecond;
   return {
     isAllowed: lackMs === 0,
-    remaining: Math.max(0, Math.floor(remaining + ROUNDING)),
+    remaining: Math.max(0, Math.floor(remaining + ROUNDING_ERROR)),
     fullInMs: backlogMs,
-    retryAfterS: lackMs === 0 ? 0 : Math.max(1, Math.ceil(lackMs / 1000 - ROUNDING)),
+    retryAfterS: lackMs === 0 ? 0 : Math.max(1, Math.ceil(lackMs / 1000 - ROUNDING_ERROR)),
   };
 }
 
@@ -72,7 +72,7 @@ interface AcceptMintsParts {
   readonly claims: MintClaims;
   readonly quotas: Quotas;
   readonly policy: QuotaPolicy;
-  /** Resolves when all in-sync replicas have all records. @throws if they were not stored, or if this is unknown */
+  /** Resolves when all in-sync replicas have all records. @throws if they are not stored, or if this is unknown */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
   /** Must exceed the time for which a producer retries. */
   readonly lapseMs?: number;
@@ -162,9 +162,9 @@ function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: Accept
   return async (
     scope: MintScope & { readonly environmentId: string },
     wanted: readonly WantedClaim[],
-    isDry: boolean,
+    isDryRun: boolean,
   ) => {
-    const outcome = await claims.claim(scope, wanted, { isDry });
+    const outcome = await claims.claim(scope, wanted, { isDryRun });
     if (outcome.kind === 'full' && outcome.cleanedAt !== null) {
       const isKnown = await isLogApplied().catch(() => false);
       await claims.clean(scope.projectId, isKnown ? outcome.cleanedAt - lapseMs : null);
@@ -175,7 +175,7 @@ function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: Accept
         await claims.lapse(scope, claim);
       }
     } else return outcome;
-    const retried = await claims.claim(scope, wanted, { isDry });
+    const retried = await claims.claim(scope, wanted, { isDryRun });
     if (retried.kind === 'unknown') throw new Error('another request is claiming the same reference ids; retry later');
     return retried;
   };

@@ -60,7 +60,7 @@ const mintRequest = fc.record({
 });
 const action = fc.oneof(
   { weight: 5, arbitrary: mintRequest },
-  { weight: 3, arbitrary: fc.record({ action: fc.constantFrom('project' as const, 'flush' as const) }) },
+  { weight: 3, arbitrary: fc.record({ action: fc.constantFrom('catchUp' as const, 'flush' as const) }) },
   { weight: 3, arbitrary: fc.record({ action: fc.constant('read' as const), signer }) },
   {
     weight: 3,
@@ -76,7 +76,7 @@ type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 
 async function perform(world: MintWorld, step: Action): Promise<void> {
   if (step.action === 'request') return world.request(step);
-  if (step.action === 'project') await world.project();
+  if (step.action === 'catchUp') await world.catchUp();
   if (step.action === 'flush') world.flush();
   if (step.action === 'read') world.read(step.signer);
   if (step.action === 'end') world.end(step.signer, step.referenceId, step.status);
@@ -85,7 +85,7 @@ async function perform(world: MintWorld, step: Action): Promise<void> {
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
   while (world.hasUnread()) for (const at of SIGNERS.keys()) world.read(at);
-  await world.project();
+  await world.catchUp();
 }
 
 function expectConsistent(world: MintWorld): void {
@@ -122,7 +122,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
       // Afterwards, no outcome is unknown: a request for any reference id is accepted or reported as a conflict.
       for (const referenceId of REFERENCES) {
-        await world.project();
+        await world.catchUp();
         const before = world.results.length;
         await world.request({ assets: [{ referenceId, variant: 1 }], signer: 0, outcome: 'stored' });
         expect(world.results[before]!.result).not.toBe('unknown');

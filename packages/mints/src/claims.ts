@@ -66,11 +66,11 @@ export interface FoundState {
 
 /** Claims on reference ids. An id is claimed before its request is published, and confirmed afterwards. */
 export interface MintClaims {
-  /** Claims all reference ids or none. `isDry` only checks them. @throws IncompleteClaimsFault */
+  /** Claims all reference ids or none. `isDryRun` only checks them. @throws IncompleteClaimsFault */
   claim(
     scope: MintScope & { readonly environmentId: string },
     wanted: readonly WantedClaim[],
-    options?: { isDry?: boolean },
+    options?: { isDryRun?: boolean },
   ): Promise<ClaimOutcome>;
   /** Records that the requests are on the log. @returns the reference ids that another attempt has claimed */
   confirm(scope: MintScope, states: readonly MintState[]): Promise<readonly string[]>;

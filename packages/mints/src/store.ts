@@ -143,7 +143,7 @@ export interface MintCursors {
 /** @throws RangeError for unusable keys */
 export function createMintCursors({ keys }: { keys: readonly CursorKey[] }): MintCursors {
   const purpose = 'mint-requests';
-  const cursors = createSignedCursors({ keys, purpose, timeMax: Number.MAX_SAFE_INTEGER, toScopeValues: toName });
+  const cursors = createSignedCursors({ keys, purpose, timeMax: Number.MAX_SAFE_INTEGER, toScopeValues: toValues });
   return {
     encode: ({ gap, direction }, scope) => {
       const id = Buffer.from(gap.attemptId, 'hex');
@@ -158,4 +158,4 @@ export function createMintCursors({ keys }: { keys: readonly CursorKey[] }): Min
   };
 }
 
-const toName = ({ collection, status }: MintCursorScope) => [collection.chain, collection.contractAddress, status];
+const toValues = ({ collection, status }: MintCursorScope) => [collection.chain, collection.contractAddress, status];

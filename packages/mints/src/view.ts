@@ -33,7 +33,7 @@ export interface MintView {
   apply(update: MintUpdate): Promise<boolean>;
   /** Applies states that do not come from the log. */
   restore(states: readonly MintState[]): Promise<void>;
-  /** Causes both logs to be applied again from the start. The view is incomplete until then. */
+  /** Resets the offsets, so that both logs are applied again from the start. Until then, the view is incomplete. */
   forgetOffsets(): Promise<void>;
   /** Marks the view as complete, unless the store was restarted since this run. */
   complete(run: string): Promise<void>;
@@ -64,10 +64,10 @@ export async function catchUpMints(view: MintView, logs: { states: MintLog; requ
   for (const [log, ranges] of [[logs.states, stateRanges] as const, [logs.requests, requestRanges] as const])
     for (const { partition, start, end } of ranges) {
       const from = offsets.get(`${log.topic}/${partition}`) ?? null;
-      const steps = await applyNew(view, log, { partition, start, end, from });
+      const applied = await applyNew(view, log, { partition, start, end, from });
       // Another process is applying the same records.
-      if (steps === null) return count;
-      count += steps;
+      if (applied === null) return count;
+      count += applied;
     }
   if (completeIn !== run) await view.complete(run);
   return count;

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { type Follower, openRealWriters, partitionOf, type RealWriters } from './test/real-writer.ts';
 import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './test/records.ts';
 
-const [CHAIN, RETIMED, ABORTED] = ['test-one', 'test-four', 'test-five'] as const;
+const [CHAIN, KILLED_CHAIN, ABORTED_CHAIN] = ['test-one', 'test-four', 'test-five'] as const;
 
 const numbersFrom = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index);
 const detailsIn = ({ members }: ShownActivity): string => JSON.stringify(JSON.parse(`{${members}}`).details);
@@ -90,7 +90,7 @@ it('ticks advance the watermarks of idle partitions, and restore watermarks that
 }, 60_000);
 
 it('an activity keeps its time when its writer is killed between publishing the watermark and the commit', async () => {
-  const chain = RETIMED;
+  const chain = KILLED_CHAIN;
   const monitor = await real.redis.client.monitor();
   const watermarkOf = (partition: number) =>
     new Promise<void>((resolve) => {
@@ -118,7 +118,7 @@ it('an activity keeps its time when its writer is killed between publishing the 
 }, 90_000);
 
 it('the watermark does not pass an open transaction, and aborted records are never read', async () => {
-  const chain = ABORTED;
+  const chain = ABORTED_CHAIN;
   const writer = await real.start();
   const transaction = await openTransaction(toActivity(activityOf(300_001, { chain })));
   const { offset } = await real.producer.sendForOffset(toActivity(activityOf(300_002, { chain })));

@@ -49,7 +49,7 @@ async function compare(world: MemoryWorld) {
 
 const KILLED_BEFORE = ['activity_ids', 'activity_feeds'] as const;
 
-describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is complete in the feed if', (table) => {
+describe.each(KILLED_BEFORE)('a block whose writer was killed before writing %s is complete if', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });

@@ -11,7 +11,7 @@ let states: MintStates;
 let reads = 0;
 let requests = 0;
 let isBehind = false;
-const open = (restMs: number) => {
+const open = (idleMs: number) => {
   const { view } = mints;
   const bounds = async (topic: string) => {
     if (topic === 'chain.mint-state.v1') reads++;
@@ -26,7 +26,7 @@ const open = (restMs: number) => {
     isBehind: () => isBehind,
     schemaOf: async () => null,
     topicPrefix: '',
-    intervals: { pollMs: 5, checkMs: 5, restMs },
+    intervals: { pollMs: 5, checkMs: 5, idleMs },
     log: { bounds, read: async function* () {} },
     logger: createLogger({ service: 'test', level: 'fatal' }),
     metrics: createMetrics('test'),

@@ -2,7 +2,7 @@ import { catchUpMints, createMintLogs, type MintLogsParts, type MintView } from 
 import type { Logger, Metrics } from '@playline/runtime';
 import { pause } from '@playline/stores';
 
-const INTERVALS: Intervals = { pollMs: 250, checkMs: 500, restMs: 15_000 };
+const INTERVALS: Intervals = { pollMs: 250, checkMs: 500, idleMs: 15_000 };
 
 interface Intervals {
   /** Minimum interval between two reads of the logs, and therefore the maximum delay of a mint state. */
@@ -10,7 +10,7 @@ interface Intervals {
   /** How often Redis is checked for a restart while no records arrive. */
   readonly checkMs: number;
   /** Maximum interval between two reads of the logs. */
-  readonly restMs: number;
+  readonly idleMs: number;
 }
 
 export interface MintStatesOptions extends MintLogsParts {
@@ -30,7 +30,7 @@ export type MintStates = ReturnType<typeof openMintStates>;
  * Redis stores the offsets up to which the logs were read, so several processes can copy concurrently.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions) {
-  const { pollMs, checkMs, restMs } = parts.intervals ?? INTERVALS;
+  const { pollMs, checkMs, idleMs } = parts.intervals ?? INTERVALS;
   const copiedTotal = metrics.counter(
     'playline_activity_writer_mint_states_total',
     'Mint request states copied to Redis',
@@ -41,7 +41,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     try {
       const count = await catchUpMints(view, logs);
       if (count > 0) copiedTotal.inc({}, count);
-      if (faultReason !== null) logger.info('mint states are copied to Redis again');
+      if (faultReason !== null) logger.info('resumed copying mint states to Redis');
       faultReason = null;
     } catch (error) {
       if (faultReason === null) logger.warn({ error }, 'copying mint states to Redis failed; retrying');
@@ -53,7 +53,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   let waker = new AbortController();
   /** Waits until there may be new states. Polls only Redis, because reading the logs queries all end offsets. */
   const waitForMore = async () => {
-    const endMs = performance.now() + restMs;
+    const endMs = performance.now() + idleMs;
     await pause(pollMs, closed.signal);
     const isDue = () =>
       closed.signal.aborted || waker.signal.aborted || faultReason !== null || isBehind() || performance.now() > endMs;

@@ -9,7 +9,7 @@ export const isTick = ({ value, headers }: Pick<StreamRecord, 'value' | 'headers
 /** Resolves with the tick's log time after the tick is in the log. */
 type SendTick = (partition: number) => Promise<number>;
 
-/** Clients cannot read the broker's clock. A tick's log time shows up to which time its partition is complete. */
+/** Clients cannot read the broker's clock, but a partition is complete up to the log time of its latest tick. */
 export function createSendTick(producer: Pick<Producer, 'sendForOffset'>, topic: string): SendTick {
   return async (partition) => {
     const tick = { topic, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } };
@@ -49,11 +49,11 @@ export class IdlePartitions {
   }
 
   /** Returns true if no partition has a tick due soon, unless a record arrives or a watermark is lost. */
-  areIdle(current: readonly number[]): boolean {
-    return current.length > 0 && current.every((partition) => this.#isAtRest(partition));
+  areIdle(caughtUp: readonly number[]): boolean {
+    return caughtUp.length > 0 && caughtUp.every((partition) => this.#isIdle(partition));
   }
 
-  #isAtRest(partition: number): boolean {
+  #isIdle(partition: number): boolean {
     return (this.#idleness.get(partition)?.waitMs ?? 0) > IDLE_MS;
   }
 
@@ -64,16 +64,16 @@ export class IdlePartitions {
 
   /**
    * Returns the partitions whose tick is due. If there are any, idle partitions past half their interval are included,
-   * because every tick wakes up the whole process. @param current assigned partitions with nothing left to read or
+   * because every tick wakes up the whole process. @param caughtUp assigned partitions with nothing left to read or
    * write
    */
-  due(current: readonly number[], nowMs: number): number[] {
+  due(caughtUp: readonly number[], nowMs: number): number[] {
     const hasWaited = (fraction: number) => (partition: number) => {
       const idleness = this.#idleness.get(partition);
       return idleness === undefined || nowMs - idleness.sinceMs >= idleness.waitMs * fraction;
     };
-    if (!current.some(hasWaited(1))) return [];
-    return current.filter((partition) => hasWaited(this.#isAtRest(partition) ? 0.5 : 1)(partition));
+    if (!caughtUp.some(hasWaited(1))) return [];
+    return caughtUp.filter((partition) => hasWaited(this.#isIdle(partition) ? 0.5 : 1)(partition));
   }
 }
 
@@ -134,18 +134,18 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     const tracked = work.finally(() => running.delete(tracked));
     running.add(tracked);
   };
-  const current = () => currentOf(topic, lag());
+  const caughtUp = () => findCaughtUp(topic, lag());
   const findLost = createFindLost(readWatermark, (partition) => {
     idle.forget(partition);
     schedule.runSoon();
   });
   const schedule = openSchedule(() => {
-    for (const partition of idle.due(current(), performance.now())) {
+    for (const partition of idle.due(caughtUp(), performance.now())) {
       idle.tickSent(partition, performance.now());
       track(send(partition));
     }
-    track(findLost(current()));
-    return idle.areIdle(current()) ? IDLE_CHECK_MS : CHECK_MS;
+    track(findLost(caughtUp()));
+    return idle.areIdle(caughtUp()) ? IDLE_CHECK_MS : CHECK_MS;
   });
   return {
     recordRead: (partition: number) => {
@@ -189,8 +189,8 @@ function openSchedule(check: () => number): { runSoon(): void; close(): void } {
 }
 
 /** Returns the partitions of a topic that have nothing left to read or write. */
-function currentOf(topic: string, lag: ReadonlyMap<string, number>): number[] {
+function findCaughtUp(topic: string, lag: ReadonlyMap<string, number>): number[] {
   const prefix = `${topic}/`;
-  const current = [...lag].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);
-  return current.map(([name]) => Number(name.slice(prefix.length)));
+  const caughtUp = [...lag].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);
+  return caughtUp.map(([name]) => Number(name.slice(prefix.length)));
 }

@@ -1,6 +1,6 @@
 import {
   type ChainNode,
-  type ChainOfSettings,
+  type ConfiguredChain,
   describeErc20,
   NodeFault,
   type TokenRow,
@@ -19,7 +19,7 @@ export interface TokenLookup {
 }
 
 export interface TokenLookupParts {
-  readonly chains: readonly Pick<ChainOfSettings, 'name' | 'chainId' | 'urls'>[];
+  readonly chains: readonly Pick<ConfiguredChain, 'name' | 'chainId' | 'urls'>[];
   /** @param name must not contain the URL, which may be secret */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   /** Returns true if a project has linked the contract. */

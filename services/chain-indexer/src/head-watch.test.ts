@@ -67,7 +67,7 @@ it('a lagging node is used only as a last resort, so that indexing continues', a
 it('a silent node lags even if the other nodes have no new blocks', async () => {
   for (const isMining of [true, false]) {
     const { nodes, watch, runPolls } = createTestWatch();
-    const silent = () => Promise.reject(new NodeFault('late', 'the request timed out'));
+    const silent = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
     const { block, chainId } = nodes[0]!;
     Object.assign(nodes[0]!, { block: silent, chainId: silent });
     await runPolls(6, isMining);

@@ -108,7 +108,7 @@ export class HeadWatch {
   private recordFault(each: WatchedNode, fault: unknown, polledAtMs: number): void {
     each.isResponding = false;
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
-    if (kind === 'unreachable' || kind === 'late') {
+    if (kind === 'unreachable' || kind === 'timeout') {
       each.silentSinceMs ??= polledAtMs;
       // A different node may respond at the URL afterwards.
       each.isChainChecked = false;

@@ -13,7 +13,7 @@ function createBusyChain(blocks: number): MemoryChain {
   return chain;
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
-const rejectLate = () => Promise.reject(new NodeFault('late', 'the request timed out'));
+const rejectLate = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
 const unreachable = () => Promise.reject(new NodeFault('unreachable', 'the response is truncated'));
 
 function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = rejectLate) {
@@ -84,7 +84,7 @@ it('a range is not halved if the node does not respond to a small request either
 });
 
 it("one node's limits do not reduce the ranges requested from other nodes", async () => {
-  const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
+  const refuse = () => Promise.reject(new NodeFault('too-large', 'fewer blocks'));
   const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
   const { node, requested } = createSlowNode(chain, 800);
   const logs = new MemoryIndexLogs();

@@ -119,7 +119,7 @@ const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () =
 const LARGE_BLOCK = 7;
 function createStrictNode(chain: MemoryChain): ChainNode {
   const honest = honestNode(chain);
-  const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
+  const refuse = () => Promise.reject(new NodeFault('too-large', 'fewer blocks'));
   const large = chain.state[LARGE_BLOCK]!.hash;
   const logsOf = (hash: string) => (hash === large ? refuse() : honest.logsOf(hash));
   return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
@@ -269,6 +269,6 @@ it('a fenced indexer stays inactive until the other indexer stops making progres
 });
 
 async function refuseAbove(most: number, node: ChainNode, [from, to]: readonly [number, number]) {
-  if (to - from + 1 > most) throw new NodeFault('too-much', 'fewer blocks');
+  if (to - from + 1 > most) throw new NodeFault('too-large', 'fewer blocks');
   return node.logsIn(from, to);
 }

@@ -123,7 +123,7 @@ export class ChainLane {
       if (fault instanceof SmallerRangeFault) return 'more';
       if (fault instanceof NodesFault) {
         this.countFork(fault.cause instanceof ForkFault ? fault.cause : null);
-        if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
+        if (fault.cause?.kind === 'too-large') metrics.setTooLarge(true);
         throw fault;
       }
       // Only the log shows whether the last batch was published.

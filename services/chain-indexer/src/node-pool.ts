@@ -43,7 +43,7 @@ export class NodesFault extends Error {
 }
 
 const prefixOf = ({ kind }: NodeFault) =>
-  kind === 'too-much' ? 'no node returns the complete next block' : 'no node responds';
+  kind === 'too-large' ? 'no node returns the complete next block' : 'no node responds';
 
 /** A chain's nodes. Failing nodes are skipped for growing intervals. Lagging nodes are used last. */
 export class NodePool {

@@ -38,16 +38,16 @@ function toBytes(updatedAt: number): Buffer {
 }
 
 function createEngine(times: readonly number[]) {
-  const requested: { least: number; end: number; settings: QuerySettings }[] = [];
+  const requested: { start: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
   const query = async (statement: string, _params: unknown, settings: QuerySettings): Promise<QueryResult> => {
-    const [least, end] = [/updated_at >= '([\d.]+)'/, /updated_at < '([\d.]+)'/].map((bound) =>
+    const [start, end] = [/updated_at >= '([\d.]+)'/, /updated_at < '([\d.]+)'/].map((bound) =>
       toUs(bound.exec(statement)?.[1] ?? String(Number.MAX_SAFE_INTEGER / 1e6)),
     ) as [number, number];
-    requested.push({ least, end, settings });
+    requested.push({ start, end, settings });
     if (settings.max_rows_to_read !== undefined)
       throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
-    const found = times.filter((us) => us >= least && us < end);
+    const found = times.filter((us) => us >= start && us < end);
     const isFirstOnly = statement.includes('LIMIT 1 ');
     const bytes = found
       .slice(0, isFirstOnly ? 1 : LIMIT)
@@ -62,16 +62,16 @@ it('a feed reader makes its first window as wide as the previous page', async ()
   const { requested, read } = createEngine(times);
   const { entries } = await read(query, LIMIT);
   expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
-  expect(requested).toMatchObject([{ least: 0, end: query.horizon }]);
+  expect(requested).toMatchObject([{ start: 0, end: query.horizon }]);
   const secondPage = await read(query, LIMIT);
   expect(secondPage.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
-  expect(requested[1]!.least).toBe(times[0]);
-  expect(requested[1]!.end - requested[1]!.least).toBeLessThan(10_000_000);
+  expect(requested[1]!.start).toBe(times[0]);
+  expect(requested[1]!.end - requested[1]!.start).toBeLessThan(10_000_000);
   expect(requested).toHaveLength(2);
 });
 
 it('a feed reader finds entries after a period without activity that is longer than any window', async () => {
-  const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
+  const times = [0, 1, 2, 3, 3_000_000_000].map((offsetUs) => NOON_US - HOUR_US + offsetUs);
   const { read } = createEngine(times);
   await read(query, LIMIT);
   const gap = { ...START_GAP, updatedAt: times[3]! + 1 } as const;
@@ -80,7 +80,7 @@ it('a feed reader finds entries after a period without activity that is longer t
 });
 
 it('a range can be read even if every window exceeds the row limit, as in a table with hundreds of parts', async () => {
-  const times = [1, 2, 3].map((later) => NOON_US + later);
+  const times = [1, 2, 3].map((offsetUs) => NOON_US + offsetUs);
   const { requested, read } = createEngine(times);
   const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
   const gap = { ...START_GAP, updatedAt: NOON_US } as const;

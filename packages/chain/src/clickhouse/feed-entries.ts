@@ -1,13 +1,13 @@
 import { StoreFault } from '@playline/stores';
 import { type Gap, isBeyond, START_GAP } from '../cursor.ts';
-import type { FeedEntry, FeedPiece, FeedSource } from '../page.ts';
+import type { FeedChunk, FeedEntry, FeedSource } from '../page.ts';
 import type { PageQuery } from '../store.ts';
 import { toFeedName, toTimeLiteral } from './literals.ts';
 import { type QueryClient, type QuerySettings, TOO_MANY_ROWS } from './query-client.ts';
 
-/** From `least` inclusive to `end` exclusive, in epoch microseconds. */
+/** From `start` inclusive to `end` exclusive, in epoch microseconds. */
 interface Window {
-  readonly least: number;
+  readonly start: number;
   readonly end: number;
 }
 
@@ -87,11 +87,11 @@ const toParams = (selections: readonly Pick<Selection, 'query'>[]) =>
     selections.map(({ query: { chain, filters } }, index) => [`feed${index}`, toFeedName(chain, filters)]),
   );
 
-function toConditions({ filters }: PageQuery, { least, end }: Window, index: number): string {
+function toConditions({ filters }: PageQuery, { start, end }: Window, index: number): string {
   const { fromIndexedAt, toIndexedAt } = filters;
   return [
     toFeedCondition(index),
-    `updated_at >= ${toTimeLiteral(least)} AND updated_at < ${toTimeLiteral(end)}`,
+    `updated_at >= ${toTimeLiteral(start)} AND updated_at < ${toTimeLiteral(end)}`,
     // A bound may be before 1970.
     ...(fromIndexedAt === null ? [] : [`indexed_at >= ${toTimeLiteral(Math.max(0, fromIndexedAt))}`]),
     ...(toIndexedAt === null ? [] : [toIndexedAt < 0 ? 'false' : `indexed_at <= ${toTimeLiteral(toIndexedAt)}`]),
@@ -164,7 +164,7 @@ const SECOND_US = 1_000_000;
 /** A range filter may match almost no rows, so window growth and rows per page are bounded. */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
-/** ClickHouse refuses a window with more rows; the next window is smaller. */
+/** ClickHouse rejects a query that would read more rows; the next window is then smaller. */
 const WINDOW_ROWS_MAX = 30_000;
 /** The first window in a range: its expected rows, or its length if the feed's pace is not known yet. */
 const FIRST_ROWS = 15_000;
@@ -194,7 +194,7 @@ interface Dependencies {
 
 const hasRange = ({ filters }: PageQuery): boolean => filters.fromIndexedAt !== null || filters.toIndexedAt !== null;
 
-async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedPiece> {
+async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedChunk> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(query);
   // Rows are never inserted before a feed's first row.
@@ -204,13 +204,13 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
   let size = isPaceKnown ? Math.max(SECOND_US, Math.ceil(pace * limit * WINDOW_PAGES)) : Number.POSITIVE_INFINITY;
   for (;;) {
     const window = windowAt(query, edge, size);
-    if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
+    if (window.start >= window.end) return { entries, isFull: false, continueAt: null };
     const remaining = { ...query, limit: limit - entries.length };
-    const piece = toPiece(remaining, await queryBatched({ query: remaining, window }));
-    for (const each of piece.entries) entries.push(each);
-    paces.record(query, toPace(piece));
-    if (isStart && edge === 0) paces.recordFirst(query, piece.entries[0]);
-    if (piece.isFull) return { entries, isFull: true, continueAt: null };
+    const chunk = toChunk(remaining, await queryBatched({ query: remaining, window }));
+    for (const each of chunk.entries) entries.push(each);
+    paces.record(query, toPace(chunk));
+    if (isStart && edge === 0) paces.recordFirst(query, chunk.entries[0]);
+    if (chunk.isFull) return { entries, isFull: true, continueAt: null };
     edge = farEdgeOf(query, window);
     size = Number.POSITIVE_INFINITY;
   }
@@ -220,7 +220,7 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
  * Reads a range of `indexed_at`. Before the range, the index skips almost all rows, so one window is enough. Within
  * the range, almost all rows match. After the range, only updates match, and all rows are read.
  */
-async function readRange({ query: run, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedPiece> {
+async function readRange({ query: run, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedChunk> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(query);
   const sizeInRange = pace === null ? FIRST_RANGE_US : Math.max(SECOND_US, Math.ceil(pace * FIRST_ROWS));
@@ -231,29 +231,29 @@ async function readRange({ query: run, paces }: Dependencies, query: PageQuery, 
   let growthMax = WINDOW_GROWTH_MAX;
   for (let read = 0; ; ) {
     const window = windowAt(query, edge, size);
-    if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
+    if (window.start >= window.end) return { entries, isFull: false, continueAt: null };
     // Before the range, the index skips rows; a window of one second is always small enough.
-    const isSelfLimiting = isBeforeRange || window.end - window.least <= SECOND_US;
+    const isSelfLimiting = isBeforeRange || window.end - window.start <= SECOND_US;
     const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
     const remaining = { ...query, limit: limit - entries.length };
     const selected = await selectEntries(run, [{ query: remaining, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
-      size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
+      size = Math.ceil((window.end - window.start) / WINDOW_GROWTH_MAX);
       continue;
     }
     const { readRows } = selected;
-    const piece = toPiece(remaining, selected.entries[0]!);
-    for (const each of piece.entries) entries.push(each);
-    if (piece.isFull) return { entries, isFull: true, continueAt: null };
+    const chunk = toChunk(remaining, selected.entries[0]!);
+    for (const each of chunk.entries) entries.push(each);
+    if (chunk.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
     edge = farEdgeOf(query, window);
-    const isAtEnd = window.least === 0 || window.end === query.horizon;
+    const isAtEnd = window.start === 0 || window.end === query.horizon;
     if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, continueAt: toGapAt(query, edge) };
-    if (!isBeforeRange) paces.record(query, (window.end - window.least) / Math.max(1, readRows));
+    if (!isBeforeRange) paces.record(query, (window.end - window.start) / Math.max(1, readRows));
     size = isBeforeRange
       ? sizeInRange
-      : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
+      : Math.ceil((window.end - window.start) * Math.min(growthMax, toGrowth(read, readRows)));
     // Old activities may have been stored recently: skip years without rows.
     if (isBeforeRange && query.direction === 'next') edge = await findFirst(run, query, edge);
     isBeforeRange = false;
@@ -265,10 +265,10 @@ const startOf = ({ gap, direction, horizon }: PageQuery): number =>
 
 const windowAt = ({ direction, horizon }: PageQuery, edge: number, size: number): Window =>
   direction === 'next'
-    ? { least: edge, end: Math.min(edge + size, horizon) }
-    : { least: Math.max(edge - size, 0), end: edge };
+    ? { start: edge, end: Math.min(edge + size, horizon) }
+    : { start: Math.max(edge - size, 0), end: edge };
 
-const farEdgeOf = ({ direction }: PageQuery, { least, end }: Window): number => (direction === 'next' ? end : least);
+const farEdgeOf = ({ direction }: PageQuery, { start, end }: Window): number => (direction === 'next' ? end : start);
 
 const sizeBeforeRange = ({ filters, horizon, direction }: PageQuery, edge: number): number =>
   direction === 'next' ? Math.max(DAY_US, (filters.toIndexedAt ?? horizon) + DAY_US - edge) : edge;
@@ -311,7 +311,7 @@ function createPaces() {
   };
 }
 
-function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): number | null {
+function toPace({ entries, isFull }: Pick<FeedChunk, 'entries' | 'isFull'>): number | null {
   const [first, last] = [entries[0], entries.at(-1)];
   if (!isFull || first === undefined || last === undefined) return null;
   return Math.abs(last.updatedAt - first.updatedAt) / entries.length;
@@ -325,10 +325,10 @@ const toGapAt = ({ direction }: PageQuery, edge: number): Gap =>
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** Drops rows before the gap here, because a condition on ids would prevent ClickHouse's binary search. */
-const toPiece = (
+const toChunk = (
   { gap, direction, limit }: PageQuery,
   selected: readonly FeedEntry[],
-): Omit<FeedPiece, 'continueAt'> => ({
+): Omit<FeedChunk, 'continueAt'> => ({
   entries: selected.filter((entry) => isBeyond(entry, gap, direction)),
   isFull: selected.length === limit,
 });

@@ -11,7 +11,7 @@ export interface QueryResult {
   readonly readRows: number;
 }
 
-/** Every method throws a StoreFault. */
+/** Every method may throw a StoreFault. */
 export interface QueryClient {
   query(statement: string, params: QueryParams, settings: QuerySettings): Promise<QueryResult>;
   close(): void;

@@ -41,7 +41,7 @@ const sale = z.object({
   }),
 });
 
-/** Members of `details` by type, stored in this order and in lower case, so that equal activities are stored alike. */
+/** Members of `details` by type, stored in this order and in lower case, so that equal details have equal JSON. */
 export const DETAILS = {
   mint: receivedDetails,
   burn: sentDetails,

@@ -40,7 +40,7 @@ function parseDetails(line: unknown) {
   return type === undefined ? null : DETAILS[type].safeParse(line.details, { reportInput: true });
 }
 
-/** Parses imported activities. The format is the API's, with the chain's name and without `updated_at`. */
+/** Parses imported activities. As in the API, but `chain` is the chain's name, and there is no `updated_at`. */
 export function createParseActivity({ chain, traceId }: ImportContext): (line: unknown) => Parsed<ActivityRecord> {
   const shape = shapeOf(chain);
   return (line) => {

@@ -1,9 +1,9 @@
 /** Maximum activities per contract and block from multi-token logs. Large mints have 10,000 tokens. */
 const CONTRACT_ITEMS_MAX = 10_000;
 /** Maximum activities per second from all `ConsecutiveTransfer` logs: half of one indexer's capacity. */
-const RANGES_PER_SECOND = 5_000;
-const RANGES_PER_BLOCK_MIN = 500;
-const RANGES_PER_BLOCK_MAX = 20_000;
+const RANGE_ITEMS_PER_SECOND = 5_000;
+const RANGE_ITEMS_PER_BLOCK_MIN = 500;
+const RANGE_ITEMS_PER_BLOCK_MAX = 20_000;
 
 export interface BlockLimits {
   readonly itemsPerContract: number;
@@ -14,7 +14,7 @@ export interface BlockLimits {
 export const BLOCK_LIMITS: BlockLimits = {
   itemsPerContract: CONTRACT_ITEMS_MAX,
   itemsFromRanges: (seconds) =>
-    Math.min(RANGES_PER_BLOCK_MAX, Math.max(RANGES_PER_BLOCK_MIN, RANGES_PER_SECOND * seconds)),
+    Math.min(RANGE_ITEMS_PER_BLOCK_MAX, Math.max(RANGE_ITEMS_PER_BLOCK_MIN, RANGE_ITEMS_PER_SECOND * seconds)),
 };
 
 export interface MultiTokenLog {

@@ -15,7 +15,7 @@ it('a token name is decoded from an ABI string, or from the zero-padded word tha
   expect(toTokenText(bytes32('x'.repeat(32)))).toBe('x'.repeat(32));
 });
 
-it('a token name is null if the result is not a string, and is cut to 256 characters', () => {
+it('a token name is null if the result is not a string, and is truncated to 256 characters', () => {
   for (const result of [
     null,
     '0x',
@@ -54,7 +54,7 @@ it('several contracts are described in one request, and a reverted call affects 
 });
 
 it('a contract whose call fails on the node yields the fault, and the other contracts are described', async () => {
-  const fault = new NodeFault('late', 'the request timed out');
+  const fault = new NodeFault('timeout', 'the request timed out');
   const results = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
   const [gold, other] = await describeTokens({ calls: async () => results }, 'demo-chain', CONTRACTS);
   expect([(gold as { name: string }).name, other]).toEqual(['Gold', fault]);

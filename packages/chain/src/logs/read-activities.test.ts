@@ -209,7 +209,7 @@ it.each([
   expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
 });
 
-it('the budget indexes the ranges of contracts with the fewest tokens first', () => {
+it('the ranges of contracts with the fewest tokens are indexed first', () => {
   expect(countsOf([10_000, 10_000, 5_000, 501], 2)).toEqual([0, 0, 5_000, 501]);
   expect(countsOf([10_000, 10_000, 5_000, 501], 4)).toEqual([10_000, 0, 5_000, 501]);
   const several = [1, 2, 3].map((at) => range(at, contract(1), [at * 100, at * 100 + 99]));

@@ -48,7 +48,7 @@ export interface ReadLog {
 }
 
 const TRACE_ID_DIGITS = 32;
-const MICROSECONDS = 1_000_000;
+const MICROSECONDS_PER_SECOND = 1_000_000;
 
 /** Converts the logs of complete blocks to records. A block always yields the same records. */
 export function createReadActivities(
@@ -81,7 +81,7 @@ export function createReadActivities(
       before = block.timestampS;
       for (const log of logsOfBlock) {
         const reading = readOne(log, omitted.has(log.logIndex));
-        yield { block, log, reading: toRecords(log, reading, block.timestampS * MICROSECONDS) };
+        yield { block, log, reading: toRecords(log, reading, block.timestampS * MICROSECONDS_PER_SECOND) };
       }
     }
   };
@@ -126,10 +126,10 @@ const PAYMENT = '(uint8,address,uint256,uint256,address)';
 export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${OFFER}[],${PAYMENT}[])`);
 
 const WORD = 32;
-const KINDS = ['NATIVE', 'ERC20', 'ERC721', 'ERC1155'] as const;
+const ITEM_KINDS = ['NATIVE', 'ERC20', 'ERC721', 'ERC1155'] as const;
 
 interface Item {
-  readonly kind: (typeof KINDS)[number];
+  readonly kind: (typeof ITEM_KINDS)[number];
   readonly token: string;
   readonly id: bigint;
   readonly amount: bigint;
@@ -152,7 +152,7 @@ const isCurrency = ({ kind }: Item) => kind === 'NATIVE' || kind === 'ERC20';
 function itemsOf(reader: AbiReader, at: number, recipient: string | null): Item[] {
   const size = recipient === null ? 5 : 4;
   return reader.elements(at, size).map((start) => {
-    const kind = KINDS[reader.count(start)];
+    const kind = ITEM_KINDS[reader.count(start)];
     if (kind === undefined) throw new AbiFault('has an unknown item type');
     const [token, id, amount] = [
       reader.address(start + WORD),

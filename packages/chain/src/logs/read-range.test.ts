@@ -155,10 +155,10 @@ it("readRange fails if it cannot read the time from the range's actual parent bl
   await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
 });
 
-const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(kind, 'not so many'));
+const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(kind, 'too many logs'));
 const single = range({ to: 10 });
 
-it.each(['too-much', 'late', 'unreachable'] as const)(
+it.each(['too-large', 'timeout', 'unreachable'] as const)(
   "readRange reads a block's logs from its receipts if the node refuses the logs (%s)",
   async (kind) => {
     const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
@@ -172,19 +172,19 @@ it("readRange fails if a block's receipts lack a log or belong to another block"
     [logsOf(10).slice(0, 1), 'do not match the bloom'],
     [logsOf(10).map((log) => ({ ...log, blockHash: hashOf(1, 1) })), 'has the hash of another block'],
   ] as const) {
-    const node = nodeOf({ logsOf: refuse('too-much'), logsByReceipts: async () => logs });
+    const node = nodeOf({ logsOf: refuse('too-large'), logsByReceipts: async () => logs });
     await expect(readRange(node, single)).rejects.toThrow(message);
   }
 });
 
-it('readRange fails with too-much if receipts are also refused, unless the node is busy or inconsistent', async () => {
+it('readRange fails with too-large if receipts are also refused, unless the node is busy or inconsistent', async () => {
   const requested = (kind: NodeFault['kind']) =>
-    readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
-  await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });
+    readRange(nodeOf({ logsOf: refuse('too-large'), logsByReceipts: refuse(kind) }), single);
+  await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-large' });
   await expect(requested('busy')).rejects.toMatchObject({ kind: 'busy' });
   await expect(requested('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
 });
 
 it('readRange requests receipts only for a single block, because a smaller range may succeed', async () => {
-  await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({ kind: 'too-much' });
+  await expect(readRange(nodeOf({ logsOf: refuse('too-large') }), range())).rejects.toThrow('too many logs');
 });

@@ -79,9 +79,9 @@ export function checkLogs(
 }
 
 /** After these faults, a request for receipts may still succeed. */
-const REFUSAL_KINDS = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
+const REFUSAL_KINDS = new Set<NodeFault['kind']>(['too-large', 'timeout', 'unreachable']);
 
-/** Reads a block's logs. Nodes that refuse more than 10,000 logs may still return the receipts with the logs. */
+/** Reads a block's logs. Nodes that return at most 10,000 logs may still return the receipts that contain them. */
 async function readLogsOf(node: ChainNode, hash: string, isSingle: boolean): Promise<readonly ChainLog[]> {
   try {
     return await node.logsOf(hash);
@@ -168,7 +168,7 @@ async function readParentTime(
 
 /**
  * Reads blocks and their logs, and checks them against the known blocks and the bloom filters. @throws ForkFault if a
- * required block is not on the node's chain; NodeFault `too-much` if a smaller range may succeed
+ * required block is not on the node's chain; NodeFault `too-large` if a smaller range may succeed
  */
 export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {
   const blocks = await readBlocks(node, range);

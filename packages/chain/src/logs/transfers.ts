@@ -19,7 +19,7 @@ export const TRANSFER_BATCH = eventTopicOf('TransferBatch(address,address,addres
 export const CONSECUTIVE_TRANSFER = eventTopicOf('ConsecutiveTransfer(uint256,uint256,address,address)');
 
 const WORD = 32;
-const ONE_WORD = 2 + 2 * WORD;
+const WORD_DIGITS = 2 + 2 * WORD;
 
 interface Move {
   readonly from: string;
@@ -71,7 +71,7 @@ function readTransfer(log: ChainLog, legacy: LegacyTokens): LogReading {
   const [, from, to, id] = topics;
   const legacyKind = topics.length === 4 ? undefined : legacy.get(address);
   if (legacyKind !== undefined) return readLegacyTransfer(log, legacyKind);
-  if (topics.length === 3 && data.length === ONE_WORD) {
+  if (topics.length === 3 && data.length === WORD_DIGITS) {
     const asset: LogAsset = { contract_type: 'ERC20', contract_address: address };
     return toReading([{ from: toAddress(from!), to: toAddress(to!), amount: toUint(data), asset }]);
   }
@@ -110,7 +110,7 @@ function parseMultiToken({ address, topics, data }: ChainLog): ParsedMultiToken 
     return { from, to, tokens: lastId - firstId + 1n, firstId, lastId, itemOf };
   }
   const [ids, amounts] = [reader.uints(0), reader.uints(WORD)];
-  if (ids.length !== amounts.length) throw new AbiFault('has a different number of amounts');
+  if (ids.length !== amounts.length) throw new AbiFault('has different numbers of ids and amounts');
   const firstId = ids.reduce((least, id) => (id < least ? id : least), ids[0] ?? 0n);
   const lastId = ids.reduce((most, id) => (id > most ? id : most), 0n);
   const itemOf = (index: number) => {

@@ -43,7 +43,7 @@ function openTransport(
   return createTransport({ url, timeoutMs, fetch: fetchImpl, responseBytesMax });
 }
 
-/** Returns the node's errors, whose messages may contain the URL. @throws NodeFault if there is no response */
+/** Returns node errors as responses; their messages may contain the URL. @throws NodeFault if there is no response */
 export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcResponse> {
   const send = openTransport(target);
   let lastId = 0;
@@ -140,7 +140,7 @@ class RpcNode implements ChainNode {
       const transactions = all.slice(from, from + RECEIPTS_MAX);
       const receipts = await this.receiptsOf(transactions);
       for (const log of parseReceipts(receipts, { blockHash, transactions })) logs.push(log);
-      if (logs.length > LOGS_MAX) throw new NodeFault('too-much', `a block has more than ${LOGS_MAX} logs`);
+      if (logs.length > LOGS_MAX) throw new NodeFault('too-large', `a block has more than ${LOGS_MAX} logs`);
     }
     return logs;
   }
@@ -150,7 +150,7 @@ class RpcNode implements ChainNode {
     try {
       return (await this.batches.callMany(calls)).map(resultOf);
     } catch (fault) {
-      if (!(fault instanceof NodeFault && (fault.kind === 'too-much' || fault.kind === 'late'))) throw fault;
+      if (!(fault instanceof NodeFault && (fault.kind === 'too-large' || fault.kind === 'timeout'))) throw fault;
       return (await this.batches.callEach(calls)).map(resultOf);
     }
   }
@@ -283,7 +283,7 @@ function hex(value: unknown, digits: number | null, what: string): string {
   return text;
 }
 
-/** Caches the strings that recur in logs. */
+/** Maximum number of cached strings that recur in logs. */
 const REPEATED_MAX = 50_000;
 const repeatedStrings = new Map<string, string>();
 
@@ -382,17 +382,17 @@ const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
   [
     /block range|ranges? over|range (is )?too|too many|more than|limited to|response size|exceed|too (large|big|wide)|timed? ?out|max(imum)? .*(range|results|blocks|logs)/i,
-    'too-much',
+    'too-large',
   ],
   [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
 ];
 
 /** Besu returns this error for a halted call; other nodes return it for internal faults. */
-const INTERNAL = { code: -32603, message: /^internal error\.?$/i };
+const INTERNAL_ERROR = { code: -32603, message: /^internal error\.?$/i };
 
 /** Also accepts an ambiguous error: the token then has no description, which can be read later. */
 function mayBeContractFault(error: RpcError): boolean {
-  return isContractFault(error) || (error.code === INTERNAL.code && INTERNAL.message.test(error.message));
+  return isContractFault(error) || (error.code === INTERNAL_ERROR.code && INTERNAL_ERROR.message.test(error.message));
 }
 
 /** Omits the node's message, because it may contain the URL. */

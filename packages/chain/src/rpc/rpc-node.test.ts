@@ -106,16 +106,16 @@ it('a node that rate-limits a batch is busy, and still receives batches later', 
 });
 
 it.each([
-  ['query returned more than 10000 results', 'too-much'],
-  ['block range is too wide', 'too-much'],
-  ['Log response size exceeded', 'too-much'],
-  ['query timeout exceeded', 'too-much'],
-  ['ranges over 10000 blocks are not supported on freetier', 'too-much'],
+  ['query returned more than 10000 results', 'too-large'],
+  ['block range is too wide', 'too-large'],
+  ['Log response size exceeded', 'too-large'],
+  ['query timeout exceeded', 'too-large'],
+  ['ranges over 10000 blocks are not supported on freetier', 'too-large'],
   ['failed to generate logs', 'unreachable'],
   ['rate limit reached', 'busy'],
   ['your app has exceeded its compute units per second capacity', 'busy'],
   ['Too Many Requests', 'busy'],
-  ['eth_getLogs: blocks greater than 2000 are not available, query exceeds max results', 'too-much'],
+  ['eth_getLogs: blocks greater than 2000 are not available, query exceeds max results', 'too-large'],
   ['unknown block', 'behind'],
   ['header not found', 'behind'],
   [`something at https://node.example/${SECRET}`, 'unreachable'],
@@ -145,10 +145,10 @@ it('a response with the wrong block is inconsistent', async () => {
   expect((await faultOf(node.block(8))).kind).toBe('inconsistent');
 });
 
-it('the fault for a late or unavailable node does not contain its URL', async () => {
+it('the fault for a node that times out or is unavailable does not contain its URL', async () => {
   let requested = 0;
   const silent = await openNode(() => void requested++, { timeoutMs: 100 });
-  expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'the request timed out' });
+  expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'timeout', message: 'the request timed out' });
   expect(requested, 'the number of requests').toBe(1);
   const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
   expect((await faultOf(absent.chainId())).message).toMatch(/^cannot reach the node/);
@@ -205,11 +205,11 @@ it.each([
 it.each([
   [-32005, 'rate limit', 'busy'],
   [-32000, 'header not found', 'behind'],
-  [-32002, 'request timed out', 'too-much'],
-  [-32000, 'execution aborted (timeout = 5s)', 'too-much'],
+  [-32002, 'request timed out', 'too-large'],
+  [-32000, 'execution aborted (timeout = 5s)', 'too-large'],
   [-32603, 'EVM error: FatalExternalError', 'unreachable'],
   [-32603, 'database is closed', 'unreachable'],
-  [-32600, 'the plan limit is exceeded, and requests are reverted to the free plan', 'too-much'],
+  [-32600, 'the plan limit is exceeded, and requests are reverted to the free plan', 'too-large'],
 ])('a contract call that returns error %i "%s" counts as a node fault', async (code, message, kind) => {
   const node = await openNode(refuse(message, code));
   expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);
@@ -227,9 +227,9 @@ it('contract calls have a gas limit, and a failed call does not affect other cal
   expect(await node.calls([call, call])).toMatchObject([{ kind: 'behind' }, '0x12']);
 });
 
-it('contract calls fail with too-much if a response exceeds 8 MiB', async () => {
+it('contract calls fail with too-large if a response exceeds 8 MiB', async () => {
   const node = await openNode((body, response) =>
     send(response, { jsonrpc: '2.0', id: (body as RpcRequest).id, result: `0x${'00'.repeat(4_200_000)}` }),
   );
-  expect((await faultOf(node.calls([call]))).kind).toBe('too-much');
+  expect((await faultOf(node.calls([call]))).kind).toBe('too-large');
 });

@@ -11,20 +11,20 @@ export interface TransportOptions {
 }
 
 const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
-const TOO_MANY = 429;
-const TOO_LARGE = 413;
+const TOO_MANY_REQUESTS = 429;
+const CONTENT_TOO_LARGE = 413;
 const SECOND_MS = 1_000;
 /** Delays between attempts. Many providers fail occasionally. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
-/** A late node is not retried, because the caller may request less or use another node. */
+/** A request that timed out is not retried, because the caller may request less or use another node. */
 const isRetryable = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
 /** The node responded with HTTP status 413. */
 export class RequestTooLarge extends NodeFault {
   constructor() {
-    super('too-much', 'the node rejected the request as too large (status 413)');
+    super('too-large', 'the node rejected the request as too large (status 413)');
   }
 }
 
@@ -42,9 +42,9 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
 /** Omits the error message of `fetch`, because it may contain the URL. */
 function toNodeFault(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
-  const isLate = fault instanceof Error && fault.name === 'TimeoutError';
+  const isTimeout = fault instanceof Error && fault.name === 'TimeoutError';
   const code = typeof cause?.code === 'string' ? ` (${cause.code})` : '';
-  if (isLate) return new NodeFault('late', 'the request timed out');
+  if (isTimeout) return new NodeFault('timeout', 'the request timed out');
   return new NodeFault('unreachable', `cannot reach the node${code}`);
 }
 
@@ -58,7 +58,7 @@ async function readText(response: Response, bytesMax: number): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > bytesMax) throw new NodeFault('too-much', `the response is larger than ${bytesMax} bytes`);
+    if (bytes > bytesMax) throw new NodeFault('too-large', `the response is larger than ${bytesMax} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -82,8 +82,8 @@ export function createTransport({
       redirect: 'error',
     });
     const text = await readText(response, responseBytesMax);
-    if (response.status === TOO_MANY) throw new NodeFault('busy', 'rate limited', retryAfterOf(response));
-    if (response.status === TOO_LARGE) throw new RequestTooLarge();
+    if (response.status === TOO_MANY_REQUESTS) throw new NodeFault('busy', 'rate limited', retryAfterOf(response));
+    if (response.status === CONTENT_TOO_LARGE) throw new RequestTooLarge();
     // Some nodes send a JSON-RPC error with an HTTP error status.
     if (!response.ok && !/^[{[]/.test(text))
       throw new NodeFault('unreachable', `the node responded with status ${response.status}`);

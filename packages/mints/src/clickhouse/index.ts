@@ -243,11 +243,11 @@ const MINT_METADATA: readonly RowColumn<MintRow>[] = [
 
 /** @param subject the column that identifies the subject, or null if the contract does */
 function metadataColumns(subject: string | null): readonly RowColumn<MetadataRow>[] {
-  const ofSubject =
+  const subjectColumns =
     subject === null ? [] : [{ name: subject, type: 'String', from: (row: MetadataRow) => row.subject }];
   return [
     ...SHARED_COLUMNS,
-    ...ofSubject,
+    ...subjectColumns,
     { ...microsColumn('updated_at'), from: ({ updatedAt }) => updatedAt },
     { name: 'metadata', type: 'String', from: ({ metadata }) => metadata },
   ];

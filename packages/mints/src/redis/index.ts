@@ -25,7 +25,7 @@ export interface RedisMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Whether Redis accepts writes. A Redis that is out of memory refuses claims but still applies the log. */
+  /** Whether Redis accepts writes. While Redis is out of memory, it refuses claims but still applies the log. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -70,7 +70,7 @@ export async function openRedisMints(options: RedisAdapterOptions): Promise<Redi
 
 function createClaims({ run }: Scripts, names: Names): MintClaims {
   return {
-    claim: async (scope, wanted, { isDry = false } = {}) => {
+    claim: async (scope, wanted, { isDryRun = false } = {}) => {
       const { projectId, environmentId } = scope;
       const projectKeys = [names.pending(projectId), names.cleaned(projectId), names.failed(projectId)];
       const keys = [names.complete, ...projectKeys];
@@ -78,7 +78,7 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
       const { environment, project } = PENDING_LIMITS;
       const limits = [environment.assets, environment.bytes, project.assets, project.bytes];
       const args = wanted.flatMap(({ attemptId, signer, digest }) => [attemptId, signer, digest]);
-      const values = [isDry ? '1' : '0', EXPIRY_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
+      const values = [isDryRun ? '1' : '0', EXPIRY_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
       return toOutcome((await run(CLAIM, [...keys, ...claims], values)) as [string, ...(string | number)[]], wanted);
     },
     confirm: async (scope, states) => {

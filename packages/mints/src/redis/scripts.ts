@@ -26,7 +26,7 @@ local function whole(number) return string.format('%.0f', number) end
 `;
 
 /** Allows writes when Redis is out of memory. Only for scripts that apply the log or free memory. */
-const WHEN_FULL = '#!lua flags=allow-oom\n';
+const ALLOW_OOM = '#!lua flags=allow-oom\n';
 
 /** Pending assets: a hash from claim (a name with a brace) to environment, plus totals for assets and bytes. */
 const PENDING = `
@@ -37,12 +37,12 @@ local function change_pending(pending, environment, assets, bytes)
     redis.call('HINCRBY', pending, 'bytes' .. name, bytes)
   end
 end
-local function hold(pending, claim, environment)
+local function add_pending(pending, claim, environment)
   if redis.call('HSETNX', pending, claim, environment) == 1 then
     change_pending(pending, environment, 1, bytes_of(claim))
   end
 end
-local function release(pending, claim)
+local function remove_pending(pending, claim)
   local environment = redis.call('HGET', pending, claim)
   if not environment then return end
   redis.call('HDEL', pending, claim)
@@ -135,7 +135,7 @@ return claimed`;
  * KEYS: pending assets; then claim and state for each asset. ARGV: attempt, signer, time, environment and state for
  * each asset. Returns the indexes of the claims that another attempt has taken.
  */
-export const CONFIRM = `${WHEN_FULL}${LINE}${PENDING}
+export const CONFIRM = `${ALLOW_OOM}${LINE}${PENDING}
 local others = {}
 for i = 1, (#KEYS - 1) / 2 do
   local claim, at = KEYS[2 * i], 5 * i - 4
@@ -145,28 +145,28 @@ for i = 1, (#KEYS - 1) / 2 do
   elseif not stored or stored.claimed ~= '-' then
     redis.call('SET', claim, attempt .. ' pending 0 ' .. requested .. ' ' .. signer .. ' - -')
     redis.call('SET', KEYS[2 * i + 1], state)
-    hold(KEYS[1], claim, environment)
+    add_pending(KEYS[1], claim, environment)
   end
 end
 return others`;
 
 /** KEYS: claim, pending assets, floor. ARGV: the claim's attempt and claim time, expiry of the floor in ms. */
-export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
+export const LAPSE = `${ALLOW_OOM}${LINE}${NOW}${PENDING}${FORGET}
 local stored = parse(redis.call('GET', KEYS[1]))
 if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
   forget(KEYS[3], KEYS[1], stored.requested, ARGV[3])
-  release(KEYS[2], KEYS[1])
+  remove_pending(KEYS[2], KEYS[1])
 end
 return 1`;
 
 /** KEYS: pending assets, floor. ARGV: the time up to which unconfirmed claims lapse, expiry of the floor in ms. */
-export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
+export const CLEAN = `${ALLOW_OOM}${LINE}${NOW}${PENDING}${FORGET}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
     local stored = parse(redis.call('GET', claim))
     local has_lapsed = stored and stored.claimed ~= '-' and tonumber(stored.claimed) <= tonumber(ARGV[1])
     if has_lapsed then forget(KEYS[2], claim, stored.requested, ARGV[2]) end
-    if has_lapsed or not stored then release(KEYS[1], claim) end
+    if has_lapsed or not stored then remove_pending(KEYS[1], claim) end
   end
 end
 return 1`;
@@ -188,7 +188,7 @@ return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
  * attempt, signer, status, revision, request time, environment, change time and state for each asset. Returns 0 if the
  * stored offset differs from the expected offset.
  */
-export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
+export const APPLY = `${ALLOW_OOM}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
 if ARGV[1] ~= '' then
   if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -242,10 +242,10 @@ for i = 1, (#KEYS - 1) / 7 do
     if update.status == 'pending' then
       redis.call('SET', state, ARGV[at + 7])
       remove_settled(settled, settled_bytes, claim)
-      hold(pending, claim, ARGV[at + 5])
+      add_pending(pending, claim, ARGV[at + 5])
     else
       redis.call('SET', state, ARGV[at + 7], 'PX', kept)
-      release(pending, claim)
+      remove_pending(pending, claim)
       if update.status == 'failed' then count_failed(KEYS[key + 6], tonumber(ARGV[at + 6]), most_failed) end
       settle(settled, settled_bytes, KEYS[key + 5], claim)
     end
@@ -254,13 +254,13 @@ end
 return 1`;
 
 /** KEYS: completeness marker. ARGV: run. */
-export const COMPLETE = `${WHEN_FULL}${PRESENT_RUN}
+export const COMPLETE = `${ALLOW_OOM}${PRESENT_RUN}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
 /**
  * KEYS: bucket, stored as the microsecond at which it is full again. ARGV: charge and size in microseconds. Returns the
- * time until the bucket is full and the missing time. Later stored times result from clock changes.
+ * time until the bucket is full and the missing time. A later stored time results from a clock change.
  */
 export const TAKE = `
 local time = redis.call('TIME')

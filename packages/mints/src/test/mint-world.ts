@@ -160,7 +160,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     flush: () => {
       for (const records of inFlight.splice(0)) store(records);
     },
-    project: () => catchUpMints(view, logs),
+    catchUp: () => catchUpMints(view, logs),
     digestOf: (asset: SimulatedRequest['assets'][number]) => digestOf(assetOf(asset)),
   };
 }

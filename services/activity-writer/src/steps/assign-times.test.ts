@@ -27,8 +27,8 @@ const log: fc.Arbitrary<LoggedRecord[]> = fc
     return found;
   });
 
-/** Where an owner stops: before or after naming the block, after publishing the watermark, or after completing it. */
-type Stop = 'unnamed' | 'named' | 'published' | 'completed';
+/** Where an owner stops: before or after committing the intent, after publishing the watermark, or at the end. */
+type Stop = 'before-intent' | 'after-intent' | 'published' | 'completed';
 
 interface Attempt {
   readonly records: number;
@@ -37,18 +37,18 @@ interface Attempt {
 
 const attempt: fc.Arbitrary<Attempt> = fc.record({
   records: fc.integer({ min: 1, max: 9 }),
-  stop: fc.constantFrom<Stop>('unnamed', 'named', 'published', 'completed'),
+  stop: fc.constantFrom<Stop>('before-intent', 'after-intent', 'published', 'completed'),
 });
 const attempts = fc.array(attempt, { minLength: 1, maxLength: 25 });
 
 class Partition {
   readonly timesByOffset = new Map<number, Set<number>>();
   watermark = 0;
-  /** How many blocks started at or below a watermark that was published before they were named. */
+  /** Number of blocks whose first time was at or below the watermark when their intent was committed. */
   belowWatermark = 0;
   #at = 0;
   #carried: string | null = null;
-  #named: { basis: string; records: number } | null = null;
+  #intent: { basis: string; records: number } | null = null;
   readonly #log: readonly LoggedRecord[];
 
   constructor(records: readonly LoggedRecord[]) {
@@ -60,20 +60,20 @@ class Partition {
   }
 
   process({ records, stop }: Attempt): void {
-    const block = this.#log.slice(this.#at, this.#at + (this.#named?.records ?? records));
-    const origin = { carried: this.#carried, basis: this.#named?.basis ?? null };
+    const block = this.#log.slice(this.#at, this.#at + (this.#intent?.records ?? records));
+    const origin = { carried: this.#carried, basis: this.#intent?.basis ?? null };
     const { times, end, trace } = assignTimes(block, origin, this.watermark);
-    if (stop === 'unnamed') return;
-    if (this.#named === null && (times[0] ?? end) <= this.watermark) this.belowWatermark++;
-    this.#named = { basis: trace.basis, records: block.length };
+    if (stop === 'before-intent') return;
+    if (this.#intent === null && (times[0] ?? end) <= this.watermark) this.belowWatermark++;
+    this.#intent = { basis: trace.basis, records: block.length };
     for (const [index, { offset }] of block.entries())
       this.timesByOffset.set(offset, (this.timesByOffset.get(offset) ?? new Set()).add(times[index]!));
-    if (stop === 'named') return;
+    if (stop === 'after-intent') return;
     this.watermark = Math.max(this.watermark, end);
     if (stop === 'published') return;
     this.#at += block.length;
     this.#carried = trace.carries;
-    this.#named = null;
+    this.#intent = null;
   }
 }
 
@@ -108,7 +108,7 @@ it('updated_at is the log time, but at least a microsecond above the previous re
   ]);
 });
 
-it('updated_at in a named block that lost records is stable and above the times of all earlier attempts', () => {
+it('updated_at in a recovered block that lost records is stable and above the times of all earlier attempts', () => {
   const mask = fc.array(fc.boolean());
   const property = fc.property(log, mask, mask, fc.nat({ max: 10_000 }), (records, first, second, watermark) => {
     const before = assignTimes(records, NEW_BLOCK, watermark);

@@ -26,7 +26,7 @@ export interface TimedRows<R> {
    */
   readonly after: number;
   readonly end: number;
-  /** True if an earlier owner named the block and may have written rows that the block no longer contains. */
+  /** True if an earlier owner committed the intent and may have written rows that the block no longer contains. */
   readonly isRecovered: boolean;
   readonly block: BlockName;
   /** Shared by all attempts at the block. */
@@ -77,7 +77,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   #ticks = 0;
   #bytes = 0;
   #times: BlockTimes | null = null;
-  /** True if an earlier owner named the block and may have published a watermark that covers it. */
+  /** True if an earlier owner committed the intent and may have published a watermark that covers the block. */
   #isRecovered = false;
   /** Selected by the first `write`. */
   #rowsToWrite: readonly R[] | null = null;
@@ -118,7 +118,7 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   async settle(origin: BlockOrigin): Promise<BlockTrace> {
     this.#isRecovered = origin.basis !== null;
-    // For a named block the published watermark is not used, because it may already include this block.
+    // For a recovered block, the published watermark is not used, because it may already cover the block.
     const watermark = origin.basis === null ? await this.#options.readWatermark(this.#partition) : 0;
     this.#times = assignTimes(this.#records, origin, watermark);
     return this.#times.trace;
@@ -192,10 +192,10 @@ interface BlockTimes {
 
 /** The inputs, besides the records, from which a block's values are computed, in epoch microseconds. */
 interface Basis {
-  /** The last value before the block, and the watermark when the block was named; 0 if there is none. */
+  /** The last value before the block, and the watermark when the intent was committed; 0 if there is none. */
   readonly last: number;
   readonly watermark: number;
-  /** The block when it was named: its last value, its record count, and its first offset. */
+  /** The block when the intent was committed: its last value, its record count, and its first offset. */
   readonly end: number;
   readonly count: number;
   readonly firstOffset: number;
@@ -204,24 +204,24 @@ interface Basis {
 const US_PER_MS = 1_000;
 
 /**
- * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A named block
- * gets the same values as before, from the basis in its commit. If it has lost records since then, it gets values above
- * all earlier values, derived from offsets, so that every later attempt computes the same values.
- * @param watermark ignored for a named block
+ * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A recovered
+ * block gets the same values as before, from the basis in its intent. If the block has since lost records, it gets
+ * values above all earlier values, derived from offsets, so that every later attempt computes the same values.
+ * @param watermark ignored for a recovered block
  * @throws Error if a commit has contents that this release cannot parse
  */
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {
-  const named = origin.basis === null ? null : parseBasis(origin.basis);
-  const from = named ?? { last: parseCarried(origin.carried), watermark };
+  const recovered = origin.basis === null ? null : parseBasis(origin.basis);
+  const from = recovered ?? { last: parseCarried(origin.carried), watermark };
   const after = Math.max(from.last, from.watermark);
   const times = toIncreasing(records, after);
   const end = times.at(-1) ?? after;
   const firstOffset = records[0]?.offset ?? 0;
   const basis: Basis = { last: from.last, watermark: from.watermark, end, count: records.length, firstOffset };
-  if (named === null || (named.count === basis.count && named.end === end))
+  if (recovered === null || (recovered.count === basis.count && recovered.end === end))
     return toBlockTimes({ times, after, end }, basis);
-  const newTimes = records.map(({ offset }) => named.end + 1 + offset - named.firstOffset);
-  return toBlockTimes({ times: newTimes, after, end: newTimes.at(-1) ?? named.end }, named);
+  const newTimes = records.map(({ offset }) => recovered.end + 1 + offset - recovered.firstOffset);
+  return toBlockTimes({ times: newTimes, after, end: newTimes.at(-1) ?? recovered.end }, recovered);
 }
 
 function toIncreasing(records: readonly LoggedRecord[], before: number): number[] {

@@ -7,7 +7,7 @@ const bytesOf = (length: number, number: number): Buffer => {
 };
 
 const HOLDER = `0x${'1'.repeat(40)}`;
-const HOLDERS = {
+const PARTIES = {
   mint: { to: HOLDER },
   deposit: { to: HOLDER },
   burn: { from: HOLDER },
@@ -16,9 +16,9 @@ const HOLDERS = {
 };
 
 /** Returns the details of an activity whose contract is given by number. Updates differ in the amount. */
-export const detailsOf = (number: number, amount = '1', type: keyof typeof HOLDERS = 'mint'): string => {
+export const detailsOf = (number: number, amount = '1', type: keyof typeof PARTIES = 'mint'): string => {
   const asset = { contract_type: 'ERC20', contract_address: `0x${bytesOf(20, number).toString('hex')}` };
-  return JSON.stringify({ ...HOLDERS[type], amount, asset });
+  return JSON.stringify({ ...PARTIES[type], amount, asset });
 };
 
 /** Returns a mint whose ID, contract and transaction are derived from the number. */

@@ -4,7 +4,7 @@ import { createStateNode, MemoryChain } from '../test/memory-chain.ts';
 import { NewTokens } from './new-tokens.ts';
 
 const tokenAt = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
-const rejectLate = () => Promise.reject(new NodeFault('late', 'the request timed out'));
+const rejectLate = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
 
 function createTokens(hostile: readonly number[], { fail = rejectLate as () => Promise<never>, waitMs = 1_000 } = {}) {
   const clock = { nowMs: 0 };
@@ -65,7 +65,7 @@ it('activities do not wait for late descriptions, which are returned later', asy
   const { clock, round } = createTokens([1], { fail: () => response.promise, waitMs: 10 });
   expect(await round([1, 2])).toEqual([]);
   expect(await round([3])).toEqual([]);
-  response.reject(new NodeFault('late', 'the request timed out'));
+  response.reject(new NodeFault('timeout', 'the request timed out'));
   const found: string[] = [];
   while (found.length < 2) found.push(...(await round()));
   expect(found.sort()).toEqual([2, 3].map(tokenAt));
@@ -118,7 +118,7 @@ it('a published token is neither requested nor returned, even if it was publishe
   const slow = createTokens([3], { fail: () => response.promise, waitMs: 10 });
   expect(await slow.round([3, 4])).toEqual([]);
   slow.state.known = [tokenAt(3), tokenAt(4)];
-  response.reject(new NodeFault('late', 'the request timed out'));
+  response.reject(new NodeFault('timeout', 'the request timed out'));
   for (let poll = 0; poll < 5; poll++) expect(await slow.round([4])).toEqual([]);
 });
 

@@ -86,9 +86,9 @@ export async function readInTime(node: ChainNode, range: BlockRange, size: Range
 }
 
 async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Promise<boolean> {
-  if (fault.kind === 'too-much') return true;
+  if (fault.kind === 'too-large') return true;
   // A late node has just returned the horizon. A node that drops the connection may be unavailable.
-  const mayBeTooLarge = fault.kind === 'late' || (fault.kind === 'unreachable' && (await respondsToSmallRequest(node)));
+  const mayBeTooLarge = fault.kind === 'timeout' || (fault.kind === 'unreachable' && (await respondsToSmallRequest(node)));
   return mayBeTooLarge && size.recordLate();
 }
 

@@ -5,9 +5,9 @@ import { type ChainState, createStateNode, type MemoryChain } from './memory-cha
 export const NODE_FAULTS = [
   'none',
   'unreachable',
-  'late',
+  'timeout',
   'busy',
-  'too-much',
+  'too-large',
   'refuses the logs of a block',
   'lags',
   'lags on an orphan',
@@ -53,7 +53,7 @@ function corrupt(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: Faul
 /** @returns the fault @throws NodeFault if the fault makes the request fail */
 function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultName {
   if (fault === 'unreachable') throw new NodeFault('unreachable', 'no response');
-  if (fault === 'late') throw new NodeFault('late', 'the request timed out');
+  if (fault === 'timeout') throw new NodeFault('timeout', 'the request timed out');
   if (fault === 'busy') throw new NodeFault('busy', 'rate limited', pick(2) === 0 ? null : 500);
   return fault;
 }
@@ -62,7 +62,7 @@ const replaceHash = (block: ChainBlock | null, fault: NodeFaultName) =>
   fault === 'returns the wrong hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
 
 function refuseMany(fault: NodeFaultName, from: number, to: number): void {
-  if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer blocks');
+  if (fault === 'too-large' && to > from) throw new NodeFault('too-large', 'fewer blocks');
 }
 
 /** Simulates a node behind a load balancer with backends that lag or are faulty. */
@@ -98,7 +98,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     },
     logsOf: async (hash) => {
       const fault = begin();
-      if (fault === 'refuses the logs of a block') throw new NodeFault('too-much', 'fewer blocks');
+      if (fault === 'refuses the logs of a block') throw new NodeFault('too-large', 'fewer blocks');
       return corrupt(await honest.logsOf(hash), fault, options);
     },
     logsByReceipts: async (hash) => {

@@ -142,7 +142,7 @@ it('a receipt is not final if the node switches to the final branch within a bat
   expect(await outcomeOf(switchAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
 });
 
-it.each([NO_BATCHES, new NodeFault('too-much', 'the node rejected the request as too large')])(
+it.each([NO_BATCHES, new NodeFault('too-large', 'the node rejected the request as too large')])(
   'a receipt becomes final on a node that does not support batches (%s)',
   async (batchFault) => {
     const outcome = await outcomeOf({ branchOf: () => FINAL, batchFault });

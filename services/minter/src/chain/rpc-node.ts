@@ -242,7 +242,7 @@ type Block = NonNullable<ReturnType<typeof parseBlock>>;
 type BlockTag = number | 'latest' | 'finalized';
 
 /** Faults that may mean that batches are unsupported. Also includes an unavailable node. */
-const NO_BATCH = new Set(['unreachable', 'too-much']);
+const NO_BATCH = new Set(['unreachable', 'too-large']);
 
 /** Uses a batch, which one node processes. Without batch support, block hashes must prove the branch. */
 async function callOneBranch<T>(batched: () => Promise<T>, separate: () => Promise<T>): Promise<T> {
@@ -330,7 +330,7 @@ function createFindAncestor(call: CallMethod): FindAncestor {
   };
   return async (end, wanted) => {
     const message = `the node does not support batches, and ${end.number - wanted} blocks must be read one by one`;
-    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${message}, which is too many`);
+    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-large', `${message}, which is too many`);
     let { hash } = end;
     let calls = 0;
     for (let { number } = end; number > wanted; number--) {

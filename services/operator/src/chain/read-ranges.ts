@@ -84,8 +84,8 @@ export async function requestFromNodes<T>(
       return await work(node);
     } catch (fault) {
       if (!(fault instanceof NodeFault)) throw fault;
-      if (fault.kind === 'too-much' && mayHalve) return null;
-      if (fault.kind === 'late' || fault.kind === 'unreachable') timedOut.push(node);
+      if (fault.kind === 'too-large' && mayHalve) return null;
+      if (fault.kind === 'timeout' || fault.kind === 'unreachable') timedOut.push(node);
       faults.push(`${node.name}: ${fault.message}`);
     }
   if (mayHalve && (await isAnyReachable(timedOut))) return null;

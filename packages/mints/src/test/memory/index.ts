@@ -66,7 +66,7 @@ function createClaims(memory: Memory, now: WallClock): MintClaims {
     if (memory.completeIn !== String(memory.run)) throw new IncompleteClaimsFault();
   };
   return {
-    claim: async (scope, wanted, { isDry = false } = {}) => {
+    claim: async (scope, wanted, { isDryRun = false } = {}) => {
       assertComplete();
       const checked = wanted.map((each) =>
         check(memory.claims.get(keyOf(scope, each.referenceId)) ?? null, each, now()),
@@ -76,7 +76,7 @@ function createClaims(memory: Memory, now: WallClock): MintClaims {
       const unknown = checked.flatMap(({ unknown: claim }) => claim ?? []);
       if (unknown.length > 0) return { kind: 'unknown', claims: unknown };
       const claims = checked.map(({ granted }) => granted);
-      if (isDry) return { kind: 'claimed', claims };
+      if (isDryRun) return { kind: 'claimed', claims };
       const { projectId, environmentId } = scope;
       const owner = { projectId, environmentId };
       const keys = wanted.map(({ referenceId }) => keyOf(scope, referenceId));
