@@ -145,7 +145,7 @@ interface PlainParts<T, R> {
   readonly onRead?: () => void;
 }
 
-/** Opens blocks without a watermark. They reject no rows, because no reader waits for their times. */
+/** Opens blocks without a watermark. These blocks reject no rows, because no reader waits for their times. */
 function createOpenPlain(schemaOf: SchemaSource, publishDeadLetters: TimedBlockOptions<never>['publishDeadLetters']) {
   return <T, R extends LoggedVersion>({ codec, toRow, write, onRead = () => {} }: PlainParts<T, R>) => {
     const block: TimedBlockOptions<R> = {

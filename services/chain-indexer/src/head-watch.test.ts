@@ -214,7 +214,7 @@ it("a node is not polled until the chain's genesis hash is known, which is check
   expect(watch.heads[0]!.head).toBe(0);
 });
 
-it('a node is polled after its Retry-After, but within a minute at the latest', async () => {
+it('a node is polled again after its Retry-After, but after a minute at the latest', async () => {
   const { nodes, watch } = createTestWatch();
   const [first] = nodes;
   const busy = (retryAfterMs: number | null) => async () => {

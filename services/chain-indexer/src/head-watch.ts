@@ -57,7 +57,7 @@ const POLL_MS = 5_000;
 const POLL_MAX_MS = 60_000;
 /** Delay until the lane's first step has determined the chain. */
 const IDENTITY_WAIT_MS = 1_000;
-/** A time rather than blocks, because block times vary. Nodes behind load balancers usually lag a few seconds. */
+/** Not a number of blocks, because block times vary. Nodes behind load balancers usually lag by a few seconds. */
 const LAG_MS = 30_000;
 /** Much longer than the few minutes between final blocks. */
 const FINAL_STALL_MS = 1_800_000;

@@ -13,10 +13,10 @@ function createBusyChain(blocks: number): MemoryChain {
   return chain;
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
-const rejectLate = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
+const timeOut = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
 const unreachable = () => Promise.reject(new NodeFault('unreachable', 'the response is truncated'));
 
-function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = rejectLate) {
+function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = timeOut) {
   const honest = honestNode(chain);
   const requested: number[] = [];
   const node: ChainNode = {
@@ -30,7 +30,7 @@ function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promi
 }
 
 it.each([
-  ['does not respond in time', rejectLate],
+  ['does not respond in time', timeOut],
   ['truncates its response', unreachable],
 ])(
   'a node that %s receives requests for smaller ranges until it responds, and the chain is indexed',
@@ -40,7 +40,7 @@ it.each([
     const { node, requested } = createSlowNode(chain, 100, fail);
     await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
     expect(logs.activities).toHaveLength(chain.finalLogs().length);
-    // The first halving takes two late responses, each further halving one. Larger ranges are retried later.
+    // The first halving takes two faults, each further halving one. Larger ranges are retried later.
     const tooMany = requested.filter((blocks) => blocks > 100);
     expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
     expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
@@ -53,7 +53,7 @@ it('the indexer does not reduce its ranges for a node that does not respond at a
   const { node, requested } = createSlowNode(chain, 100);
   const testLane = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
   await testLane.lane.step();
-  Object.assign(node, { ...node, block: rejectLate, blocks: rejectLate });
+  Object.assign(node, { ...node, block: timeOut, blocks: timeOut });
   for (let poll = 0; poll < 10; poll++) {
     await expect(testLane.lane.step()).rejects.toThrow('no node responds: the request timed out');
     testLane.clock.nowMs += 120_000;
@@ -84,7 +84,7 @@ it('a range is not halved if the node does not respond to a small request either
 });
 
 it("one node's limits do not reduce the ranges requested from other nodes", async () => {
-  const refuse = () => Promise.reject(new NodeFault('too-large', 'fewer blocks'));
+  const refuse = () => Promise.reject(new NodeFault('too-large', 'too many blocks'));
   const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
   const { node, requested } = createSlowNode(chain, 800);
   const logs = new MemoryIndexLogs();

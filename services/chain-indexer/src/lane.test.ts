@@ -119,7 +119,7 @@ const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () =
 const LARGE_BLOCK = 7;
 function createStrictNode(chain: MemoryChain): ChainNode {
   const honest = honestNode(chain);
-  const refuse = () => Promise.reject(new NodeFault('too-large', 'fewer blocks'));
+  const refuse = () => Promise.reject(new NodeFault('too-large', 'too many blocks'));
   const large = chain.state[LARGE_BLOCK]!.hash;
   const logsOf = (hash: string) => (hash === large ? refuse() : honest.logsOf(hash));
   return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
@@ -206,7 +206,7 @@ it('a block that no node returns is reported, and all earlier blocks are publish
   const strict = createStrictNode(chain);
   const testLane = createTestLane([strict, { ...strict, name: 'also strict' }], logs);
   await expect(stepToEnd(testLane, 50)).rejects.toThrow('not at the end');
-  await expect(testLane.lane.step()).rejects.toThrow('no node returns the complete next block: fewer blocks');
+  await expect(testLane.lane.step()).rejects.toThrow('no node returns the complete next block: too many blocks');
   expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
   const { blocks, ...final } = chain.readFinal();
   const before = blocks.slice(0, LARGE_BLOCK);
@@ -269,6 +269,6 @@ it('a fenced indexer stays inactive until the other indexer stops making progres
 });
 
 async function refuseAbove(most: number, node: ChainNode, [from, to]: readonly [number, number]) {
-  if (to - from + 1 > most) throw new NodeFault('too-large', 'fewer blocks');
+  if (to - from + 1 > most) throw new NodeFault('too-large', 'too many blocks');
   return node.logsIn(from, to);
 }

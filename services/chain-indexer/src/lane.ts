@@ -44,7 +44,7 @@ export type LaneStep = 'more' | 'idle' | 'inactive';
 const HORIZON_AGE_MAX_MS = 5_000;
 /** The interval at which progress is published, which shows other indexers that the chain is being indexed. */
 const PROGRESS_MS = 20_000;
-/** Several, because a single incorrect response may come from a node under maintenance. */
+/** More than one, because a single incorrect response may come from a node under maintenance. */
 const FORKS_TO_HALT = 3;
 /** Maximum contracts that are logged. `npm run chain -- verify` lists all contracts. */
 const UNINDEXED_MAX = 1_000;
@@ -219,7 +219,7 @@ export class ChainLane {
     metrics.countPublished(activities, described.length);
   }
 
-  /** Publishes tokens that were described late. If there are none, publishes the progress. */
+  /** Publishes tokens whose descriptions arrived late. If there are none, publishes the progress. */
   private async publishTokens(node: ChainNode): Promise<void> {
     if (this.progress === null) return;
     const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
@@ -376,7 +376,7 @@ const RECORD_BYTES = 300;
 
 const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
-/** Splits blocks into batches between logs. */
+/** Splits blocks into batches at log boundaries. */
 export function* makeBatches(
   read: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,

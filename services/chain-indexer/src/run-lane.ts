@@ -39,7 +39,7 @@ const INACTIVE_POLL_MS = 1_000;
 /** After this time without a new final block, the chain is polled less often. */
 const QUIET_AFTER_MS = 30_000;
 const QUIET_POLL_MAX_MS = 4_000;
-const QUIET_POLLS = 4;
+const QUIET_POLL_FACTOR = 4;
 
 class LaneProgress {
   private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
@@ -75,7 +75,7 @@ class LaneProgress {
   private get pollMs(): number {
     const { pollMs, lane } = this.options;
     if (this.nowMs() - Math.max(lane.foundAtMs, this.begunAtMs) < QUIET_AFTER_MS) return pollMs;
-    return Math.max(pollMs, Math.min(pollMs * QUIET_POLLS, QUIET_POLL_MAX_MS));
+    return Math.max(pollMs, Math.min(pollMs * QUIET_POLL_FACTOR, QUIET_POLL_MAX_MS));
   }
 
   /** @returns milliseconds until the next step */

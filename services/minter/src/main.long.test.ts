@@ -4,7 +4,7 @@ import { runStorm } from './test/mint-storm.ts';
 import { type Minting, openMinting, toTokens } from './test/open-minting.ts';
 
 const TEST_MAX_MS = 110_000;
-const NO_SIGNER = `0x${'0'.repeat(40)}`;
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 
 let minting: Minting;
 afterEach(() => minting.close());
@@ -25,7 +25,7 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
         owner: ownerOf(5),
       })),
       { contract: erc1155, referenceId: 'alone', tokenId: '8', amount: '3', owner: ownerOf(6) },
-      { contract: erc721, referenceId: 'no receiver', tokenId: '4', owner: NO_SIGNER },
+      { contract: erc721, referenceId: 'no receiver', tokenId: '4', owner: ZERO_ADDRESS },
     ]);
     const minter = await minting.start();
     const states = await minting.settled(10);
@@ -34,7 +34,7 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
     expect(new Map(failed.map(({ referenceId, error }) => [referenceId, error]))).toEqual(
       new Map([
         ['id 2 again', 'TokenAlreadyMinted(2)'],
-        ['no receiver', `ERC721InvalidReceiver(${NO_SIGNER})`],
+        ['no receiver', `ERC721InvalidReceiver(${ZERO_ADDRESS})`],
       ]),
     );
     expect(await minter.stop('SIGTERM')).toBe(0);

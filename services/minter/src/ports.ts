@@ -38,7 +38,7 @@ export interface MintLog {
 
 export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
 
-/** Reference ids used by all signers, because a collection may have had several. */
+/** Reference ids used by all signers, because a collection may have had several signers. */
 export interface OtherSigners {
   /** Reads all signers' new states. @param options.isWhole whether to wait for all existing states */
   sync(options: { readonly isWhole: boolean }): Promise<void>;

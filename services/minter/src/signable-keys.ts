@@ -126,7 +126,7 @@ async function keepSealed(parts: ResealParts, signal: AbortSignal, onPass: (pass
     while (!signal.aborted && keys.records.every(({ sealed }) => checked.has(sealed))) await pause(checkMs, signal);
     if (!signal.aborted && parts.signerKeys > 1)
       logger.warn(
-        'signable keys changed: keep the older keys in SIGNER_KEYS until all signable keys are checked again',
+        'signable keys changed: keep the older keys in SIGNER_KEYS until all signable keys have been rechecked',
       );
   }
 }
@@ -136,7 +136,7 @@ async function resealAll({ openStore, reseal, logger }: ResealParts, signal: Abo
   const checked = new Set<string>();
   const refused = new Map<string, SignableKeyRecord>();
   const resealed: string[] = [];
-  // Keys that change during a round are sealed in the next round.
+  // Keys that change during an iteration are sealed in the next iteration.
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const record of await store.readAll()) {

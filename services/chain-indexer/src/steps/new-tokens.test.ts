@@ -4,9 +4,9 @@ import { createStateNode, MemoryChain } from '../test/memory-chain.ts';
 import { NewTokens } from './new-tokens.ts';
 
 const tokenAt = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
-const rejectLate = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
+const timeOut = () => Promise.reject(new NodeFault('timeout', 'the request timed out'));
 
-function createTokens(hostile: readonly number[], { fail = rejectLate as () => Promise<never>, waitMs = 1_000 } = {}) {
+function createTokens(hostile: readonly number[], { fail = timeOut as () => Promise<never>, waitMs = 1_000 } = {}) {
   const clock = { nowMs: 0 };
   const requests: (readonly string[])[] = [];
   const state = { hostile: new Set(hostile.map(tokenAt)), known: [] as string[], fail };

@@ -38,7 +38,7 @@ const PUBLISHED_MAX = 1_000;
 const RETRY_MIN_MS = 15_000;
 const RETRY_MAX_MS = 3_600_000;
 /** Delay if there is no `Retry-After`. */
-const BUSY_MS = 5_000;
+const BUSY_RETRY_MS = 5_000;
 
 /**
  * Describes new tokens. Activities wait at most a second. If a request for several tokens fails, each is requested
@@ -189,7 +189,7 @@ export class NewTokens {
 
   /** Retries the token later, because the node currently refuses all requests. */
   private requeue(token: string, { retryAfterMs }: NodeFault): void {
-    this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_MS);
+    this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_RETRY_MS);
     this.queued.add(token);
   }
 

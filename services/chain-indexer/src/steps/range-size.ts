@@ -1,9 +1,9 @@
 import { type BlockRange, type ChainNode, NodeFault, type ReadBlocks, readRange } from '@playline/chain';
 
 const GROWTH = 1.25;
-/** Several, because one late response may be a transient problem. */
-const LATE_RESPONSES_TO_HALVE = 2;
-const LATE_REMEMBERED_MS = 600_000;
+/** More than one, because a single timeout may be a transient problem. */
+const TIMEOUTS_TO_HALVE = 2;
+const TIMEOUT_REMEMBERED_MS = 600_000;
 
 /** The number of blocks per request. Smaller after a refusal, larger after successes. */
 export class RangeSize {
@@ -11,11 +11,11 @@ export class RangeSize {
   private readonly nowMs: () => number;
   private size: number;
   private requested = Number.POSITIVE_INFINITY;
-  /** Number of late responses since a range was last read. */
-  private lateResponses = 0;
-  private lateAtMs = Number.NEGATIVE_INFINITY;
-  /** The largest size to use after a late response. */
-  private sizeAfterLate = Number.POSITIVE_INFINITY;
+  /** Number of timeouts and truncated responses since a range was last read. */
+  private timeouts = 0;
+  private timedOutAtMs = Number.NEGATIVE_INFINITY;
+  /** The largest size to use after a timeout. */
+  private sizeAfterTimeout = Number.POSITIVE_INFINITY;
 
   /** @param nowMs returns monotonic time */
   constructor(sizeMax: number, nowMs: () => number) {
@@ -41,20 +41,20 @@ export class RangeSize {
     this.size = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
   }
 
-  /** Counts a late or truncated response. @returns whether to treat the range as too large */
-  recordLate(): boolean {
-    this.lateResponses++;
-    if (this.lateResponses < LATE_RESPONSES_TO_HALVE) return false;
-    this.sizeAfterLate = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
-    this.lateAtMs = this.nowMs();
+  /** Counts a timeout or a truncated response. @returns whether to treat the range as too large */
+  recordTimeout(): boolean {
+    this.timeouts++;
+    if (this.timeouts < TIMEOUTS_TO_HALVE) return false;
+    this.sizeAfterTimeout = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
+    this.timedOutAtMs = this.nowMs();
     return true;
   }
 
   recordSuccess(blocks: number): void {
-    this.lateResponses = 0;
+    this.timeouts = 0;
     if (blocks < this.size) return;
-    const isRemembered = this.nowMs() - this.lateAtMs < LATE_REMEMBERED_MS;
-    const sizeMax = isRemembered ? Math.min(this.sizeMax, this.sizeAfterLate) : this.sizeMax;
+    const isRemembered = this.nowMs() - this.timedOutAtMs < TIMEOUT_REMEMBERED_MS;
+    const sizeMax = isRemembered ? Math.min(this.sizeMax, this.sizeAfterTimeout) : this.sizeMax;
     this.size = Math.min(sizeMax, Math.ceil(this.size * GROWTH));
   }
 }
@@ -71,7 +71,7 @@ export class SmallerRangeFault extends Error {
 }
 
 /**
- * Reads a range. If a node is repeatedly late or drops the connection but responds to a small request, its range is
+ * Reads a range. If a node repeatedly times out or drops the connection, but responds to a small request, its range is
  * halved. @throws SmallerRangeFault if a smaller range may succeed; NodeFault like `readRange`
  */
 export async function readInTime(node: ChainNode, range: BlockRange, size: RangeSize): Promise<ReadBlocks> {
@@ -87,12 +87,12 @@ export async function readInTime(node: ChainNode, range: BlockRange, size: Range
 
 async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Promise<boolean> {
   if (fault.kind === 'too-large') return true;
-  // A late node has just returned the horizon. A node that drops the connection may be unavailable.
-  const mayBeTooLarge = fault.kind === 'timeout' || (fault.kind === 'unreachable' && (await respondsToSmallRequest(node)));
-  return mayBeTooLarge && size.recordLate();
+  // A node that times out has just returned the horizon. A node that drops the connection may be unavailable.
+  const mayBeTooLarge = fault.kind === 'timeout' || (fault.kind === 'unreachable' && (await respondsToChainId(node)));
+  return mayBeTooLarge && size.recordTimeout();
 }
 
-const respondsToSmallRequest = (node: ChainNode): Promise<boolean> =>
+const respondsToChainId = (node: ChainNode): Promise<boolean> =>
   node.chainId().then(
     () => true,
     () => false,

@@ -25,7 +25,7 @@ export type NodeFaultName = (typeof NODE_FAULTS)[number];
 export interface FaultyNodeOptions {
   readonly name: string;
   readonly draw: () => NodeFaultName;
-  /** Draws a fault's details: an integer of at least 0 and below `below`. */
+  /** Draws an integer from 0 to `below - 1`, which selects the fault's details. */
   readonly pick: (below: number) => number;
 }
 
@@ -62,7 +62,7 @@ const replaceHash = (block: ChainBlock | null, fault: NodeFaultName) =>
   fault === 'returns the wrong hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
 
 function refuseMany(fault: NodeFaultName, from: number, to: number): void {
-  if (fault === 'too-large' && to > from) throw new NodeFault('too-large', 'fewer blocks');
+  if (fault === 'too-large' && to > from) throw new NodeFault('too-large', 'too many blocks');
 }
 
 /** Simulates a node behind a load balancer with backends that lag or are faulty. */
@@ -98,7 +98,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
     },
     logsOf: async (hash) => {
       const fault = begin();
-      if (fault === 'refuses the logs of a block') throw new NodeFault('too-large', 'fewer blocks');
+      if (fault === 'refuses the logs of a block') throw new NodeFault('too-large', 'too many blocks');
       return corrupt(await honest.logsOf(hash), fault, options);
     },
     logsByReceipts: async (hash) => {

@@ -172,7 +172,7 @@ it('without batches, proving a receipt takes one request per later block, and ea
   expect(byHash()).toBe(10);
 });
 
-it('an old receipt is proved over several rounds, up to a maximum distance', async () => {
+it('an old receipt is proved over several turns, up to a maximum distance', async () => {
   const long = { blocks: extend('long', [], 21_000), mintedAt: 5 };
   const { node } = openNode({ branchOf: () => long, batchFault: NO_BATCHES });
   await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks must be read one by one; reading continues');

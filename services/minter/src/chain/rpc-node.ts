@@ -28,7 +28,7 @@ const receipt = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
 });
 
-/** Nodes share no error codes, so the first matching message wins. Older Nethermind sends names like `AlreadyKnown`. */
+/** Error codes differ between nodes. The first match wins. Older Nethermind versions send names like `AlreadyKnown`. */
 const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendOutcome['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
   { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'nonce-used' },
@@ -241,7 +241,7 @@ interface BranchCalls {
 type Block = NonNullable<ReturnType<typeof parseBlock>>;
 type BlockTag = number | 'latest' | 'finalized';
 
-/** Faults that may mean that batches are unsupported. Also includes an unavailable node. */
+/** Faults that may mean that batches are unsupported. An unavailable node causes the same faults. */
 const NO_BATCH = new Set(['unreachable', 'too-large']);
 
 /** Uses a batch, which one node processes. Without batch support, block hashes must prove the branch. */
@@ -313,7 +313,7 @@ const linked = block.extend({ parentHash: hex });
 /** The hashes of this many blocks take several megabytes. */
 const DISTANCE_MAX = 20_000;
 /** Limit per search. The next search continues from the last block read. */
-const BLOCKS_PER_BATCH_MAX = 500;
+const BLOCKS_PER_SEARCH_MAX = 500;
 
 /** Walks parent hashes, which works even if several nodes respond. Links never change, so each link is read once. */
 function createFindAncestor(call: CallMethod): FindAncestor {
@@ -335,7 +335,7 @@ function createFindAncestor(call: CallMethod): FindAncestor {
     let calls = 0;
     for (let { number } = end; number > wanted; number--) {
       const cachedParent = parents.get(hash);
-      if (cachedParent === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
+      if (cachedParent === undefined && ++calls > BLOCKS_PER_SEARCH_MAX)
         throw new NodeFault('behind', `${message}; reading continues`);
       hash = cachedParent ?? (await readParent({ number, hash }));
     }

@@ -2,7 +2,7 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 
 type Attempt = Pick<MintRequestRecord, 'attemptId' | 'requestedAt'>;
 
-/** Between this many and twice as many attempts are in memory, more than a signer can have pending. */
+/** At least this many and at most twice as many attempts are in memory, more than a signer can have pending. */
 const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
@@ -78,7 +78,7 @@ class ForgottenWindow {
     this.attempts.set(attempt, requestedAt);
     if (this.attempts.size <= 2 * ATTEMPTS_MAX || this.#until === this.#from + 1) return;
     const times = [...this.attempts.values()].sort((one, other) => one - other);
-    // The window always contains the complete first millisecond.
+    // The window always contains all attempts of its first millisecond.
     this.#until = Math.max(times[ATTEMPTS_MAX]!, this.#from + 1);
     for (const [key, time] of this.attempts) if (time >= this.#until) this.attempts.delete(key);
   }

@@ -247,7 +247,7 @@ it.each(['unfunded', 'refused', 'nonce-used'] as const)(
   },
 );
 
-it('a lane writes changing node faults as reasons at most once a minute', async () => {
+it('a lane writes a new node fault as the reason at most once a minute', async () => {
   let count = 0;
   const world = createWorld((node) => [
     withOverrides(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),

@@ -22,8 +22,8 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 const FAULT_SHOWN_AFTER_MS = 5_000;
 /** Every new reason costs one record per waiting asset. */
 const FAULT_SHOWN_EVERY_MS = 60_000;
-const FAULT_REASONS = 'The chain node is currently unusable: ';
-const FULL_REASON = 'Earlier transactions from the signer are not progressing: ';
+const FAULT_REASON_PREFIX = 'The chain node is currently unusable: ';
+const FULL_REASON_PREFIX = 'Earlier transactions from the signer are not progressing: ';
 
 const UNLINKED = 'The project has unlinked the collection.';
 
@@ -187,7 +187,7 @@ export class MintLane {
     const isDue = nowMs - this.#faultShownAtMs >= FAULT_SHOWN_EVERY_MS;
     if (isDue && nowMs - this.#faultySinceMs >= FAULT_SHOWN_AFTER_MS) {
       this.#faultShownAtMs = nowMs;
-      await this.#writeReason(`${FAULT_REASONS}${toFaultMessage(fault)}.`);
+      await this.#writeReason(`${FAULT_REASON_PREFIX}${toFaultMessage(fault)}.`);
     }
     throw fault;
   }
@@ -201,7 +201,7 @@ export class MintLane {
   #clearReasons(): Promise<void> {
     const isFull = !this.#canBegin();
     const isObsolete = (reason: string) =>
-      reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
+      reason.startsWith(FAULT_REASON_PREFIX) || (!isFull && reason.startsWith(FULL_REASON_PREFIX));
     const candidates = this.ledger.pending.filter(
       ({ nonce, reason }) => nonce === null && reason !== null && isObsolete(reason),
     );
@@ -246,12 +246,12 @@ export class MintLane {
       const canContinue = await isolate(
         turn,
         () => this.#beginNonce(turn, ofCollection),
-        (message) => this.#waitOf(first.contractAddress, `The collection cannot be minted at the moment: ${message}.`),
+        (message) => this.#defer(first.contractAddress, `The collection's assets cannot be minted now: ${message}.`),
       );
       if (canContinue !== true) checked.push(first.contractAddress);
     }
     const reason = ledger.openNonces.map((nonce) => this.#nonces.reasonOf(nonce)).find((each) => each !== null);
-    if (reason !== undefined) await this.wait(FULL_REASON + reason);
+    if (reason !== undefined) await this.wait(FULL_REASON_PREFIX + reason);
   }
 
   /** Nodes accept few pending transactions per address. Many more transactions may wait to become final. */
@@ -261,7 +261,7 @@ export class MintLane {
     return absentNonces.length < openNoncesMax && openNonces.length < unfinalNoncesMax;
   }
 
-  #waitOf(contract: Buffer, reason: string): Promise<void> {
+  #defer(contract: Buffer, reason: string): Promise<void> {
     const isFree = ({ nonce, contractAddress }: MintStateRecord) => nonce === null && contractAddress.equals(contract);
     const states = changeAll(this.#context, this.ledger.pending.filter(isFree), { stage: 'waiting', reason });
     return this.#journal.append({ states });

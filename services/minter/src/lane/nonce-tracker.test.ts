@@ -27,7 +27,7 @@ async function runTurns({ time, mine }: World, lane: Lane, turns: number): Promi
 
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
-it('assets whose nonce another program used wait until that is final, and then get a new nonce', async () => {
+it('assets whose nonce another program used wait until its transaction is final and then get a new nonce', async () => {
   const world = createWorld(undefined, { openNoncesMax: 1 });
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
@@ -176,7 +176,7 @@ it.each([1, DEPTH - 1])(
   },
 );
 
-it('all transactions in blocks together take one request per turn', async () => {
+it('checking all transactions that are in blocks takes one request per turn', async () => {
   const requested: string[] = [];
   const world = createWorld((node) => [watch(node, (request) => requested.push(request))], { openNoncesMax: 30 });
   const { runTurns, lane } = await begin(world, 30);

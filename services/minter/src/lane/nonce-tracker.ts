@@ -69,8 +69,8 @@ export class NonceTracker {
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
       for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, outcome)) states.push(each);
     };
-    const onFault = (nonce: number) => (messages: string) =>
-      void this.#reasons.set(nonce, `The transaction's outcome cannot be read: ${messages}.`);
+    const onFault = (nonce: number) => (message: string) =>
+      void this.#reasons.set(nonce, `The transaction's outcome cannot be read: ${message}.`);
     try {
       for (const nonce of ledger.openNonces) await isolate(turn, () => settleOne(nonce), onFault(nonce));
     } finally {
@@ -122,7 +122,7 @@ export class NonceTracker {
       await isolate(
         turn,
         () => resendOne(nonce),
-        (messages) => void this.#reasons.set(nonce, `The transaction cannot be sent: ${messages}.`),
+        (message) => void this.#reasons.set(nonce, `The transaction cannot be sent: ${message}.`),
       );
     await this.#writeReasons(turn);
   }

@@ -167,8 +167,8 @@ export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079f
 /** An event can report any number of tokens, but the minter's transactions never mint this many. */
 const CONSECUTIVE_MAX = 1_000;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
-const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
-const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
+const SINGLE_ABI = [{ type: 'uint256' }, { type: 'uint256' }] as const;
+const BATCH_ABI = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
 /** Reads the minted tokens in event order. @param contract in lower case */
 export function mintedTokensOf({ logs }: Pick<MintReceipt, 'logs'>, contract: string): MintedToken[] {
@@ -197,10 +197,10 @@ function tokensOf(log: EventLog): MintedToken[] {
   const hexData = data as `0x${string}`;
   const owner = toOwner(third!);
   if (!isBatch) {
-    const [id, value] = decodeAbiParameters(ONE, hexData);
+    const [id, value] = decodeAbiParameters(SINGLE_ABI, hexData);
     return [{ owner, tokenId: id.toString(), amount: value.toString(), logIndex, item: 0 }];
   }
-  const [ids, values] = decodeAbiParameters(MANY, hexData);
+  const [ids, values] = decodeAbiParameters(BATCH_ABI, hexData);
   return ids.map((id, item) => ({ owner, tokenId: id.toString(), amount: String(values[item]), logIndex, item }));
 }
 

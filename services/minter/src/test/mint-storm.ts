@@ -15,7 +15,7 @@ export interface StormReport {
 const ROUNDS = 6;
 const REQUESTS_MAX = 6;
 const PAUSE_MAX_MS = 700;
-const NO_SIGNER = `0x${'0'.repeat(40)}`;
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
 /** Maximum number of replaced blocks. None of these blocks is final. */
 const REORG_MAX = 12;
 
@@ -124,13 +124,13 @@ async function injectFault({ chain }: Minting, minters: Minters, random: Random)
   return fault;
 }
 
-/** Creates random requests for both collections. Requests for NO_SIGNER must fail. */
+/** Creates random requests for both collections. Requests whose owner is the zero address must fail. */
 function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
   const { erc721, erc1155 } = contracts;
   const count = 1 + random.below(REQUESTS_MAX);
   return Array.from({ length: count }, (_, at) => {
     const referenceId = `${name} asset ${at}`;
-    const owner = random.chance(0.1) ? NO_SIGNER : ownerOf(random.below(4));
+    const owner = random.chance(0.1) ? ZERO_ADDRESS : ownerOf(random.below(4));
     const tokenId = String(random.below(2 ** 30));
     if (random.chance(0.3)) return { contract: erc1155, referenceId, owner, tokenId, amount: `${1 + random.below(5)}` };
     return { contract: erc721, referenceId, owner, tokenId: random.chance(0.5) ? tokenId : null };

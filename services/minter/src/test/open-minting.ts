@@ -144,12 +144,12 @@ async function readStates(brokers: string[], prefix: string): Promise<readonly M
   return [...last.values()];
 }
 
-const NO_SIGNER = `0x${'0'.repeat(40)}` as const;
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}` as const;
 const line = (...parts: readonly unknown[]) => parts.join(' ').toLowerCase();
 
 async function tokensOf({ client }: TestChain, { erc721, erc1155 }: Minting['contracts']): Promise<string[]> {
   const range = { fromBlock: 0n, toBlock: 'latest' } as const;
-  const from = { args: { from: NO_SIGNER }, ...range };
+  const from = { args: { from: ZERO_ADDRESS }, ...range };
   const one = { address: erc721, abi: CONTRACT_ABIS['demo-erc721'], eventName: 'Transfer', ...from } as const;
   const many = { address: erc1155, abi: CONTRACT_ABIS['demo-erc1155'], ...from } as const;
   const transfers = await client.getContractEvents(one);
