@@ -1,12 +1,12 @@
 import { PRESENT_RUN_LUA } from '@playline/stores/redis';
 
 /** Identifies the current Redis process, because a restarted Redis may have lost the last writes. */
-const PRESENT_RUN = `${PRESENT_RUN_LUA}
+const RUN_LUA = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
 /** A claim's fields: attempt, status, revision, request time, signer, digest and claim time, '-' if none. */
-const LINE = `
+const CLAIM_LUA = `
 local function parse(line)
   if not line then return nil end
   local attempt, status, revision, requested, signer, digest, claimed =
@@ -19,7 +19,7 @@ end
 `;
 
 /** The time by the Redis server's clock. `tostring` would round numbers to 14 digits. */
-const NOW = `
+const CLOCK_LUA = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function whole(number) return string.format('%.0f', number) end
@@ -29,7 +29,7 @@ local function whole(number) return string.format('%.0f', number) end
 const ALLOW_OOM = '#!lua flags=allow-oom\n';
 
 /** Pending assets: a hash from claim (a name with a brace) to environment, plus totals for assets and bytes. */
-const PENDING = `
+const PENDING_LUA = `
 local function bytes_of(claim) return 4 * #claim + 1000 end
 local function change_pending(pending, environment, assets, bytes)
   for _, name in ipairs({'', ':' .. environment}) do
@@ -52,7 +52,7 @@ end
 `;
 
 /** Deletes a failed claim. The floor prevents deleted requests from becoming pending again. */
-const FORGET = `
+const FORGET_LUA = `
 local function forget(floor, claim, requested, kept)
   redis.call('DEL', claim)
   if requested > tonumber(redis.call('GET', floor) or '0') then redis.call('SET', floor, whole(requested)) end
@@ -61,7 +61,7 @@ end
 `;
 
 /** Counts a project's failed assets: each failure advances the stored time by an hour divided by the limit. */
-const FAILED = `
+const FAILED_LUA = `
 local hour = 3600000
 local function count_failed(key, changed, most)
   if changed < now - hour then return end
@@ -78,7 +78,7 @@ end
  * to only check, expiry in ms, environment, limits (assets and bytes per environment, assets and bytes per project,
  * failed assets); then attempt, signer and digest for each claim.
  */
-export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}${FAILED}
+export const CLAIM = `${RUN_LUA}${CLAIM_LUA}${CLOCK_LUA}${PENDING_LUA}${FAILED_LUA}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
 local pending, environment = KEYS[2], ARGV[3]
 local taken, unknown, claimed = {'taken'}, {'unknown'}, {'claimed'}
@@ -135,7 +135,7 @@ return claimed`;
  * KEYS: pending assets; then claim and state for each asset. ARGV: attempt, signer, time, environment and state for
  * each asset. Returns the indexes of the claims that another attempt has taken.
  */
-export const CONFIRM = `${ALLOW_OOM}${LINE}${PENDING}
+export const CONFIRM = `${ALLOW_OOM}${CLAIM_LUA}${PENDING_LUA}
 local others = {}
 for i = 1, (#KEYS - 1) / 2 do
   local claim, at = KEYS[2 * i], 5 * i - 4
@@ -151,7 +151,7 @@ end
 return others`;
 
 /** KEYS: claim, pending assets, floor. ARGV: the claim's attempt and claim time, expiry of the floor in ms. */
-export const LAPSE = `${ALLOW_OOM}${LINE}${NOW}${PENDING}${FORGET}
+export const LAPSE = `${ALLOW_OOM}${CLAIM_LUA}${CLOCK_LUA}${PENDING_LUA}${FORGET_LUA}
 local stored = parse(redis.call('GET', KEYS[1]))
 if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
   forget(KEYS[3], KEYS[1], stored.requested, ARGV[3])
@@ -160,7 +160,7 @@ end
 return 1`;
 
 /** KEYS: pending assets, floor. ARGV: the time up to which unconfirmed claims lapse, expiry of the floor in ms. */
-export const CLEAN = `${ALLOW_OOM}${LINE}${NOW}${PENDING}${FORGET}
+export const CLEAN = `${ALLOW_OOM}${CLAIM_LUA}${CLOCK_LUA}${PENDING_LUA}${FORGET_LUA}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
     local stored = parse(redis.call('GET', claim))
@@ -172,14 +172,14 @@ end
 return 1`;
 
 /** KEYS: completeness marker, state, claim. Returns whether a missing state means that no request exists, and the state. */
-export const READ = `${PRESENT_RUN}${LINE}
+export const READ = `${RUN_LUA}${CLAIM_LUA}
 local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
 local is_known = not state and stored and stored.claimed == '-'
 local is_complete = redis.call('GET', KEYS[1]) == run and not is_known
 return {is_complete and 1 or 0, state}`;
 
 /** KEYS: completeness marker, offsets. */
-export const PROGRESS = `${PRESENT_RUN}
+export const PROGRESS = `${RUN_LUA}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
@@ -188,7 +188,7 @@ return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
  * attempt, signer, status, revision, request time, environment, change time and state for each asset. Returns 0 if the
  * stored offset differs from the expected offset.
  */
-export const APPLY = `${ALLOW_OOM}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
+export const APPLY = `${ALLOW_OOM}${CLAIM_LUA}${CLOCK_LUA}${PENDING_LUA}${FORGET_LUA}${FAILED_LUA}
 if ARGV[1] ~= '' then
   if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return 0 end
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
@@ -254,7 +254,7 @@ end
 return 1`;
 
 /** KEYS: completeness marker. ARGV: run. */
-export const COMPLETE = `${ALLOW_OOM}${PRESENT_RUN}
+export const COMPLETE = `${ALLOW_OOM}${RUN_LUA}
 if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
