@@ -153,7 +153,7 @@ export interface Removal {
 /**
  * Rewrites all files that contain deleted rows, waits several minutes until the replaced files are deleted, searches
  * the remaining files for people whose erasures had finished, and marks their receipts. Run `scrub` first because
- * survivors prevent the marking. Safe to retry.
+ * no receipt is marked while a survivor remains. Safe to retry.
  * @throws StoreFault, including when replaced files remain or fences are missing; the signal's reason if aborted
  */
 export async function removeFromDisk(options: RemovalOptions): Promise<Removal> {
