@@ -144,7 +144,7 @@ const WORK: Record<MaintenanceTask, (parts: MaintenanceParts, signal: AbortSigna
     // Redis rewrites the file in the background.
     await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite the append-only file'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
-      logger.error({ survivors }, 'rows of erased people remain in files; no receipt marked as physically erased');
+      logger.error({ survivors }, 'rows of erased people remain in files; physicallyErasedAt not set');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
     logger.info({ marked, deferred }, 'deleted rows removed from disk');
   },
