@@ -1,7 +1,7 @@
 -- Data quality: late events
 --
 -- For the events that arrived on each day: how many occurred more than an hour or a day before they arrived, how many
--- have a future timestamp, and the 99th percentile of the delay. This shows how long the numbers for a day keep growing.
+-- have a future timestamp, and the 99th percentile of the delay. This shows how long a day's numbers keep growing.
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development

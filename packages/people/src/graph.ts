@@ -30,7 +30,7 @@ export interface GraphNote {
 export type Applied =
   /** Decided in this call or earlier. Earlier decisions are returned as recorded. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Published and trimmed, restored by a rebuild, or without steps. */
+  /** The decisions were trimmed after publishing or restored by a rebuild, or the fact has no steps. */
   | { readonly kind: 'done' }
   /**
    * A hold delays the fact, or the fact was parked before a rebuild. It must be republished at a later offset. `person`

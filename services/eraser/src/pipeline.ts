@@ -142,7 +142,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
-    logger.error({ facts }, 'cannot restore later links of erased people; they are no longer in the log');
+    logger.error({ facts }, 'cannot restore later links of erased people: the links are no longer in the log');
   return {
     people,
     rows,

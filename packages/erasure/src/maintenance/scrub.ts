@@ -72,9 +72,9 @@ async function scrubPeople(
   };
   const survivors: Survivors[] = [];
   for (const [environmentId, { links, consents }] of await enforceFences(people, ofFinished())) {
-    const left = { column: '', as: 'own', environmentId } as const;
-    if (links > 0) survivors.push({ ...left, table: 'redis.i', rows: links });
-    if (consents > 0) survivors.push({ ...left, table: 'redis.c', rows: consents });
+    const common = { column: '', as: 'own', environmentId } as const;
+    if (links > 0) survivors.push({ ...common, table: 'redis.i', rows: links });
+    if (consents > 0) survivors.push({ ...common, table: 'redis.c', rows: consents });
   }
   if (survivors.length > 0) onSurvivors?.(survivors, 1);
   return survivors;
