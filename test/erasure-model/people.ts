@@ -8,7 +8,7 @@ export type Id = 's' | 'd' | 'b' | 'c';
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }
-  /** The gateway has chosen the cut-off T before this offset. The subject is held from this offset. */
+  /** The gateway chose the cut-off T before this offset. The subject is held from this offset on. */
   | { readonly kind: 'hold' | 'request'; readonly erasure: number };
 
 /** An erasure request. No data of the subject accepted up to `cutoff` (T) may remain. */

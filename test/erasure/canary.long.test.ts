@@ -43,7 +43,7 @@ let erasureId: Buffer;
 let receipt: ErasureReceipt;
 
 const engineOf = () => rig.world.deployment.engine;
-const namesOf = (person: Person): Needle[] => [
+const needlesOf = (person: Person): Needle[] => [
   textNeedle('the token', person.token),
   ...person.keys.flatMap((key, at) => keyNeedles(`key ${at}`, key)),
 ];
@@ -53,7 +53,7 @@ beforeAll(async () => {
   await speedUpFileRemoval(rig);
   otherPlayers = openOtherPlayers(rig);
   [erasedPerson, bystander] = [createPerson(rig), createPerson(rig)];
-  needles = namesOf(erasedPerson);
+  needles = needlesOf(erasedPerson);
   for (const person of [erasedPerson, bystander]) {
     await leaveTraces(person);
     await addUnlinkRow(person);
@@ -212,7 +212,7 @@ it('after the removal from disk, no ClickHouse file contains the person', async 
   const masked = await findInTables(engineOf(), needles, { deleted: true });
   expect(findForbidden(masked)).toEqual([]);
   expect(findForbidden(await findInEngineFiles(rig, needles))).toEqual([]);
-  const bystanderTraces = await findInEngineFiles(rig, namesOf(bystander!));
+  const bystanderTraces = await findInEngineFiles(rig, needlesOf(bystander!));
   for (const { name } of ERASED_TABLES) expect(locationsIn(bystanderTraces)).toContain(`table ${name}`);
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
@@ -227,19 +227,19 @@ it("Redis's rewritten append-only file contains only the person's fences", async
   const live = await findInRedis(rig.redis, needles);
   expect(findForbidden(live)).toEqual([]);
   expect(counts(findInRedisFiles(rig, needles))).toEqual(counts(live));
-  expect(findInRedisFiles(rig, namesOf(bystander!)).length).toBeGreaterThan(0);
+  expect(findInRedisFiles(rig, needlesOf(bystander!)).length).toBeGreaterThan(0);
 });
 
 it('after expiry, no log segment contains the person, and the receipt records the expiry', async () => {
   await expireTopics(rig);
   await until('no segment contains the person', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;
-  const noteAt = async (atMs: number) => {
+  const recordExpiryAt = async (atMs: number) => {
     await recordLogExpiry({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });
     return await rig.receiptOf(erasureId);
   };
   // The test forced early retention, but logExpiresAt has not passed yet.
-  expect(await noteAt(Date.now())).toEqual({ ...receipt, physicallyErasedAt: expect.any(Number) });
+  expect(await recordExpiryAt(Date.now())).toEqual({ ...receipt, physicallyErasedAt: expect.any(Number) });
   const logExpiredAt = receipt.logExpiresAt;
-  expect(await noteAt(logExpiredAt)).toMatchObject({ closureHash: receipt.closureHash, logExpiredAt });
+  expect(await recordExpiryAt(logExpiredAt)).toMatchObject({ closureHash: receipt.closureHash, logExpiredAt });
 }, 180_000);

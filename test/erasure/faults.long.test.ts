@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, it } from 'vitest';
 import { loseClickHouse } from './faults/clickhouse-unavailable.ts';
-import { killErasers, pauseAnEraser } from './faults/eraser-killed.ts';
-import { eraserWaitsForPausedServices, linksAroundTheRequest } from './faults/paused.ts';
+import { killErasers, pauseEraser } from './faults/eraser-killed.ts';
+import { linkBeforeAndAfterRequest, pauseLinkerAndWriter } from './faults/paused.ts';
 import { loseAndReread } from './faults/returns.ts';
 import { insertLate } from './faults/zombie.ts';
 import { type ErasureRig, openErasureRig, recover } from './rig.ts';
@@ -20,15 +20,15 @@ const TEST_MAX_MS = 240_000;
 it.each<[string, (rig: ErasureRig) => Promise<void>]>([
   [
     'an erasure waits for a stopped linker and writer, and covers records that they had not processed yet',
-    eraserWaitsForPausedServices,
+    pauseLinkerAndWriter,
   ],
-  ['an erasure covers links before the cut-off and keeps later links', linksAroundTheRequest],
+  ['an erasure covers links before the cut-off and keeps later links', linkBeforeAndAfterRequest],
   [
     "an erasure completes even if ClickHouse is unavailable at several steps and the receipt's response is lost",
     loseClickHouse,
   ],
   ['an erasure completes even if its eraser is killed at each step', killErasers],
-  ['a paused eraser that resumes after another eraser has finished does no harm', pauseAnEraser],
+  ['a paused eraser that resumes after another eraser has finished deletes no later data', pauseEraser],
   ['an erased person stays erased when Redis loses all data, the log is reread or an old batch arrives', loseAndReread],
   ['a scrub finds, counts and deletes rows that a paused writer inserts after an erasure', insertLate],
 ])('%s', (_, run) => run(rig), TEST_MAX_MS);

@@ -184,7 +184,7 @@ function openWatchdog(stop: AbortSignal) {
   let activeMs = performance.now();
   const end = () => query.abort(new Error('the fence set was closed'));
   const check = () => {
-    if (performance.now() - activeMs > STALLED_MS) query.abort(new Error(`no fence arrived for ${STALLED_MS} ms`));
+    if (performance.now() - activeMs > STALLED_MS) query.abort(new Error(`no fence received for ${STALLED_MS} ms`));
   };
   const timer = setInterval(check, STALLED_MS / 3);
   stop.addEventListener('abort', end);

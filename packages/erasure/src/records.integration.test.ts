@@ -220,13 +220,13 @@ describe.each([
   });
 
   it('readOpenReceipts returns receipts without physicallyErasedAt or logExpiredAt', async () => {
-    const [bare, physical, whole] = [createReceipt({ acceptedAt: AT + 1 }), createReceipt(), createReceipt()];
+    const [unmarked, erased, complete] = [createReceipt({ acceptedAt: AT + 1 }), createReceipt(), createReceipt()];
     const times = { physicallyErasedAt: AT, logExpiredAt: AT };
-    const put = [bare, { ...physical, physicallyErasedAt: AT }, { ...whole, ...times }];
+    const put = [unmarked, { ...erased, physicallyErasedAt: AT }, { ...complete, ...times }];
     await records.putReceipts(put);
     const ids = put.map(({ erasureId }) => erasureId.toString('hex'));
     const open = (await records.readOpenReceipts()).filter(({ erasureId }) => ids.includes(erasureId.toString('hex')));
-    expect(open).toEqual([put[1], bare]);
+    expect(open).toEqual([put[1], unmarked]);
   });
 });
 

@@ -28,7 +28,7 @@ export interface FoundLink {
   readonly a: Buffer;
   readonly b: Buffer;
   readonly receivedAtMs: number;
-  /** Order of the last fact for this link. An unlink after this fact may still be undecided. */
+  /** Position of the last fact for this link. An unlink after this fact may still be undecided. */
   readonly last: FactOrder;
   /** Time from which an unlink separates the identities; null or absent if no unlink was known. */
   readonly unlinkedAtMs?: number | null;
@@ -96,7 +96,7 @@ export interface ErasureProgress {
 }
 
 /**
- * `erased`: no query returns a row. `physically erased`: no file contains a row. `log expired`: no record is left.
+ * `erased`: no query returns a row. `physically erased`: no file contains a row. `log expired`: no log record remains.
  */
 export const ERASURE_STATES = ['waiting', 'erased', 'physically erased', 'log expired'] as const;
 export type ErasureState = (typeof ERASURE_STATES)[number];

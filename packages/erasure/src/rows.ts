@@ -41,11 +41,11 @@ export interface StoredLink {
   readonly b: Buffer;
   /** Epoch milliseconds. The earliest receipt by a gateway. */
   readonly receivedAtMs: number;
-  /** Order of the last fact for this link. */
+  /** Position of the last fact for this link. */
   readonly last: FactOrder;
 }
 
-/** Orders an environment's facts, which are in one partition per generation. */
+/** Position of a fact among an environment's facts, which are in one partition per generation. */
 export interface FactOrder {
   readonly generation: number;
   readonly offset: number;

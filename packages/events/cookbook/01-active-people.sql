@@ -3,8 +3,8 @@
 -- The number of people with at least one event per period. Each person is counted once on any number of devices. When
 -- accounts are linked later, the numbers for earlier days change accordingly.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --   period        day, week (from Monday) or month
 --

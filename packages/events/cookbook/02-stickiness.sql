@@ -3,8 +3,8 @@
 -- The average number of daily active people, divided by the number of people active in the month. 0.2 means that a
 -- player is active every fifth day. If since or until is within a month, only the days in the time range are counted.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --
 -- Cost: reads the active days of identities between since and until, and no events. Requires about 150 bytes of memory per

@@ -3,8 +3,8 @@
 -- The people whose first event was in a given week, and how many of them were active in each later week. Week 0 is
 -- the week of the first event, so its fraction is 1. Weeks begin on Monday.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  a Monday and the Monday after the last week, in UTC
 --
 -- Cost: reads the first event time of each identity in the environment and the active days of identities between since and

@@ -4,8 +4,8 @@
 -- step. Steps are ordered by client time, in milliseconds. For each further step, add a parameter, a condition that
 -- uses the parameter, and a number to the list [1, 2, 3].
 --
--- Change:
---   environment           id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment           id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until          first day and the day after the last day, in UTC
 --   first, second, third  names of the events
 --   seconds               maximum time from the first step to the last

@@ -3,8 +3,8 @@
 -- The number of people who performed the first action, how many of them also performed the second, and how many all three,
 -- in any order and with any time in between.
 --
--- Change:
---   environment           id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment           id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until          first day and the day after the last day, in UTC
 --   first, second, third  names of the events
 --

@@ -3,8 +3,8 @@
 -- The most common sequences of first steps in a session: event names, or page routes. Sessions that began in the time
 -- range are included.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --   steps         number of steps, 2 to 10
 --   paths         number of paths, the most common first

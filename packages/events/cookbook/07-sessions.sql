@@ -3,8 +3,8 @@
 -- The number of sessions that began on each day, the number of people, the median length, and the average number of events
 -- per session. A session shared by two people is counted once for each person.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --
 -- Cost: reads times, owners and pages of all events from one day before since to one day after until.

@@ -8,8 +8,8 @@
 -- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`.
 -- If there are few purchases per day, use the next recipe, which does not require these columns.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --   event         name of the purchase event
 --

@@ -2,8 +2,8 @@
 --
 -- Like the previous recipe, but without the two columns. The query requires an account that may read raw properties.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --   event         name of the purchase event
 --

@@ -4,8 +4,8 @@
 -- them have sent a goal event since. The campaign is the utm_campaign of the person's first page event, or of the first
 -- event if there are no page events. It is empty if the event has no utm_campaign.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --   event         name of the goal event
 --

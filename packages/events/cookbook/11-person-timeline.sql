@@ -4,8 +4,8 @@
 -- that may read raw data. Copy the person_id from any view. If you have only a raw id, `npm run identity -- resolve`
 -- prints the person key.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   person        person_id, 32 hexadecimal digits
 --   since, until  first day and the day after the last day, in UTC
 --

@@ -3,8 +3,8 @@
 -- The current status of all anonymous identities that have made a consent choice. Identities that have not made a
 -- choice have no row; their status is not_set.
 --
--- Change:
---   environment  id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment  id of your environment. The commands use production; in a local stack, use demo-development
 --
 -- Cost: reads all consent changes in the environment.
 --

@@ -5,12 +5,12 @@
 -- Errors in test messages are included, because rejections have no test flag; accepted test events are not included.
 -- Errors are retained for 90 days.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day of receipt and the day after the last day, in UTC
 --
 -- Cost: reads all errors in the environment and time range, and the versions of all events that could have arrived in
--- that range, because events may have happened 30 days before they arrive.
+-- that range, because an event may arrive up to 30 days after it occurred.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @13-error-rates-by-client-version.sql

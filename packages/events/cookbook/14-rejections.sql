@@ -3,8 +3,8 @@
 -- The errors in rejected messages: codes, fields and client versions, most common first. The response to a request
 -- contains its trace id. Under load, only a sample of the errors is stored. Errors are retained for 90 days.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day of receipt and the day after the last day, in UTC
 --
 -- Cost: reads the errors in the environment and the time range.

@@ -1,14 +1,14 @@
 -- Data quality: late events
 --
--- For the events that arrived on each day: how many occurred more than an hour or a day before, how many have a time in
--- the future, and the 99th percentile of the delay. The result shows how long the numbers for a day continue to grow.
+-- For the events that arrived on each day: how many occurred more than an hour or a day before they arrived, how many
+-- have a future timestamp, and the 99th percentile of the delay. This shows how long a day's numbers keep growing.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day of receipt and the day after the last day, in UTC
 --
--- Cost: reads the times of all events that could have arrived in the time range, because events may have happened 30 days
--- before they arrive.
+-- Cost: reads the times of all events that could have arrived in the time range, because an event may arrive up to 30
+-- days after it occurred.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @15-late-events.sql

@@ -4,8 +4,8 @@
 -- counted. Only copies with the same id, type, time, name and owner are removed. Many conflicting ids indicate that a
 -- client generates ids incorrectly or changes messages before it resends them.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --   ids           maximum number of ids; ids with the most messages come first
 --

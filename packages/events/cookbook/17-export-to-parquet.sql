@@ -3,8 +3,8 @@
 -- All events in the time range as a Parquet file, without raw ids, with every property that has a column. With an account
 -- that may read raw data, query analysis_events_raw for all columns. Write the response to a file with `> events.parquet`.
 --
--- Change:
---   environment   id of your environment: production in the commands, demo-development in a local stack
+-- Parameters:
+--   environment   id of your environment. The commands use production; in a local stack, use demo-development
 --   since, until  first day and the day after the last day, in UTC
 --
 -- Cost: reads and streams all events between since and until, so memory use does not depend on their number. A query may

@@ -107,7 +107,7 @@ export interface ConsentLog {
  * within the longest request deadline (20 s), so 10,000 offsets cover 500 changes per second per partition.
  */
 const REREAD_OFFSETS = 10_000;
-/** Amortizes a round trip without delaying concurrent requests. */
+/** Large enough to amortize a round trip, small enough not to delay concurrent requests. */
 const CHANGES_PER_CALL = 250;
 
 /**

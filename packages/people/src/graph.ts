@@ -30,7 +30,7 @@ export interface GraphNote {
 export type Applied =
   /** Decided in this call or earlier. Earlier decisions are returned as recorded. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
-  /** Published and trimmed, restored by a rebuild, or without steps. */
+  /** The decisions were trimmed after publishing or restored by a rebuild, or the fact has no steps. */
   | { readonly kind: 'done' }
   /**
    * A hold delays the fact, or the fact was parked before a rebuild. It must be republished at a later offset. `person`
@@ -125,7 +125,7 @@ export interface IdentityGraph {
   apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
   /** Last applied offset of a partition, or -1. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
-  /** Stores a note. Call this before applying the facts, so that a data loss never keeps facts without their note. */
+  /** Stores a note. Call this before applying the facts, so that facts that survive a data loss still have a note. */
   note(source: LinkSourcePartition, note: GraphNote): Promise<void>;
   /** Returns the last note, or null. */
   readNote(source: LinkSourcePartition): Promise<GraphNote | null>;

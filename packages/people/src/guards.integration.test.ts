@@ -50,7 +50,7 @@ describe.each([
   ['memory', openMemory],
   ['redis', openRedis],
 ])('erasure holds in %s', (_name, open) => {
-  it('listHolds returns cut-offs and expiry times, and dropLapsedHolds the number of expired holds', async () => {
+  it('listHolds returns cut-offs and expiry times; dropLapsedHolds returns the number of expired holds', async () => {
     const { holds } = await open();
     const [lapsing, confirmed] = [createHold(), createHold({ cutoffMs: T + 1, lapsesAtMs: null })].map((hold) => {
       return { ...hold, environmentId: 'listed' };

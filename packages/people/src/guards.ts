@@ -4,7 +4,7 @@ import { erasureRequestCodec, frameRecord, IDENTITY_TYPES, type IdentityKind } f
 import type { IdentityGraph } from './graph.ts';
 import { MissingEpochFault, type People } from './people.ts';
 
-/** Until the erasure has finished, delays links of these identities that are newer than the cut-off. */
+/** Delays links of these identities that are newer than the cut-off, until the erasure has finished. */
 export interface ErasureHold {
   readonly environmentId: string;
   /** 16 bytes, a UUID. */
@@ -70,7 +70,7 @@ export interface ErasureGuards {
   completeFences(run: string): Promise<boolean>;
 }
 
-/** Amount of removed data that fences should have refused. */
+/** Counts of removed data that fences should have refused. */
 export interface Enforced {
   /** Identities removed from the graph. */
   readonly links: number;

@@ -116,7 +116,7 @@ export async function readPersonMembers(
   });
 }
 
-/** Keys of all members, or the person key notLinked for an identity without links. */
+/** Keys of all members. For an identity without links, only its own key. */
 export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }

@@ -192,7 +192,7 @@ function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>)
   return `${environmentId}\0${key.toString('latin1')}`;
 }
 
-/** Decisions in the log may be duplicated and in any order. The highest version applies. */
+/** Decisions in the log may be duplicated and unordered. The highest version applies. */
 async function collectLater(rows: GraphSources['later'], isApplied: (fact: DecidedFact) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];

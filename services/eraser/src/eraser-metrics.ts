@@ -1,8 +1,8 @@
 import type { ErasureReceipt } from '@playline/erasure';
 import type { Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
+import type { MaintenanceTask } from './maintenance.ts';
 import type { Step } from './steps/erase-batch.ts';
-import type { UpkeepWork } from './upkeep.ts';
 
 /** Unfinished erasures. Times are epoch milliseconds. */
 export interface WaitingWork {
@@ -27,7 +27,7 @@ const RESPONSE_MAX_MS = 2_000;
 
 export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
   watchWaiting(metrics, waiting);
-  const recordUpkeep = watchUpkeep(metrics);
+  const recordMaintenance = watchMaintenance(metrics);
   const requests = metrics.counter('playline_eraser_requests_total', 'Erasures whose receipt was stored');
   const erased = metrics.histogram('playline_eraser_erasure_duration_seconds', 'Time until no query finds a row', {
     bucketsSeconds: SECONDS,
@@ -50,7 +50,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
     /** Ids of deferred requests. */
     deferred,
     /** Resets the age of a maintenance task. */
-    recordUpkeep,
+    recordMaintenance,
     countFenceRestore: () => fenceRestores.inc(),
     /** Starts a batch timer. Call the returned function with the batch's receipts. */
     startBatch() {
@@ -63,7 +63,7 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
       };
     },
     countHandover: () => handovers.inc(),
-    countFault: (during: Step | 'take' | UpkeepWork) => faults.inc({ during }),
+    countFault: (during: Step | 'take' | MaintenanceTask) => faults.inc({ during }),
     countSurvivors: (table: string, rows: number) => survivors.inc({ table }, rows),
     countRepublished: (links: number) => republishLater.inc(links),
   };
@@ -102,8 +102,8 @@ function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Wait
   };
 }
 
-function watchUpkeep(metrics: Metrics): (work: UpkeepWork) => void {
-  const doneMs = new Map<UpkeepWork, number>();
+function watchMaintenance(metrics: Metrics): (work: MaintenanceTask) => void {
+  const doneMs = new Map<MaintenanceTask, number>();
   metrics.collectedGauge('playline_eraser_upkeep_age_seconds', 'Time since the last completion or takeover', {
     labelNames: ['work'],
     collect: (gauge) => {

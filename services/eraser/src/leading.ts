@@ -8,7 +8,7 @@ export interface LeaderTask extends Closable {
   stopLeading(): Promise<void>;
 }
 
-/** Runs work sequentially, after any unfinished work from an earlier leadership. */
+/** Runs work sequentially, after any unfinished work from the last time that this process led. */
 export type RunSequentially = (work: () => Promise<void>) => void;
 
 /** @param begin called when this process starts to lead; its signal is aborted when the process stops leading */

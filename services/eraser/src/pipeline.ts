@@ -33,9 +33,9 @@ import {
 } from '@playline/stream';
 import { openBatchLoop } from './batch-loop.ts';
 import { createEraserMetrics, type EraserMetrics, secondsBetween, type WaitingWork } from './eraser-metrics.ts';
+import { MAINTENANCE_TASKS, openMaintenance, type Schedule } from './maintenance.ts';
 import type { BatchParts, Step } from './steps/erase-batch.ts';
 import { createLogBarrier, type Groups } from './steps/log-barrier.ts';
-import { openUpkeep, type Schedule, UPKEEP_WORK } from './upkeep.ts';
 
 export interface EraserParts {
   readonly people: People;
@@ -124,25 +124,25 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
     onHandover: metrics.countHandover,
     startBatch: metrics.startBatch,
   });
-  const upkeep = openUpkeep({
+  const maintenance = openMaintenance({
     ...parts,
     onSurvivors: (survivors) => {
       for (const { table, rows } of survivors) metrics.countSurvivors(table, rows);
     },
     onLead: () => {
-      for (const work of UPKEEP_WORK) metrics.recordUpkeep(work);
+      for (const work of MAINTENANCE_TASKS) metrics.recordMaintenance(work);
     },
-    onDone: metrics.recordUpkeep,
+    onDone: metrics.recordMaintenance,
     onFault: metrics.countFault,
   });
-  return { loop, upkeep };
+  return { loop, maintenance };
 }
 
 function toBatchParts(parts: EraserParts, countRepublished: (links: number) => void): BatchParts {
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
-    logger.error({ facts }, 'cannot restore later links of erased people; they are no longer in the log');
+    logger.error({ facts }, 'cannot restore later links of erased people: the links are no longer in the log');
   return {
     people,
     rows,

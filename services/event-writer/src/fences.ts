@@ -7,7 +7,7 @@ import { RetryableFault } from '@playline/stream';
 const LOG_INTERVAL_MS = 60_000;
 const UNREADABLE = 'cannot read the fences of erased people';
 
-/** Opens the fences of erased people and reports read errors. Without fences, nothing is written. */
+/** Opens the fences of erased people and reports read errors. Without fences, no personal data is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger) {
   let reason = 'the first read has not finished';
   let loggedMs = Number.NEGATIVE_INFINITY;
@@ -18,7 +18,7 @@ export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: 
     logger.warn({ error }, `${UNREADABLE}; writing stops five seconds after the last successful read`);
   };
   const set = openFenceSet({ records, onFault });
-  /** Returns why nothing can be written; empty while the set is fresh. */
+  /** Returns why no personal data can be written; empty while the fences are up to date. */
   const reasons = (): Readonly<Record<string, string>> => (set.loaded ? {} : { fences: `${UNREADABLE}: ${reason}` });
   return { set, reasons, close: () => set.close() };
 }

@@ -121,7 +121,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       transformVersion: TRANSFORM_VERSION,
       openBlock(topic) {
         const step = steps.get(topic);
-        if (step === undefined) throw new Error(`no step reads ${topic}`);
+        if (step === undefined) throw new Error(`the pipeline has no step for topic ${topic}`);
         return createDeferringBlock(step.openBlock(), { deadLetters, countDeferred });
       },
     },

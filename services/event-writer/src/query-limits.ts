@@ -3,7 +3,7 @@ import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stor
 
 /** Short enough that a query without limits cannot fill the server's memory between two checks. */
 const POLL_MS = 500;
-/** Lets ClickHouse, which checks the execution time between blocks, report the timeout with a better message first. */
+/** ClickHouse checks the time only between blocks. The grace period lets it report a timeout itself, more clearly. */
 const GRACE_S = 2;
 const REQUEST_MAX_MS = 5_000;
 /** Minimum time between two log lines about failed checks. */

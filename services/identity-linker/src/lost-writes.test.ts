@@ -18,7 +18,7 @@ const toAlias = (fromId: string, toId: string) =>
   toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'untyped', fromId, toId }));
 
 /** Derives each identity's person from the override with the highest version, like the ClickHouse views. */
-function shownPersons(bench: Bench): string[] {
+function personsInViews(bench: Bench): string[] {
   const rows = bench.decisions().flatMap((decision) => toOverrides(decision, toOverrideVersion(decision)));
   const latest = new Map<string, (typeof rows)[number]>();
   for (const row of rows) {
@@ -34,7 +34,7 @@ const graphPersons = (bench: Bench) =>
 async function expectConsistent(bench: Bench): Promise<void> {
   const decisions = bench.decisions();
   expect(new Set(decisions.map(toText)).size).toBe(new Set(decisions.map(stepOf)).size);
-  expect(await graphPersons(bench)).toEqual(shownPersons(bench));
+  expect(await graphPersons(bench)).toEqual(personsInViews(bench));
 }
 
 /** Creates a producer that can drop the first decision in a call, so that the log receives later decisions first. */
@@ -135,7 +135,7 @@ it('no step has two different decisions after any sequence of links, unlinks, ho
       await bench.people.rebuild.mintEpoch();
     }
     for (const heldId of IDS) await bench.release(keyOf(heldId));
-    // This fact reveals the loss to the graph.
+    // Applying this fact reveals the loss.
     await bench.put([toAlias('a', 'a')]);
     await allCommitted(bench);
     await until('no link is missing', async () => await linker.ready.links!());

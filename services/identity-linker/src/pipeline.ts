@@ -251,7 +251,7 @@ async function findStart(
   // An operator skipped the earlier facts, or another generation decided them.
   if (isDecision) return committed;
   const next = applied + 1;
-  // In a new generation the graph has applied nothing, so the whole log is decided again.
+  // In a new generation, the graph has applied nothing, so the whole log is decided again.
   const isGraphBehind = applied >= 0 && next < Math.min(logStart, committed);
   if (isGraphBehind)
     throw new LogGraphMismatch(

@@ -69,7 +69,7 @@ export async function killErasers(rig: ErasureRig): Promise<void> {
   rig.running.eraser = await rig.start('eraser');
 }
 
-export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
+export async function pauseEraser(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { person } = scene;
   await rig.running.eraser.close();

@@ -19,7 +19,7 @@ import { awaitFences, createScene, fencedForSeconds, requestedForSeconds } from 
 /** Longer than an undisturbed erasure takes to set fences. */
 const UNFENCED_S = 6;
 
-export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<void> {
+export async function pauseLinkerAndWriter(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { 'identity-linker': linker, 'event-writer': writer } = rig.running;
   const { person } = scene;
@@ -51,7 +51,7 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
   await expectNoDataInRedis(rig, other.keys);
 }
 
-export async function linksAroundTheRequest(rig: ErasureRig): Promise<void> {
+export async function linkBeforeAndAfterRequest(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { person } = scene;
   const [before, between, after] = [createPerson(rig), createPerson(rig), createPerson(rig)];

@@ -7,7 +7,7 @@ import { asVisitor, track } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
 import { awaitFences, createScene } from './scene.ts';
 
-const UPKEEP_NOW = new URL('upkeep-now.ts', import.meta.url).href;
+const MAINTENANCE_NOW = new URL('maintenance-now.ts', import.meta.url).href;
 const ROWS = 3;
 
 export async function insertLate(rig: ErasureRig): Promise<void> {
@@ -46,7 +46,7 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
 /** Starts an eraser that runs its daily work immediately. */
 async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
-  const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });
+  const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${MAINTENANCE_NOW}` });
   const readSurvivors = async () => sumOf(await metricsOf(eraser), 'playline_eraser_survivors_total', 'table="events"');
   await until('the survivors are counted', async () => (await readSurvivors()) >= ROWS);
   expect(await readSurvivors()).toBe(ROWS);

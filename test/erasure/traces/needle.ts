@@ -1,4 +1,4 @@
-/** Bytes that identify a person, with an anonymous name. */
+/** Bytes that identify a person, with a name that does not. */
 export interface Needle {
   readonly name: string;
   /** `text`: a string that a client sent. `key`: a representation of an identity key. */

@@ -12,12 +12,12 @@ const CLEARINGS = new Map<string, Clearing>([
 export const clearingOf = (location: string): Clearing['by'] | undefined => CLEARINGS.get(location)?.by;
 
 /** Client strings may remain only in stores with a TTL. Keys may also remain in stores that keep data. */
-const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl'], key: ['ttl', 'kept'] };
+const MAY_REMAIN: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl'], key: ['ttl', 'kept'] };
 
 /** Finds traces that the registry does not allow after an erasure. */
 export function findForbidden(traces: readonly Trace[]): Trace[] {
   return traces.filter(({ location, kind }) => {
     const by = clearingOf(location);
-    return by === undefined || !MAY_STAY[kind].includes(by);
+    return by === undefined || !MAY_REMAIN[kind].includes(by);
   });
 }

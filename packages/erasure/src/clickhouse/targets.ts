@@ -1,8 +1,8 @@
 import { type SentColumn, StoreFault } from '@playline/stores';
+import { newSearchId } from '../maintenance/batches.ts';
 import type { NamedIdentity } from '../records.ts';
 import type { ErasureTarget } from '../rows.ts';
 import { SWEPT_TABLES } from '../stores/tables.ts';
-import { newSearchId } from '../upkeep/batches.ts';
 import { type Connection, INSERT_SETTINGS } from './connection.ts';
 import { assertKey, targetsOf, toIdText } from './predicates.ts';
 

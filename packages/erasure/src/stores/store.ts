@@ -131,8 +131,8 @@ export const TOPIC_STORES: readonly ErasureStore[] = [
 ].flat();
 
 const byScript = (name: string, script: string): ErasureStore => ({ name, clearing: { by: 'script', script } });
-const FORGOTTEN = 'the graph forgets the person';
-const RELEASED = 'the hold is released at the end';
+const FORGOTTEN = 'the person is removed from the graph';
+const RELEASED = 'the hold is released when the erasure ends';
 
 /** Redis key families. They contain identities only as keyed hashes. */
 export const REDIS_STORES: readonly ErasureStore[] = [
@@ -155,7 +155,7 @@ export const REDIS_STORES: readonly ErasureStore[] = [
   withoutPersonalData('c:log:<consent topic>', 'offsets'),
   byScript('o:{env}', 'trimmed after the decisions are published, which the erasure waits for'),
   withoutPersonalData('identity:applied:<link topic>', 'offsets'),
-  withoutPersonalData('identity:epoch', 'random'),
+  withoutPersonalData('identity:epoch', 'a random id'),
   withoutPersonalData('access:<kind>', 'projects, project keys, partner keys and portal accounts'),
   withoutPersonalData('access:<kind>:places', 'offsets'),
   withoutPersonalData('access:<kind>:changes', 'random ids of access records'),

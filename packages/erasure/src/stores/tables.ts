@@ -167,7 +167,7 @@ export const ERASED_TABLES: readonly (SweptTable | DerivedTable)[] = [...SWEPT_T
 
 const DROPPED_WITH_BATCH = { by: 'script', script: 'the eraser drops the finished batch; keyed hashes only' } as const;
 
-/** Tables that erasures do not modify. */
+/** Tables from which erasures do not delete rows by identity key. */
 const OTHER_TABLES: readonly TableStore[] = [
   {
     name: 'message_rejections',

@@ -58,7 +58,7 @@ afterAll(async () => {
   await store.close();
 });
 
-it('the derived tables include each insert, are completed after an interrupted insert, and ignore copies', async () => {
+it('the derived tables reflect each insert, are completed after an interrupted insert, and ignore copies', async () => {
   await store.insert({ table: 'events', rows: Buffer.concat(rows), token: 'derived|1', signal });
   const complete = await readDerived();
   expect(complete[0]!.length).toBeGreaterThan(10);

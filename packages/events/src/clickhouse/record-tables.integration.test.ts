@@ -170,7 +170,7 @@ it('consent_log retains every change, and merges a block that is written twice',
   const environmentId = 'test-history';
   const where = `WHERE environment_id = '${environmentId}'`;
   const changes = Array.from({ length: 6 }, (_, offset) => change({ environmentId, offset, status: 'none' }));
-  // Two different tokens simulate that ClickHouse has forgotten the first token.
+  // With two different tokens, the insert behaves as if ClickHouse had forgotten the first token.
   for (let time = 0; time < 2; time++) await insert('consent_log', toConsentBlock(changes));
   expect(await countRows(`consent_log ${where}`)).toBe(12);
   await merge('consent_log');

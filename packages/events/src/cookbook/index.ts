@@ -28,7 +28,7 @@ export interface RecipeParameters {
 }
 
 const COMMENT = /^-- ?/;
-const [CHANGE, COST, RUN] = ['Change:', 'Cost: ', 'Run:'];
+const [PARAMS, COST, RUN] = ['Parameters:', 'Cost: ', 'Run:'];
 
 /** Parses a recipe. @throws Error with the file name and the missing section */
 export function parseRecipe(file: string, text: string): Recipe {
@@ -50,8 +50,8 @@ export function parseRecipe(file: string, text: string): Recipe {
   return {
     file,
     title,
-    about: rest.filter((section) => ![CHANGE, COST, RUN].some((heading) => section.startsWith(heading))).map(toOneLine),
-    parameters: readLines(CHANGE).map(toParameters),
+    about: rest.filter((section) => ![PARAMS, COST, RUN].some((heading) => section.startsWith(heading))).map(toOneLine),
+    parameters: readLines(PARAMS).map(toParameters),
     cost: toOneLine(readSection(COST)),
     commands: readLines(RUN),
     query: lines.slice(end).join('\n').trim(),

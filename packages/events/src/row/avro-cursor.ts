@@ -17,7 +17,7 @@ export class AvroCursor {
   source: Buffer = Buffer.alloc(0);
   at = 0;
 
-  /** An unsigned varint below 2^53. */
+  /** Reads an unsigned varint below 2^53. */
   varint(): number {
     let value = 0;
     for (let scale = 1; scale < 2 ** 56; scale *= 128) {

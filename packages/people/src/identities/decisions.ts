@@ -146,11 +146,11 @@ export interface DecidedLink {
 /** Describes the outcome of a link for display. Unknown reasons are returned unchanged. */
 export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
-  if (outcome === 'linked') return `the two are now one person; ${moved} moved to another person key`;
+  if (outcome === 'linked') return `the two ids now belong to one person; ${moved} moved to another person key`;
   if (outcome === 'unlinked') return `an operator split the two, and ${moved} moved to another person`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
-  if (outcome === 'unchanged') return 'they were already one person';
+  if (outcome === 'unchanged') return 'the two ids already belonged to one person';
   if (outcome === 'ambiguous') return 'not linked: the untyped id belongs to the same id under another type';
   return refusalText(reason);
 }

@@ -12,7 +12,7 @@ export type LinkSource = Pick<
   'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
 > & { type: string; identityType: string; fromType: string; toType: string };
 
-const NO_IDENTITY: IdentityLinkRecord['unlink'] = [];
+const NO_UNLINK: IdentityLinkRecord['unlink'] = [];
 
 /** Converts an identity type to a kind. '' means that the id has no type. */
 export function toIdentityKind(type: string): IdentityKind {
@@ -33,7 +33,7 @@ function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
-  const origin = { environmentId, messageId, eventTime, receivedAt, traceId, unlink: NO_IDENTITY };
+  const origin = { environmentId, messageId, eventTime, receivedAt, traceId, unlink: NO_UNLINK };
   if (message.type === 'alias')
     return {
       ...origin,
@@ -80,7 +80,7 @@ const RULING = /^ruling (allow|block) (\w+) ([0-9a-f]{32})$/;
 export function toRulingFact({ verdict, key, kind }: Ruling, parts: Omit<UnlinkParts, 'unlink'>): IdentityLinkRecord {
   const rulingId = `ruling ${verdict} ${kind} ${key.toString('hex')}`;
   const sides = { fromKind: 'custom', fromId: rulingId, toKind: 'custom', toId: rulingId } as const;
-  return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NO_IDENTITY };
+  return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NO_UNLINK };
 }
 
 /** Returns the ruling in a fact, or null. */

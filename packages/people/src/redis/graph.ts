@@ -85,7 +85,7 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
-    // In the same hash as the applied offsets and written first, so a data loss never keeps an offset without its note.
+    // In the same hash as the applied offsets and written first, so an offset that survives a data loss has a note.
     async note(source, note) {
       await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
     },

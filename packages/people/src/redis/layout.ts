@@ -37,7 +37,7 @@ const FAMILIES = {
  * (`infra/redis/README.md`). Must not change: stored keys are not migrated.
  */
 const BUCKET_BITS = 14;
-/** The first two bytes of a key, divided by this number, are its bucket. */
+/** A key's first two bytes, divided by this number and rounded down, are its bucket. */
 const BUCKET_KEYS = 2 ** (16 - BUCKET_BITS);
 
 /** The bucket is the first 14 bits of the key. */

@@ -33,7 +33,7 @@ const linkRequest: fc.Arbitrary<LinkRequest> = fc
 
 export type Command =
   | { kind: 'facts'; requests: LinkRequest[] }
-  /** Repeats the last call, as if the response was lost. */
+  /** Repeats the last call, as if its response had been lost. */
   | { kind: 'repeat' }
   /** Appends a copy of an unlink, which can happen to a parked unlink. */
   | { kind: 'copy'; back: number }

@@ -119,7 +119,7 @@ const NEVER_MS = Number.POSITIVE_INFINITY;
 
 /** A stored decision or a link that another erasure deletes. Not copied because there may be half a million. */
 interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
-  /** Order of the last fact for this link; null if unknown. */
+  /** Position of the last fact for this link; null if unknown. */
   readonly last: FactOrder | null;
   readonly unlinkedAtMs?: number | null;
   /** End of the erasure that deletes the link. The link applies only to earlier requests. */

@@ -97,7 +97,7 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
 
 /**
  * Finds closures that an undecided link may change. The link still waits for another erasure (`held`) or no longer
- * waits (`released`). The other erasure has the earlier cut-off, so one of two requests always makes progress.
+ * waits (`released`). The other erasure has the earlier cut-off, so one of the two requests always makes progress.
  */
 async function findUndecided(
   { people: { guards } }: SettleParts,

@@ -76,7 +76,7 @@ export function createApplyFacts(
       const name = nameOf(source);
       const state = partitions.get(name);
       if (state === undefined) throw new Error(`call resume() before applying facts of partition ${source.partition}`);
-      // A reread fact precedes the noted batch, whose note stays valid. Its logged decision follows the noted offsets.
+      // For reread facts, the existing note stays valid: its batch is later, and their decisions follow its offsets.
       if (mark !== null && through > state.applied) {
         const decisions = state.unapplied === null ? await logged.ends() : state.unapplied.after;
         await retryable(graph.note(source, { mark: fromMark(mark), decisions }));

@@ -12,7 +12,7 @@ export interface ParkedPace {
   /** Pause before a person's first round. The pause doubles after every round, up to the maximum. */
   readonly roundAfterMinMs: number;
   readonly roundAfterMaxMs: number;
-  /** Number of rounds after which a fact's person is moved to the parked topic. */
+  /** Number of rounds after which a person's facts move to the parked topic. */
   readonly roundsMax: number;
   /** Memory limit per partition. Above the limit, the oldest persons start their rounds early. */
   readonly waitingBytesMax: number;

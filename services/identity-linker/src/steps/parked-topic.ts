@@ -168,7 +168,7 @@ export class ParkedTopic {
     const due = [...this.#waiting].filter(([, fact]) => isDue(fact));
     if (due.length === 0 || signal.aborted) return;
     const facts = due.map(([, fact]) => fact);
-    // After a fault the facts may be in the log. The decision about a second copy is `unchanged`.
+    // After a fault, the facts may already be in the log. The decision about a second copy is `unchanged`.
     await publish(toRecords(facts, topic));
     this.#remove(due);
     if (!signal.aborted) onMoved();
@@ -224,10 +224,10 @@ async function findReleased<F extends HeldFact>(
       for (const [at, key] of unchecked.entries()) checkedKeys.set(key, times[at]!);
     };
     await check(group.flatMap(({ heldBy, keys }) => heldBy ?? keys));
-    const releasable = group.filter((fact) => findHolder(fact, checkedKeys) === null);
+    const releasable = group.filter((fact) => findHeldKey(fact, checkedKeys) === null);
     await check(releasable.flatMap(({ keys }) => keys));
     for (const fact of group) {
-      fact.heldBy = findHolder(fact, checkedKeys);
+      fact.heldBy = findHeldKey(fact, checkedKeys);
       if (fact.heldBy === null) released.push(fact);
     }
   }
@@ -235,6 +235,6 @@ async function findReleased<F extends HeldFact>(
 }
 
 /** Returns the first checked key whose hold delays the fact, or null. */
-function findHolder({ keys, receivedAt }: HeldFact, checkedKeys: HeldFrom): string | null {
+function findHeldKey({ keys, receivedAt }: HeldFact, checkedKeys: HeldFrom): string | null {
   return keys.find((key) => receivedAt > (checkedKeys.get(key) ?? Number.POSITIVE_INFINITY)) ?? null;
 }

@@ -11,7 +11,7 @@ export function createPublish(producer: Producer): Publish {
 }
 
 /**
- * Publishes a batch's records while the batch is still being decided. After a fault nothing more is published, because
+ * Publishes a batch's records while the batch is still being decided. After a fault, nothing more is published, because
  * the log would appear complete although earlier decisions are missing.
  */
 export function createPublication(publish: Publish) {

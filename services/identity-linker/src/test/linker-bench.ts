@@ -33,10 +33,10 @@ const readerOf = (log: MemoryLog): LinkerParts['log'] => ({
 export async function createBench(people = openMemoryPeople(), epoch = true) {
   if (epoch) await people.rebuild.mintEpoch();
   const log = createMemoryLog({ partitions: 2 });
-  const gameProducer = log.openProducer();
+  const factProducer = log.openProducer();
   const producer = log.openProducer();
   const put = (records: ReturnType<typeof toOutgoing>[]) =>
-    new Promise<void>((resolve, reject) => gameProducer.send(records, (fault) => (fault ? reject(fault) : resolve())));
+    new Promise<void>((resolve, reject) => factProducer.send(records, (fault) => (fault ? reject(fault) : resolve())));
   const decisions = () => log.records(DECISIONS).map((record) => fromDecision(record.value));
   const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
   const parkedCommitted = () => [0, 1].reduce((sum, partition) => sum + log.committed(PARKED, partition, PARKED), 0);

@@ -1,6 +1,6 @@
 -- Applies link facts of one partition in order and exactly once. Only this script changes the graph. Redis runs a
 -- script atomically and, when out of memory, refuses it as a whole (see the flags in scripts.ts).
--- KEYS  epoch, progress, run with all fences
+-- KEYS  epoch, progress, run in which all fences were set
 -- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, suspect ids
 --       max, suspect window ms, suspects max, facts, then the facts' environments
 -- Reply offset, length and entry per fact. An entry is 'P' and the person's root if parked, '' if already done,

@@ -8,7 +8,7 @@ local keys = {}
 for at = 4, #ARGV do keys[#keys + 1] = ARGV[at] end
 local count = remove_identities(ARGV[1], ARGV[2], keys, function() return true end)
 local unlinks = name_of(ARGV[1], FAMILY.unlinks, ARGV[2])
--- Unlink sides are no longer needed: the fences already refuse those facts.
+-- Unlink sides are no longer needed: the fences already refuse all facts that the sides would refuse.
 local suspects = name_of(ARGV[1], FAMILY.suspects, ARGV[2])
 for _, key in ipairs(keys) do
   redis.call('HDEL', unlinks, key)

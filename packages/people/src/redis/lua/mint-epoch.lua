@@ -1,5 +1,5 @@
 -- Sets an epoch if there is none. All other data must be loaded first, starting with the fences.
--- KEYS  epoch, run with all fences
+-- KEYS  epoch, run in which all fences were set
 -- ARGV  new epoch, run in which loading started ('' if nothing was loaded)
 -- Reply the current epoch
 local known = redis.call('GET', KEYS[1])

@@ -1,5 +1,5 @@
 -- Creates or replaces an erasure's hold and updates the cut-offs that the identity graph reads.
--- ARGV  erasure id, lease, 'extend' to only replace an existing hold, else ''
+-- ARGV  erasure id, lease, 'extend' to replace only an existing hold, else ''
 -- Reply 1 if the hold was stored, else 0
 local id, lease = ARGV[1], ARGV[2]
 local known = redis.call('HGET', LEASES, id)

@@ -1,5 +1,5 @@
 -- Atomically reads a consent and checks that the store is complete and current.
--- KEYS  epoch, consent bucket, consent log, run with all fences
+-- KEYS  epoch, consent bucket, consent log, run in which all fences were set
 -- ARGV  identity key
 -- Reply the value, or nil
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end

@@ -1,5 +1,5 @@
 -- Removes a hold and updates the cut-offs of its keys.
--- ARGV  erasure id, current time in ms to only remove an expired hold, else ''
+-- ARGV  erasure id, current time in ms to remove only an expired hold, else ''
 -- Reply 1 if a hold was removed, else 0
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end

@@ -1,5 +1,5 @@
--- Deletes a held suspect created up to `through`. Rulings are kept: an unblocked placeholder would link different
--- people again.
+-- Deletes a held suspect created up to `through`. Rulings are kept: a placeholder that is no longer blocked would
+-- link different people again.
 local function drop_suspect(name, key, through)
   local value = redis.call('HGET', name, key)
   if not value then return end
@@ -48,7 +48,7 @@ local function remove_identities(namespace, environment, keys, should_remove)
   local count = 0
   for key, bucket in pairs(buckets) do
     count = count + redis.call('HDEL', bucket, key)
-    -- Unlink sides are no longer needed: the fence already refuses those facts.
+    -- Unlink sides are no longer needed: the fence already refuses all facts that the sides would refuse.
     redis.call('HDEL', unlinks, key)
   end
   return count

@@ -198,7 +198,7 @@ function rejoinBoth(state: EnvironmentState, { fact, decision }: LoggedStep): vo
 function recordSuspects(state: EnvironmentState, { fact, generation, decision }: LoggedStep): void {
   for (const found of toSuspects({ ...fact, ...decision, generation }))
     if (found.state !== 'held' || !isFenced(state, found.key.toString('hex'), fact))
-      suspect(state, { fact, generation }, found);
+      markSuspect(state, { fact, generation }, found);
 }
 
 function moveToRoot(state: EnvironmentState, members: readonly MovedIdentity[], root: Buffer): void {
@@ -234,7 +234,7 @@ function checkComponent(state: EnvironmentState, input: DecisionInput): Verdict 
   if (step.blocked) return refuse('blocked');
   if (isFenced(state, a, fact) || isFenced(state, b, fact)) return refuse('fenced');
   if (step.link === 'allow' || step.link === 'block') {
-    suspect(state, input, { key: step.aKey, state: step.link === 'allow' ? 'allowed' : 'blocked' });
+    markSuspect(state, input, { key: step.aKey, state: step.link === 'allow' ? 'allowed' : 'blocked' });
     return { outcome: 'unchanged', reason: RULING_REASONS[step.link], root: step.aKey, moved: [] };
   }
   if ([a, b].some((key) => state.suspects.get(key)?.state === 'blocked')) return refuse('blocked');
@@ -267,7 +267,7 @@ function refuse(reason: RefusalReason): Verdict {
   return { outcome: 'refused', reason, root: ZERO_KEY, moved: [] };
 }
 
-function suspect(
+function markSuspect(
   state: EnvironmentState,
   { fact, generation }: Pick<DecisionInput, 'fact' | 'generation'>,
   { key, state: newState }: Pick<Suspect, 'key' | 'state'>,
@@ -291,7 +291,7 @@ function isHeld(state: EnvironmentState, input: DecisionInput, joined: readonly 
   const since = fact.receivedAt - windowMs;
   if (joined.filter(({ kind, linkedAt }) => kind === 'anonymous' && linkedAt > since).length <= anonymousIdsMax)
     return false;
-  suspect(state, input, { key, state: 'held' });
+  markSuspect(state, input, { key, state: 'held' });
   return true;
 }
 

@@ -1,27 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import { openErasureRecords } from '../clickhouse/index.ts';
 import type { FenceEnforcer } from '../fences.ts';
+import { hashClosure } from '../maintenance/verify-receipt.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
-import { hashClosure } from '../upkeep/verify-receipt.ts';
 import { openMemoryErasureRecords } from './memory/records.ts';
 import { type ClickHouseHarness, openClickHouseHarness, openMemoryHarness, type RowsHarness } from './open-rows.ts';
 import { T } from './people.ts';
 
 const HOUR_MS = 3_600_000;
 
-export interface UpkeepHarness {
+export interface ErasureStores {
   readonly harness: RowsHarness;
   readonly records: ErasureRecords;
   close(): Promise<void>;
 }
 
-export async function openMemoryUpkeep(): Promise<UpkeepHarness> {
+export async function openMemoryStores(): Promise<ErasureStores> {
   const harness = await openMemoryHarness();
   const wallClockMs = () => performance.timeOrigin + performance.now();
   return { harness, records: openMemoryErasureRecords(wallClockMs), close: () => harness.close() };
 }
 
-export async function openClickHouseUpkeep(): Promise<UpkeepHarness & { harness: ClickHouseHarness }> {
+export async function openClickHouseStores(): Promise<ErasureStores & { harness: ClickHouseHarness }> {
   const harness = await openClickHouseHarness();
   const records = openErasureRecords(harness.target);
   const close = async () => {
@@ -54,7 +54,7 @@ export async function beginErasure(records: ErasureRecords, person: ErasedPerson
 }
 
 export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoffMs = T, receipt }: ErasedPerson) {
-  const whole: ErasureReceipt = {
+  const complete: ErasureReceipt = {
     erasureId,
     environmentId,
     closureHash: hashClosure(keys),
@@ -72,7 +72,7 @@ export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoff
     traceId: 'a'.repeat(32),
     ...receipt,
   };
-  return whole;
+  return complete;
 }
 
 /** Stores the request, fences and receipt of an erasure. @returns the erasure id */

@@ -13,7 +13,7 @@ import type { Logger } from '@playline/runtime';
 import type { LogReader } from '@playline/stream';
 import { type LeaderTask, openLeaderTask } from './leading.ts';
 
-export interface UpkeepParts {
+export interface MaintenanceParts {
   readonly records: ErasureRecords;
   readonly rows: ErasureRows;
   readonly people: Pick<People, 'guards' | 'rewriteLog'>;
@@ -25,8 +25,8 @@ export interface UpkeepParts {
   readonly onSurvivors: (survivors: readonly Survivors[]) => void;
   /** Called when this process starts to lead. */
   readonly onLead: () => void;
-  readonly onDone: (work: UpkeepWork) => void;
-  readonly onFault: (work: UpkeepWork) => void;
+  readonly onDone: (work: MaintenanceTask) => void;
+  readonly onFault: (work: MaintenanceTask) => void;
 }
 
 /** Minutes after midnight UTC. */
@@ -41,8 +41,8 @@ export interface Schedule {
  * - scrub: deletes data that fences should have refused
  * - remove: rewrites files that contain deleted rows, and Redis's append-only file
  */
-export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
-export type UpkeepWork = (typeof UPKEEP_WORK)[number];
+export const MAINTENANCE_TASKS = ['tidy', 'expire', 'scrub', 'remove'] as const;
+export type MaintenanceTask = (typeof MAINTENANCE_TASKS)[number];
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
@@ -53,12 +53,12 @@ const TIDY_EVERY_MS = 10 * MINUTE_MS;
 const RETRY_AFTER_MS = 30 * MINUTE_MS;
 
 /** Opens the maintenance that runs while this process leads. */
-export function openUpkeep(parts: UpkeepParts): LeaderTask {
+export function openMaintenance(parts: MaintenanceParts): LeaderTask {
   return openLeaderTask((signal, run) => {
     const due = createSchedule(parts);
     const check = () => {
       // Tasks run sequentially because each task may read whole tables.
-      for (const work of UPKEEP_WORK.filter(due.isDue))
+      for (const work of MAINTENANCE_TASKS.filter(due.isDue))
         run(async () => {
           if (!(await doWork(parts, work, signal))) due.postpone(work);
         });
@@ -71,14 +71,14 @@ export function openUpkeep(parts: UpkeepParts): LeaderTask {
 }
 
 /** Daily work is due once per day and once after this process starts to lead. */
-function createSchedule({ schedule, wallClockMs }: UpkeepParts) {
+function createSchedule({ schedule: { scrubMinute, removalMinute }, wallClockMs }: MaintenanceParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;
-  const days = new Map<UpkeepWork, number>();
-  const notBeforeMs = new Map<UpkeepWork, number>();
-  const minutes: Partial<Record<UpkeepWork, number>> = { scrub: schedule.scrubMinute, remove: schedule.removalMinute };
+  const days = new Map<MaintenanceTask, number>();
+  const notBeforeMs = new Map<MaintenanceTask, number>();
+  const minutes: Partial<Record<MaintenanceTask, number>> = { scrub: scrubMinute, remove: removalMinute };
   return {
-    isDue(work: UpkeepWork): boolean {
+    isDue(work: MaintenanceTask): boolean {
       const minute = minutes[work];
       if (minute === undefined) {
         const isDue = performance.now() - tidiedMs >= TIDY_EVERY_MS;
@@ -91,7 +91,7 @@ function createSchedule({ schedule, wallClockMs }: UpkeepParts) {
       days.set(work, day);
       return true;
     },
-    postpone(work: UpkeepWork): void {
+    postpone(work: MaintenanceTask): void {
       days.delete(work);
       notBeforeMs.set(work, performance.now() + RETRY_AFTER_MS);
     },
@@ -104,7 +104,7 @@ export function dayOf(nowMs: number, minute: number): number {
 }
 
 /** @returns false if the work failed */
-async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal): Promise<boolean> {
+async function doWork(parts: MaintenanceParts, work: MaintenanceTask, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return true;
   try {
     await WORK[work](parts, signal);
@@ -118,7 +118,7 @@ async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal)
   }
 }
 
-const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Promise<void>> = {
+const WORK: Record<MaintenanceTask, (parts: MaintenanceParts, signal: AbortSignal) => Promise<void>> = {
   async tidy(parts) {
     const { rows, records, wallClockMs } = parts;
     const readActiveBatches = async () =>
@@ -144,14 +144,14 @@ const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Prom
     // Redis rewrites the file in the background.
     await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite the append-only file'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
-      logger.error({ survivors }, 'rows of erased people remain in files; receipts not marked');
+      logger.error({ survivors }, 'rows of erased people remain in files; physicallyErasedAt not set');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
     logger.info({ marked, deferred }, 'deleted rows removed from disk');
   },
 };
 
 /** A paused eraser may recreate a hold after the next eraser has released it. */
-async function releaseFinished({ records, people: { guards } }: UpkeepParts): Promise<void> {
+async function releaseFinished({ records, people: { guards } }: MaintenanceParts): Promise<void> {
   const finished = await records.readFinished();
   for (const environmentId of await records.readEnvironments())
     for (const { erasureId } of await guards.listHolds(environmentId))

@@ -72,9 +72,9 @@ async function scrubPeople(
   };
   const survivors: Survivors[] = [];
   for (const [environmentId, { links, consents }] of await enforceFences(people, ofFinished())) {
-    const left = { column: '', as: 'own', environmentId } as const;
-    if (links > 0) survivors.push({ ...left, table: 'redis.i', rows: links });
-    if (consents > 0) survivors.push({ ...left, table: 'redis.c', rows: consents });
+    const common = { column: '', as: 'own', environmentId } as const;
+    if (links > 0) survivors.push({ ...common, table: 'redis.i', rows: links });
+    if (consents > 0) survivors.push({ ...common, table: 'redis.c', rows: consents });
   }
   if (survivors.length > 0) onSurvivors?.(survivors, 1);
   return survivors;
@@ -153,7 +153,7 @@ export interface Removal {
 /**
  * Rewrites all files that contain deleted rows, waits several minutes until the replaced files are deleted, searches
  * the remaining files for people whose erasures had finished, and marks their receipts. Run `scrub` first because
- * survivors prevent the marking. Safe to retry.
+ * no receipt is marked while a survivor remains. Safe to retry.
  * @throws StoreFault, including when replaced files remain or fences are missing; the signal's reason if aborted
  */
 export async function removeFromDisk(options: RemovalOptions): Promise<Removal> {

@@ -4,7 +4,7 @@ import { openMemoryErasureRecords, openMemoryErasureRows } from '@playline/erasu
 import { openMemoryPeople } from '@playline/people/memory';
 import { createLogger } from '@playline/runtime';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { dayOf, openUpkeep, type UpkeepWork } from './upkeep.ts';
+import { dayOf, type MaintenanceTask, openMaintenance } from './maintenance.ts';
 
 const T = Date.UTC(2026, 5, 15, 1, 0);
 const MINUTE_MS = 60_000;
@@ -18,8 +18,8 @@ function openBench() {
   people.rewriteLog = async () => {
     rewrites++;
   };
-  const done: UpkeepWork[] = [];
-  const upkeep = openUpkeep({
+  const done: MaintenanceTask[] = [];
+  const maintenance = openMaintenance({
     records,
     rows,
     people,
@@ -31,18 +31,18 @@ function openBench() {
     onSurvivors: () => {},
     onLead: () => {},
     onDone: (work) => done.push(work),
-    onFault: (work) => done.push(`fault in ${work}` as UpkeepWork),
+    onFault: (work) => done.push(`fault in ${work}` as MaintenanceTask),
   });
-  const countOf = (work: UpkeepWork) => done.filter((each) => each === work).length;
-  return { people, records, rows, upkeep, countOf, countRewrites: () => rewrites };
+  const countOf = (work: MaintenanceTask) => done.filter((each) => each === work).length;
+  return { people, records, rows, maintenance, countOf, countRewrites: () => rewrites };
 }
 
 const erasure = () => ({ environmentId: 'env', erasureId: randomBytes(16) });
 
-describe('openUpkeep', () => {
+describe('openMaintenance', () => {
   it('scrub and removal run five minutes after the process starts to lead and then daily', async () => {
-    const { upkeep, countOf, countRewrites } = openBench();
-    upkeep.lead();
+    const { maintenance, countOf, countRewrites } = openBench();
+    maintenance.lead();
     await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([0, 0]);
     await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
@@ -57,53 +57,53 @@ describe('openUpkeep', () => {
     await vi.advanceTimersByTimeAsync(24 * 60 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([3, 3]);
     expect(countRewrites()).toBe(3);
-    await upkeep.close();
+    await maintenance.close();
   });
 
   it('a failed task is retried after half an hour', async () => {
-    const { records, upkeep, countOf } = openBench();
+    const { records, maintenance, countOf } = openBench();
     const { readFinished } = records;
     records.readFinished = async () => {
       throw new Error('ClickHouse is unavailable');
     };
-    upkeep.lead();
+    maintenance.lead();
     await vi.advanceTimersByTimeAsync(6 * MINUTE_MS);
-    expect(countOf('fault in scrub' as UpkeepWork)).toBe(1);
+    expect(countOf('fault in scrub' as MaintenanceTask)).toBe(1);
     records.readFinished = readFinished;
     await vi.advanceTimersByTimeAsync(28 * MINUTE_MS);
     expect(countOf('scrub')).toBe(0);
     await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
     expect(countOf('scrub')).toBe(1);
-    await upkeep.close();
+    await maintenance.close();
   });
 
   it('maintenance starts only once and stops when another process leads', async () => {
-    const { upkeep, countOf } = openBench();
-    upkeep.lead();
-    upkeep.lead();
+    const { maintenance, countOf } = openBench();
+    maintenance.lead();
+    maintenance.lead();
     await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
-    await upkeep.stopLeading();
+    await maintenance.stopLeading();
     await vi.advanceTimersByTimeAsync(60 * MINUTE_MS);
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });
 
   it('close does not wait for a running removal', async () => {
-    const { rows, upkeep, countOf } = openBench();
+    const { rows, maintenance, countOf } = openBench();
     const started = vi.fn();
     // Simulates a long removal that ends only when the signal is aborted.
     rows.removeDeleted = (signal) => {
       started();
       return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
     };
-    upkeep.lead();
+    maintenance.lead();
     await vi.advanceTimersByTimeAsync(6 * MINUTE_MS);
     expect(started).toHaveBeenCalledOnce();
-    await upkeep.close();
-    expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
+    await maintenance.close();
+    expect([countOf('remove'), countOf('fault in remove' as MaintenanceTask)]).toEqual([0, 0]);
   });
 
   it('tidy removes only holds and targets of finished erasures', async () => {
-    const { people, records, rows, upkeep, countOf } = openBench();
+    const { people, records, rows, maintenance, countOf } = openBench();
     const [finished, waiting] = [erasure(), erasure()];
     const request = { subjectKeys: [randomBytes(16)], memberKeys: [], cutoffAt: T, requestedAt: T, traceId: '' };
     await records.putRequests([finished, waiting].map((each) => ({ ...each, ...request })));
@@ -114,11 +114,11 @@ describe('openUpkeep', () => {
     for (const batch of [stale, active])
       await rows.putTargets(batch, [{ environmentId: 'env', key: randomBytes(16), cutoffMs: T }]);
     await records.putProgress([{ batchId: active, ...waiting, cutoffAt: T, closureKeys: [], deleted: {} }]);
-    upkeep.lead();
+    maintenance.lead();
     await vi.waitFor(() => expect(countOf('tidy')).toBe(1));
     expect(await people.guards.listHolds('env')).toMatchObject([{ erasureId: waiting.erasureId }]);
     expect(await rows.readBatches()).toEqual([active]);
-    await upkeep.close();
+    await maintenance.close();
   });
 });
 

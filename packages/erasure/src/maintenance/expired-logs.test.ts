@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openMemoryErasureRecords } from '../test/memory/records.ts';
 import { newEnvironment, newKey } from '../test/people.ts';
-import { putErased } from '../test/upkeep.ts';
+import { putErased } from '../test/stores.ts';
 import { type PartitionBounds, recordLogExpiry } from './verify-receipt.ts';
 
 const DUE = Date.UTC(2026, 5, 18);

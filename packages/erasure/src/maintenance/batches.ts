@@ -40,7 +40,7 @@ interface StaleBatches {
  * Drops targets that crashed processes left behind: searches after six hours, erasure batches once they are no longer
  * in progress.
  * @returns the number of dropped batches
- * @throws StoreFault, or the fault of `readActiveBatches`
+ * @throws StoreFault, or any error thrown by `readActiveBatches`
  */
 export async function dropStaleBatches({ rows, wallClockMs, readActiveBatches }: StaleBatches): Promise<number> {
   const batches = await rows.readBatches();
@@ -107,7 +107,7 @@ export class TargetBatches {
   }
 }
 
-/** Runs `work` with batches and drops the batches afterwards. @throws StoreFault, or the fault of `work` */
+/** Runs `work` with batches and drops the batches afterwards. @throws StoreFault, or any error thrown by `work` */
 export async function withTargets<T>(
   options: TargetBatchesOptions,
   work: (batches: TargetBatches) => Promise<T>,

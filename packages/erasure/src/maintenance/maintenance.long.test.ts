@@ -3,34 +3,34 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ERASED_TABLES } from '../stores/tables.ts';
 import { createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
-import { EMPTY_PEOPLE, openClickHouseUpkeep, putErased } from '../test/upkeep.ts';
+import { EMPTY_PEOPLE, openClickHouseStores, putErased } from '../test/stores.ts';
 import { dropStaleBatches } from './batches.ts';
 import { removeFromDisk, scrub } from './scrub.ts';
 import { isVerified, verifyReceipt } from './verify-receipt.ts';
 
 const NOW = T + 24 * 3_600_000;
 const wallClockMs = () => NOW;
-let upkeep: Awaited<ReturnType<typeof openClickHouseUpkeep>>;
+let stores: Awaited<ReturnType<typeof openClickHouseStores>>;
 
 beforeAll(async () => {
-  upkeep = await openClickHouseUpkeep();
+  stores = await openClickHouseStores();
   // Deletes replaced files after a second.
   const quick = `old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1,
     cleanup_delay_period_random_add = 0`;
   for (const table of [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found']) {
-    await upkeep.harness.query(`ALTER TABLE ${table} MODIFY SETTING ${quick}`);
+    await stores.harness.query(`ALTER TABLE ${table} MODIFY SETTING ${quick}`);
     // Reattaching restarts the cleanup thread, which otherwise sleeps for half a minute.
-    await upkeep.harness.query(`DETACH TABLE ${table} SYNC`);
-    await upkeep.harness.query(`ATTACH TABLE ${table}`);
+    await stores.harness.query(`DETACH TABLE ${table} SYNC`);
+    await stores.harness.query(`ATTACH TABLE ${table}`);
   }
 });
-afterAll(() => upkeep.close());
+afterAll(() => stores.close());
 
 it('two scrubs concurrent with an erasure delete all rows of the erased people and no other rows', async () => {
   const environmentId = newEnvironment();
   const [erased, unfinished, bystander] = [newKey(), newKey(), newKey()];
   const { event } = createRowsOf(environmentId);
-  const { harness, records } = upkeep;
+  const { harness, records } = stores;
   await putErased(records, { environmentId, keys: [erased] });
   for (let row = 0; row < 5; row++)
     for (const key of [erased, unfinished, bystander])
@@ -48,7 +48,7 @@ it('two scrubs concurrent with an erasure delete all rows of the erased people a
 
 it('a scrub that is aborted during a mutation keeps its targets until they are stale', async () => {
   const environmentId = newEnvironment();
-  const { harness, records } = upkeep;
+  const { harness, records } = stores;
   const key = newKey();
   await putErased(records, { environmentId, keys: [key] });
   await harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
@@ -77,7 +77,7 @@ it('a scrub that is aborted during a mutation keeps its targets until they are s
 });
 
 it('removeFromDisk removes deleted rows from files and marks the receipt', async () => {
-  const { harness, records } = upkeep;
+  const { harness, records } = stores;
   const { rows } = harness;
   const [environmentId, key] = [newEnvironment(), newKey()];
   const { event, link } = createRowsOf(environmentId);

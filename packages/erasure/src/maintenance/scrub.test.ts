@@ -6,10 +6,10 @@ import {
   createReceiptOf,
   EMPTY_PEOPLE,
   type ErasedPerson,
-  openMemoryUpkeep,
+  type ErasureStores,
+  openMemoryStores,
   putErased,
-  type UpkeepHarness,
-} from '../test/upkeep.ts';
+} from '../test/stores.ts';
 import { dropStaleBatches, searchTimeOf } from './batches.ts';
 import { removeFromDisk, type Survivors, scrub } from './scrub.ts';
 
@@ -17,26 +17,26 @@ const NOW = T + 24 * 3_600_000;
 const wallClockMs = () => NOW;
 
 describe('scrub', () => {
-  let upkeep: UpkeepHarness;
+  let stores: ErasureStores;
   beforeEach(async () => {
-    upkeep = await openMemoryUpkeep();
+    stores = await openMemoryStores();
   });
 
   const names = async (table: string, environmentId: string) => {
     const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
-    return (await upkeep.harness.read(table, environmentId, [column])).map(([name]) => name).sort();
+    return (await stores.harness.read(table, environmentId, [column])).map(([name]) => name).sort();
   };
   const run = (over: Partial<Parameters<typeof scrub>[0]> = {}) => {
-    const { harness, records } = upkeep;
+    const { harness, records } = stores;
     return scrub({ rows: harness.rows, records, people: EMPTY_PEOPLE, wallClockMs, ...over });
   };
 
   it('a scrub deletes rows up to the cut-off from every table and reports them without keys', async () => {
     const environmentId = newEnvironment();
     const [erased, other] = [newKey(), newKey()];
-    await putErased(upkeep.records, { environmentId, keys: [erased] });
+    await putErased(stores.records, { environmentId, keys: [erased] });
     const { event, link, override, consent } = createRowsOf(environmentId);
-    const { add } = upkeep.harness;
+    const { add } = stores.harness;
     await add('events', event({ name: 'old', identity_key: erased }));
     await add('events', event({ name: 'new', identity_key: erased, event_time: AFTER, received_at: AFTER }));
     await add('events', event({ name: 'other', identity_key: other }));
@@ -62,23 +62,23 @@ describe('scrub', () => {
     expect(await names('identity_links', environmentId)).toEqual(['other']);
     expect(await names('identity_overrides', environmentId)).toEqual([]);
     expect(await names('consent_log', environmentId)).toEqual([]);
-    expect(await upkeep.harness.read('events', environmentId, ['anonymous_id'])).toEqual([[''], [''], ['']]);
+    expect(await stores.harness.read('events', environmentId, ['anonymous_id'])).toEqual([[''], [''], ['']]);
     const again = await run({ onSurvivors: () => expect.unreachable('no rows remain') });
     expect(again).toMatchObject({ found: [], swept: [] });
-    expect(await upkeep.harness.rows.readBatches()).toEqual([]);
+    expect(await stores.harness.rows.readBatches()).toEqual([]);
   });
 
   it('rows of an unfinished erasure are not survivors', async () => {
     const environmentId = newEnvironment();
     const [fenced, returning] = [newKey(), newKey()];
-    await beginErasure(upkeep.records, { environmentId, keys: [fenced] });
+    await beginErasure(stores.records, { environmentId, keys: [fenced] });
     // This identity was already erased, and a new request has a later cut-off.
-    await putErased(upkeep.records, { environmentId, keys: [returning] });
-    await beginErasure(upkeep.records, { environmentId, keys: [returning], cutoffMs: AFTER });
+    await putErased(stores.records, { environmentId, keys: [returning] });
+    await beginErasure(stores.records, { environmentId, keys: [returning], cutoffMs: AFTER });
     const { event } = createRowsOf(environmentId);
-    await upkeep.harness.add('events', event({ name: 'first', identity_key: fenced }));
+    await stores.harness.add('events', event({ name: 'first', identity_key: fenced }));
     const later = { identity_key: returning, event_time: AFTER, received_at: AFTER };
-    await upkeep.harness.add('events', event({ name: 'second', ...later }));
+    await stores.harness.add('events', event({ name: 'second', ...later }));
     const { found, unfinished } = await run();
     expect(found).toEqual([]);
     expect(unfinished).toBeGreaterThanOrEqual(2);
@@ -89,11 +89,11 @@ describe('scrub', () => {
     const environmentId = newEnvironment();
     const people = Array.from({ length: 7 }, newKey);
     for (const key of people) {
-      await putErased(upkeep.records, { environmentId, keys: [key] });
-      await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
+      await putErased(stores.records, { environmentId, keys: [key] });
+      await stores.harness.add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
     }
     let batches = 0;
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     const putTargets = async (batch: Buffer, targets: readonly ErasureTarget[]) => {
       batches++;
       expect(targets.length).toBeLessThanOrEqual(3);
@@ -110,8 +110,8 @@ describe('scrub', () => {
 
   it('a failed or aborted scrub drops its targets', async () => {
     const environmentId = newEnvironment();
-    await putErased(upkeep.records, { environmentId, keys: [newKey()] });
-    const { rows } = upkeep.harness;
+    await putErased(stores.records, { environmentId, keys: [newKey()] });
+    const { rows } = stores.harness;
     const findSurvivors = async () => {
       expect(await rows.readBatches()).toHaveLength(1);
       throw new Error('the store is unavailable');
@@ -130,8 +130,8 @@ describe('scrub', () => {
   it('a scrub fails if rows keep arriving', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
-    await putErased(upkeep.records, { environmentId, keys: [key] });
-    const { rows, add } = upkeep.harness;
+    await putErased(stores.records, { environmentId, keys: [key] });
+    const { rows, add } = stores.harness;
     const put = () => add('events', createRowsOf(environmentId).event({ name: 'old', identity_key: key }));
     await put();
     const passes: number[] = [];
@@ -148,23 +148,23 @@ describe('scrub', () => {
   });
 
   it('a scrub first drops stale searches but keeps erasure batches and running searches', async () => {
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
-    const leave = async (startedAtMs: number) => {
+    const leaveSearch = async (startedAtMs: number) => {
       let batch: Buffer = newBatch();
       const putTargets = async (id: Buffer) => {
         batch = id;
         await rows.putTargets(id, [target]);
       };
-      await putErased(upkeep.records, { environmentId: target.environmentId, keys: [newKey()] });
+      await putErased(stores.records, { environmentId: target.environmentId, keys: [newKey()] });
       const dropTargets = async () => {};
       await run({ rows: { ...rows, putTargets, dropTargets }, wallClockMs: () => startedAtMs });
       return batch.toString('hex');
     };
     const eraser = newBatch();
     await rows.putTargets(eraser, [target]);
-    const killed = await leave(NOW - 7 * 3_600_000);
-    const running = await leave(NOW - 5 * 3_600_000);
+    const killed = await leaveSearch(NOW - 7 * 3_600_000);
+    const running = await leaveSearch(NOW - 5 * 3_600_000);
     const remaining = async () => (await rows.readBatches()).map((id) => id.toString('hex'));
     expect(await remaining()).toEqual(expect.arrayContaining([killed, running, eraser.toString('hex')]));
     await run();
@@ -173,7 +173,7 @@ describe('scrub', () => {
   });
 
   it('dropStaleBatches drops erasure batches that are no longer in progress', async () => {
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
     const [crashed, running, ending] = [newBatch(), newBatch(), newBatch()];
     for (const batch of [crashed, running, ending]) await rows.putTargets(batch, [target]);
@@ -189,81 +189,81 @@ describe('scrub', () => {
 });
 
 describe('removeFromDisk', () => {
-  let upkeep: UpkeepHarness;
+  let stores: ErasureStores;
   beforeEach(async () => {
-    upkeep = await openMemoryUpkeep();
+    stores = await openMemoryStores();
   });
 
   const run = (over: Partial<Parameters<typeof removeFromDisk>[0]> = {}) => {
-    const { harness, records } = upkeep;
+    const { harness, records } = stores;
     return removeFromDisk({ rows: harness.rows, records, wallClockMs, pause: async () => {}, ...over });
   };
   const addEvent = (environmentId: string, key: Buffer, over = {}) =>
-    upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'row', identity_key: key, ...over }));
+    stores.harness.add('events', createRowsOf(environmentId).event({ name: 'row', identity_key: key, ...over }));
   const sweep = async (...targets: ErasureTarget[]) => {
     const batch = newBatch();
-    await upkeep.harness.rows.putTargets(batch, targets);
-    await sweepAll(upkeep.harness.rows, batch);
+    await stores.harness.rows.putTargets(batch, targets);
+    await sweepAll(stores.harness.rows, batch);
     return batch;
   };
-  const physicalOf = async (id: Buffer) => (await upkeep.records.readReceipt(id))!.physicallyErasedAt;
+  const erasedAtOf = async (id: Buffer) => (await stores.records.readReceipt(id))!.physicallyErasedAt;
   const erase = async (over: Partial<ErasedPerson> = {}) => {
     const person = { environmentId: newEnvironment(), keys: [newKey(), newKey()], ...over };
     const { environmentId, keys } = person;
     for (const key of keys) await addEvent(environmentId, key);
     const batch = await sweep(...keys.map((key) => ({ environmentId, key, cutoffMs: T })));
-    return { ...person, batch, id: await putErased(upkeep.records, person) };
+    return { ...person, batch, id: await putErased(stores.records, person) };
   };
 
   it('the removal marks a receipt only once, when no file contains a row, and changes no other field', async () => {
     const { id, batch } = await erase();
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     expect(await rows.findOnDisk(batch)).not.toEqual([]);
-    const before = await upkeep.records.readReceipt(id);
+    const before = await stores.records.readReceipt(id);
     const waits: number[] = [];
     const { marked, deferred, foundOnDisk } = await run({ onReplaced: (files) => void waits.push(files) });
     expect({ marked, deferred, foundOnDisk }).toEqual({ marked: 1, deferred: 0, foundOnDisk: [] });
     expect(await rows.findOnDisk(batch)).toEqual([]);
-    expect(await upkeep.records.readReceipt(id)).toEqual({ ...before, physicallyErasedAt: NOW });
+    expect(await stores.records.readReceipt(id)).toEqual({ ...before, physicallyErasedAt: NOW });
     await rows.dropTargets(batch);
     expect(await rows.readBatches()).toEqual([]);
     expect(await run({ wallClockMs: () => NOW + 1 })).toMatchObject({ marked: 0, deferred: 0 });
-    expect(await physicalOf(id)).toBe(NOW);
+    expect(await erasedAtOf(id)).toBe(NOW);
   });
 
   it('the removal waits until replaced files are deleted, and fails and marks no receipts if any remain', async () => {
     const { id, batch } = await erase();
-    await upkeep.harness.rows.dropTargets(batch);
-    const { rows } = upkeep.harness;
+    await stores.harness.rows.dropTargets(batch);
+    const { rows } = stores.harness;
     let polls = 3;
     const waits: number[] = [];
     const stuck = { ...rows, countReplaced: async () => 2 };
     await expect(run({ rows: stuck })).rejects.toMatchObject({ code: 'REPLACED' });
-    expect(await physicalOf(id)).toBeNull();
+    expect(await erasedAtOf(id)).toBeNull();
     expect(await rows.readBatches()).toEqual([]);
     const slow = { ...rows, countReplaced: async (untilMs: number) => (polls-- > 0 ? 7 : rows.countReplaced(untilMs)) };
     await run({ rows: slow, onReplaced: (files) => void waits.push(files) });
     expect(waits.slice(0, 3)).toEqual([7, 7, 7]);
-    expect(await physicalOf(id)).toBe(NOW);
+    expect(await erasedAtOf(id)).toBe(NOW);
   });
 
   it('if any file contains a row, no receipt is marked until the next scrub', async () => {
     const [one, other] = [await erase(), await erase()];
-    for (const { batch } of [one, other]) await upkeep.harness.rows.dropTargets(batch);
+    for (const { batch } of [one, other]) await stores.harness.rows.dropTargets(batch);
     await addEvent(one.environmentId, one.keys[0]!);
     const survivor = { table: 'events', column: 'identity_key', as: 'own', environmentId: one.environmentId, rows: 1 };
     const reported: unknown[] = [];
     const removal = await run({ onFoundOnDisk: (found) => void reported.push(found) });
     expect(removal).toMatchObject({ marked: 0, foundOnDisk: [survivor] });
     expect(reported).toEqual([[survivor]]);
-    expect([await physicalOf(one.id), await physicalOf(other.id)]).toEqual([null, null]);
-    await scrub({ rows: upkeep.harness.rows, records: upkeep.records, people: EMPTY_PEOPLE, wallClockMs });
+    expect([await erasedAtOf(one.id), await erasedAtOf(other.id)]).toEqual([null, null]);
+    await scrub({ rows: stores.harness.rows, records: stores.records, people: EMPTY_PEOPLE, wallClockMs });
     expect(await run()).toMatchObject({ marked: 2, foundOnDisk: [] });
   });
 
   it('the removal ignores erasures that finish while it runs', async () => {
     const early = await erase();
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     let late: Awaited<ReturnType<typeof erase>> | undefined;
     const removeDeleted = async () => {
       const removedAtMs = await rows.removeDeleted();
@@ -271,8 +271,8 @@ describe('removeFromDisk', () => {
       return removedAtMs;
     };
     expect(await run({ rows: { ...rows, removeDeleted } })).toMatchObject({ marked: 1, foundOnDisk: [] });
-    expect(await physicalOf(early.id)).toBe(NOW);
-    expect(await physicalOf(late!.id)).toBeNull();
+    expect(await erasedAtOf(early.id)).toBe(NOW);
+    expect(await erasedAtOf(late!.id)).toBeNull();
     for (const { batch } of [early, late!]) await rows.dropTargets(batch);
     expect(await run()).toMatchObject({ marked: 1 });
   });
@@ -281,41 +281,41 @@ describe('removeFromDisk', () => {
     const [kept, erasedAgain] = [newKey(), newKey()];
     // Only a fence contains the second key.
     const { id, batch, environmentId } = await erase({ keys: [kept, erasedAgain], requested: [kept] });
-    await upkeep.harness.rows.dropTargets(batch);
+    await stores.harness.rows.dropTargets(batch);
     const again = { environmentId, keys: [erasedAgain], cutoffMs: AFTER };
-    const second = await beginErasure(upkeep.records, again);
+    const second = await beginErasure(stores.records, again);
     const elsewhere = await erase();
-    await upkeep.harness.rows.dropTargets(elsewhere.batch);
+    await stores.harness.rows.dropTargets(elsewhere.batch);
     // Simulates a merge of the identity's two fences.
-    const readFences: typeof upkeep.records.readFences = async function* (reading) {
-      for await (const fence of upkeep.records.readFences(reading))
+    const readFences: typeof stores.records.readFences = async function* (reading) {
+      for await (const fence of stores.records.readFences(reading))
         if (!(fence.key.equals(erasedAgain) && fence.erasureId.equals(id))) yield fence;
     };
-    const records = { ...upkeep.records, readFences };
+    const records = { ...stores.records, readFences };
     expect(await run({ records })).toMatchObject({ marked: 1, deferred: 1 });
-    expect([await physicalOf(id), await physicalOf(elsewhere.id)]).toEqual([null, NOW]);
-    await upkeep.records.putReceipts([createReceiptOf(second, again)]);
+    expect([await erasedAtOf(id), await erasedAtOf(elsewhere.id)]).toEqual([null, NOW]);
+    await stores.records.putReceipts([createReceiptOf(second, again)]);
     expect(await run({ records })).toMatchObject({ marked: 2, deferred: 0 });
   });
 
   it('the removal fails if fences are missing', async () => {
     const { id, batch } = await erase();
-    await upkeep.harness.rows.dropTargets(batch);
-    const records = { ...upkeep.records, readFences: async function* () {} };
+    await stores.harness.rows.dropTargets(batch);
+    const records = { ...stores.records, readFences: async function* () {} };
     await expect(run({ records })).rejects.toMatchObject({ code: 'NO_TARGETS' });
-    expect(await physicalOf(id)).toBeNull();
+    expect(await erasedAtOf(id)).toBeNull();
     expect(await run()).toMatchObject({ marked: 1 });
   });
 
   it('an aborted removal marks no receipts, drops its targets and can be retried', async () => {
     const { id, batch } = await erase();
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     await rows.dropTargets(batch);
     const stop = new AbortController();
     const pause = async () => stop.abort(new Error('aborted by the test'));
     const running = run({ rows: { ...rows, countReplaced: async () => 1 }, pause, signal: stop.signal });
     await expect(running).rejects.toThrow('aborted by the test');
-    expect(await physicalOf(id)).toBeNull();
+    expect(await erasedAtOf(id)).toBeNull();
     expect(await rows.readBatches()).toEqual([]);
     expect(await run()).toMatchObject({ marked: 1 });
   });

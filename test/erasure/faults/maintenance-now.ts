@@ -1,5 +1,5 @@
-// Preloaded into an eraser. Upkeep runs every half second instead of every minute, and without the five-minute delay
-// after startup. Otherwise, the eraser is unchanged.
+// Preloaded into an eraser. Maintenance runs every half second instead of every minute, and without the five-minute
+// delay after startup. Otherwise, the eraser is unchanged.
 const MINUTE_MS = 60_000;
 const QUICK_MS = 500;
 const FIRST_AFTER_MS = 5 * MINUTE_MS;

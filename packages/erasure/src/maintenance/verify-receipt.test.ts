@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../test/people.ts';
-import { beginErasure, openMemoryUpkeep, putErased, type UpkeepHarness } from '../test/upkeep.ts';
+import { beginErasure, type ErasureStores, openMemoryStores, putErased } from '../test/stores.ts';
 import { type ErasedPeople, isVerified, type Verification, verifyReceipt } from './verify-receipt.ts';
 
 const wallClockMs = () => T + 24 * 3_600_000;
@@ -34,13 +34,13 @@ function createPeople(known: { linked?: [Buffer, number][]; stored?: [Buffer, nu
 }
 
 describe('verifyReceipt', () => {
-  let upkeep: UpkeepHarness;
+  let stores: ErasureStores;
   beforeEach(async () => {
-    upkeep = await openMemoryUpkeep();
+    stores = await openMemoryStores();
   });
 
   const verify = async (id: Buffer, over: Partial<Parameters<typeof verifyReceipt>[0]> = {}) => {
-    const { harness, records } = upkeep;
+    const { harness, records } = stores;
     const verified = await verifyReceipt({ rows: harness.rows, records, wallClockMs, checkDisk: false, ...over }, id);
     expect(await harness.rows.readBatches()).toEqual([]);
     return verified as Verification;
@@ -49,10 +49,10 @@ describe('verifyReceipt', () => {
   it('a receipt is verified if no store contains data up to the cut-off', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
-    const id = await putErased(upkeep.records, { environmentId, keys });
+    const id = await putErased(stores.records, { environmentId, keys });
     const { event } = createRowsOf(environmentId);
-    await upkeep.harness.add('events', event({ name: 'other', identity_key: newKey() }));
-    await upkeep.harness.add(
+    await stores.harness.add('events', event({ name: 'other', identity_key: newKey() }));
+    await stores.harness.add(
       'events',
       event({ name: 'new', identity_key: keys[0], event_time: AFTER, received_at: AFTER }),
     );
@@ -67,11 +67,11 @@ describe('verifyReceipt', () => {
   it('remaining rows are counted per table, and the receipt is not verified', async () => {
     const environmentId = newEnvironment();
     const [one, other] = [newKey(), newKey()];
-    const id = await putErased(upkeep.records, { environmentId, keys: [one, other] });
+    const id = await putErased(stores.records, { environmentId, keys: [one, other] });
     const { event, link } = createRowsOf(environmentId);
-    await upkeep.harness.add('events', event({ name: 'own', identity_key: one }));
-    await upkeep.harness.add('events', event({ name: 'shared', identity_key: newKey(), anonymous_key: other }));
-    await upkeep.harness.add('identity_links', link({ name: 'link', a_key: other }));
+    await stores.harness.add('events', event({ name: 'own', identity_key: one }));
+    await stores.harness.add('events', event({ name: 'shared', identity_key: newKey(), anonymous_key: other }));
+    await stores.harness.add('identity_links', link({ name: 'link', a_key: other }));
     const verified = await verify(id);
     expect(verified.remaining).toEqual({ ...NO_ROWS, 'clickhouse.events': 2, 'clickhouse.identity_links': 1 });
     expect(isVerified(verified)).toBe(false);
@@ -80,7 +80,7 @@ describe('verifyReceipt', () => {
   it('only links and consents up to the cut-off are counted', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()] as const;
-    const id = await putErased(upkeep.records, { environmentId, keys });
+    const id = await putErased(stores.records, { environmentId, keys });
     const [old, back] = keys;
     const both: [Buffer, number][] = [
       [old, T],
@@ -94,7 +94,7 @@ describe('verifyReceipt', () => {
   });
 
   it('verification fails if Redis is empty or was rebuilt', async () => {
-    const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys: [newKey()] });
+    const id = await putErased(stores.records, { environmentId: newEnvironment(), keys: [newKey()] });
     for (const epochs of [
       [null, null],
       [null, 'two'],
@@ -102,25 +102,25 @@ describe('verifyReceipt', () => {
       ['one', 'two'],
     ])
       await expect(verify(id, { people: createPeople({ epochs }) })).rejects.toMatchObject({ code: 'NO_EPOCH' });
-    expect(await upkeep.harness.rows.readBatches()).toEqual([]);
+    expect(await stores.harness.rows.readBatches()).toEqual([]);
   });
 
   it('a receipt that has physicallyErasedAt is not verified if files contain deleted rows', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
-    await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));
+    await stores.harness.add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));
     const batch = newBatch();
-    await upkeep.harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
-    await sweepAll(upkeep.harness.rows, batch);
-    await upkeep.harness.rows.dropTargets(batch);
-    const id = await putErased(upkeep.records, { environmentId, keys: [key] });
+    await stores.harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
+    await sweepAll(stores.harness.rows, batch);
+    await stores.harness.rows.dropTargets(batch);
+    const id = await putErased(stores.records, { environmentId, keys: [key] });
     const verified = await verify(id, { checkDisk: true });
     expect(verified).toMatchObject({ remaining: NO_ROWS, onDisk: { ...NO_ROWS, 'clickhouse.events': 1 } });
     expect(isVerified(verified)).toBe(true);
-    await upkeep.records.putReceipts([{ ...verified.receipt, physicallyErasedAt: T + 20_000 }]);
+    await stores.records.putReceipts([{ ...verified.receipt, physicallyErasedAt: T + 20_000 }]);
     expect(isVerified(await verify(id, { checkDisk: true }))).toBe(false);
     expect(isVerified(await verify(id))).toBe(true);
-    await upkeep.harness.rows.removeDeleted();
+    await stores.harness.rows.removeDeleted();
     const clean = await verify(id, { checkDisk: true });
     expect(clean.onDisk).toEqual(NO_ROWS);
     expect(isVerified(clean)).toBe(true);
@@ -128,21 +128,21 @@ describe('verifyReceipt', () => {
 
   /** Simulates a merge in which a later fence replaces the first. */
   const withMergedFences = (keys: readonly Buffer[], first: Buffer) => ({
-    ...upkeep.records,
+    ...stores.records,
     readFences: async function* () {
-      for await (const fence of upkeep.records.readFences())
+      for await (const fence of stores.records.readFences())
         if (!(fence.erasureId.equals(first) && keys.some((key) => key.equals(fence.key)))) yield fence;
-    } as typeof upkeep.records.readFences,
+    } as typeof stores.records.readFences,
   });
 
   it('after a second erasure, the keys are read from the first request and its cut-off applies', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
-    const id = await putErased(upkeep.records, { environmentId, keys });
-    const later = await beginErasure(upkeep.records, { environmentId, keys, cutoffMs: AFTER + 5_000 });
-    await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[1] }));
+    const id = await putErased(stores.records, { environmentId, keys });
+    const later = await beginErasure(stores.records, { environmentId, keys, cutoffMs: AFTER + 5_000 });
+    await stores.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[1] }));
     const between = { identity_key: keys[1], event_time: AFTER, received_at: AFTER };
-    await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'between', ...between }));
+    await stores.harness.add('events', createRowsOf(environmentId).event({ name: 'between', ...between }));
     const verified = await verify(id, { records: withMergedFences(keys, id) });
     expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [later] });
     expect(verified.remaining['clickhouse.events']).toBe(1);
@@ -151,9 +151,9 @@ describe('verifyReceipt', () => {
   it('if two requests concern the same person, keys are read from the fences of both requests', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
-    const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
-    const duplicate = await putErased(upkeep.records, { environmentId, keys });
-    await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[2] }));
+    const id = await putErased(stores.records, { environmentId, keys, requested: keys.slice(0, 1) });
+    const duplicate = await putErased(stores.records, { environmentId, keys });
+    await stores.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[2] }));
     const verified = await verify(id, { records: withMergedFences(keys, id) });
     expect(verified).toMatchObject({ identities: 3, hash: 'matches', laterErasures: [duplicate] });
     expect(verified.remaining['clickhouse.events']).toBe(1);
@@ -162,9 +162,9 @@ describe('verifyReceipt', () => {
   it('a receipt is not verified if a later erasure has replaced its fences', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
-    const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
+    const id = await putErased(stores.records, { environmentId, keys, requested: keys.slice(0, 1) });
     // The later erasure includes a newly linked identity.
-    const later = await beginErasure(upkeep.records, { environmentId, keys: [...keys, newKey()], cutoffMs: AFTER });
+    const later = await beginErasure(stores.records, { environmentId, keys: [...keys, newKey()], cutoffMs: AFTER });
     const verified = await verify(id, { records: withMergedFences(keys, id) });
     expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], remaining: NO_ROWS });
     expect(isVerified(verified)).toBe(false);
@@ -173,7 +173,7 @@ describe('verifyReceipt', () => {
   it('a hash mismatch is reported', async () => {
     const environmentId = newEnvironment();
     const person = { environmentId, keys: [newKey()], cutoffMs: BEFORE };
-    const id = await putErased(upkeep.records, { ...person, receipt: { closureHash: Buffer.alloc(32, 7) } });
+    const id = await putErased(stores.records, { ...person, receipt: { closureHash: Buffer.alloc(32, 7) } });
     const verified = await verify(id);
     expect(verified).toMatchObject({ identities: 1, hash: 'differs' });
     expect(isVerified(verified)).toBe(false);
@@ -181,15 +181,15 @@ describe('verifyReceipt', () => {
 
   it('verification fails if no key is known', async () => {
     const keys = [newKey()];
-    const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys });
+    const id = await putErased(stores.records, { environmentId: newEnvironment(), keys });
     const records = { ...withMergedFences(keys, id), readRequests: async () => [] };
     await expect(verify(id, { records })).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
   });
 
   it('verification fails if a count fails', async () => {
-    const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys: [newKey()] });
+    const id = await putErased(stores.records, { environmentId: newEnvironment(), keys: [newKey()] });
     const failingCall = async () => Promise.reject(new Error('the store is unavailable'));
-    const { rows } = upkeep.harness;
+    const { rows } = stores.harness;
     await expect(verify(id, { rows: { ...rows, findSurvivors: failingCall } })).rejects.toThrow('unavailable');
     const onDisk = { checkDisk: true, rows: { ...rows, findOnDisk: failingCall } };
     await expect(verify(id, onDisk)).rejects.toThrow('unavailable');

@@ -47,8 +47,8 @@ export interface Verification {
 /** Whether all keys were searched and no data was found. Files matter only if `physicallyErasedAt` is set. */
 export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
   const isEmpty = (counts: Counts) => Object.values(counts).every((count) => count === 0);
-  const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
-  return hash === 'matches' && isEmpty(remaining) && (!isDiskDue || isEmpty(onDisk));
+  const isDiskChecked = receipt.physicallyErasedAt !== null && onDisk !== null;
+  return hash === 'matches' && isEmpty(remaining) && (!isDiskChecked || isEmpty(onDisk));
 }
 
 /**
