@@ -118,7 +118,7 @@ function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): 
       hasWarned = true;
       logger.warn(
         {},
-        'request forwarded by an untrusted proxy; all of its users appear to have one IP address and share one sign-in attempt limit. Set TRUSTED_PROXIES to the number of proxies',
+        'request forwarded by an untrusted proxy; all users behind it appear to have the same IP address and share one limit on sign-in attempts. Set TRUSTED_PROXIES to the number of proxies',
       );
     }
     return addressOf(request);
@@ -159,7 +159,7 @@ const ANONYMOUS_FORMS = { name: 'forms', calls: 60, windowS: 60 };
 /** Limits one account to 22 MB in Redis. */
 const ACCOUNT_FORMS = { name: 'forms of accounts', calls: 120, windowS: 60 };
 
-/** Limits the submitted forms per process. */
+/** Limits the number of forms that one address or account can submit to this process. */
 function createAdmit(limit: typeof ANONYMOUS_FORMS, source: string): (name: string) => void {
   const limiter = createWindowLimiter();
   return (name) => {

@@ -63,7 +63,7 @@ async function subscribe() {
   return client;
 }
 
-it('a message appears within two seconds, and its outcome is stored after the event writer commits it', async () => {
+it('a message appears within two seconds, and its outcome is "stored" after the event writer commits it', async () => {
   const client = await subscribe();
   for (let round = 0; round < MESSAGES; round++) {
     await send(`round ${round}`);

@@ -41,11 +41,11 @@ function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
 ${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
 <h2>Checks</h2>
 <ul>
-<li>Rejections: more than ${percentage(ALERT_THRESHOLDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_THRESHOLDS.messagesMin)} messages.</li>
+<li>Rejections: more than ${percentage(ALERT_THRESHOLDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_THRESHOLDS.minMessages)} messages.</li>
 <li>Visible delay: the oldest unstored message on the log is more than ${duration(ALERT_THRESHOLDS.delayMs)} old. All projects share one event writer.</li>
 <li>Dead letters: at least one dead letter is open.</li>
 <li>Unused key: a secret key has not been used for ${duration(ALERT_THRESHOLDS.unusedMs)}.</li>
-<li>Refused key: gateways refused at least ${number(ALERT_THRESHOLDS.refusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_THRESHOLDS.refusedFraction, 1)} of its requests.</li>
+<li>Refused key: gateways refused at least ${number(ALERT_THRESHOLDS.minRefusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_THRESHOLDS.refusedFraction, 1)} of its requests.</li>
 </ul>
 <p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }

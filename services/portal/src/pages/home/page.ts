@@ -144,7 +144,7 @@ function toCreateForm(visit: Visit, name: string, isOpen: boolean): HtmlValue {
   const hint = 'The name of your game. You can rename the project later, but its id never changes.';
   const form = visit.form(
     'create',
-    html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, charactersMax: 200 })}<button>Create project</button>`,
+    html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, maxLength: 200 })}<button>Create project</button>`,
   );
   return disclosure('Create a project', form, isOpen);
 }

@@ -76,11 +76,11 @@ function toForm(path: string, search: Search): HtmlValue {
     choice({ name: NAMES[name], label, value: search[name], choices: withAllOption(FILTER_CHOICES[name]) });
   const person = search.who === '' ? '' : hidden('who', search.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Search stored messages">${person}
-${field({ name: 'find', label: 'Message id', value: search.id, charactersMax: 36 })}
-${field({ name: 'event', label: 'Event name', value: search.name, charactersMax: 300 })}
+${field({ name: 'find', label: 'Message id', value: search.id, maxLength: 36 })}
+${field({ name: 'event', label: 'Event name', value: search.name, maxLength: 300 })}
 ${select('type', 'Type')}${select('surface', 'Surface')}${select('test', 'Test traffic')}
-${field({ name: 'since', label: 'From (UTC)', value: search.since, charactersMax: 19 })}
-${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMax: 19 })}
+${field({ name: 'since', label: 'From (UTC)', value: search.since, maxLength: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: search.until, maxLength: 19 })}
 <button>Search</button>
 <p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. If you enter no times, the last day is searched.</p></form>`;
 }
