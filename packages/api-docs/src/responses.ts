@@ -17,8 +17,8 @@ export const RETRY_AFTER: HeaderSpec = {
 export type ResponseOptions = Partial<Pick<ResponseSpec, 'schema' | 'constraints' | 'codes' | 'headers'>>;
 
 /** Describes a response. Adds the trace id header, which every response contains. */
-export function createResponse(status: number, description: string, rest: ResponseOptions = {}): ResponseSpec {
-  const { schema = null, constraints = null, codes = [], headers = [] } = rest;
+export function createResponse(status: number, description: string, options: ResponseOptions = {}): ResponseSpec {
+  const { schema = null, constraints = null, codes = [], headers = [] } = options;
   return { status, description, schema, constraints, codes, headers: [TRACE_ID, ...headers] };
 }
 
@@ -56,9 +56,9 @@ export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,
-  rest: { message?: string; details?: Record<string, unknown> | null; headers?: Record<string, string> } = {},
+  options: { message?: string; details?: Record<string, unknown> | null; headers?: Record<string, string> } = {},
 ): ExampleResponse {
-  const { message, details = null, headers = {} } = rest;
+  const { message, details = null, headers = {} } = options;
   const entry = ERRORS[code];
   return {
     status: entry.status,

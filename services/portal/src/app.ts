@@ -50,7 +50,7 @@ export interface PortalAppParts extends PortalParts {
   readonly metrics: Pick<Metrics, 'histogram'>;
 }
 
-const FORM_BYTES_MAX = 64 * 64 * 1024;
+const FORM_BYTES_TOTAL_MAX = 64 * 64 * 1024;
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
   const { config, origin, sessions, oneTimeTokens, logger, accounts, openIdProvider: provider } = parts;
@@ -70,7 +70,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     admitAccount: createAdmit(ACCOUNT_FORMS, 'your account'),
     limiters: parts.limiters,
     addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
-    formBytes: createBytesInFlight(FORM_BYTES_MAX),
+    formBytes: createBytesInFlight(FORM_BYTES_TOTAL_MAX),
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({

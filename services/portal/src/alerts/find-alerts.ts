@@ -65,17 +65,17 @@ export type FoundAlerts = ReturnType<typeof findAlerts>;
 
 export function findAlerts(project: ProjectRecord, metrics: ProjectMetrics) {
   const { minutes, delay, deadLetters, keys, uses } = metrics;
-  const unknown: AlertKind[] = [];
-  if (minutes === null) unknown.push('rejections');
-  if (delay === null) unknown.push('delay');
-  if (deadLetters === null) unknown.push('dead letters');
-  if (keys === null || uses === null) unknown.push('unused key', 'refused key');
+  const unavailable: AlertKind[] = [];
+  if (minutes === null) unavailable.push('rejections');
+  if (delay === null) unavailable.push('delay');
+  if (deadLetters === null) unavailable.push('dead letters');
+  if (keys === null || uses === null) unavailable.push('unused key', 'refused key');
   const alerts = [
     ...findDelay(metrics),
     ...project.environments.flatMap((each) => [...findRejections(each, metrics), ...findDeadLetters(each, metrics)]),
     ...(keys?.get(project.id) ?? []).flatMap((key) => findKeyAlerts(project, key, metrics)),
   ];
-  return { alerts, unknown };
+  return { alerts, unavailable };
 }
 
 type Environment = ProjectRecord['environments'][number];

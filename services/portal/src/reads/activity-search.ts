@@ -104,7 +104,7 @@ export async function searchBackwards<T extends ActivityPosition>(
 function createWindowLengths(firstWindowUs: number) {
   let lengthUs = firstWindowUs;
   let growth = Number.POSITIVE_INFINITY;
-  // Start of the shortest rejected window. Ignores the window over all time, because approaching 0 takes 50 windows.
+  // Start of the shortest rejected window. Ignores all-time windows, because halving the way to 0 takes 50 windows.
   let rejectedSinceUs: number | null = null;
   return {
     get currentUs() {

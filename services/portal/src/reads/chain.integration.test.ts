@@ -303,7 +303,7 @@ it('reads.mintSigners derives the minter role only from mint stages that prove t
   }
 });
 
-it('reads.mintSigners returns how many assets wait, since when the oldest waits, and the latest reason', async () => {
+it('reads.mintSigners counts waiting assets, and returns the start of the oldest wait and the latest reason', async () => {
   const environment = `e-${randomUUID()}`;
   const settled = toMintRow(environment, 20_000, { ...waiting, reason: 'waited earlier' });
   await database.insert('mint_requests', [

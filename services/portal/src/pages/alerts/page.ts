@@ -25,18 +25,18 @@ export function createAlertsPage(parts: MetricsParts): PortalPage {
   };
 }
 
-function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
+function toContent(visit: Visit, { alerts, unavailable }: FoundAlerts): Markup {
   const missing =
-    unknown.length === 0
+    unavailable.length === 0
       ? ''
-      : html`<p class="message failed" role="alert">Currently unavailable: ${unknown.map((kind) => NAMES[kind]).join(', ')}. Alerts of these types may be missing.</p>`;
+      : html`<p class="message failed" role="alert">Currently unavailable: ${unavailable.map((kind) => ALERT_NAMES[kind]).join(', ')}. Alerts of these types may be missing.</p>`;
   const rows = alerts.map((alert): readonly HtmlValue[] => [
-    NAMES[alert.kind],
+    ALERT_NAMES[alert.kind],
     alert.environment ?? 'all',
     toCurrentValue(alert),
     toRemedy(visit, alert),
   ]);
-  const emptyText = html`<p>Alerts appear here when a value exceeds its threshold.${unknown.length === 0 ? ' All values are below their thresholds.' : ''}</p>`;
+  const emptyText = html`<p>Alerts appear here when a value exceeds its threshold.${unavailable.length === 0 ? ' All values are below their thresholds.' : ''}</p>`;
   return html`${missing}
 ${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
 <h2>Checks</h2>
@@ -50,7 +50,7 @@ ${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Ale
 <p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }
 
-const NAMES: Readonly<Record<AlertKind, string>> = {
+const ALERT_NAMES: Readonly<Record<AlertKind, string>> = {
   rejections: 'Rejections',
   delay: 'Visible delay',
   'dead letters': 'Dead letters',

@@ -61,8 +61,8 @@ export function createCollectionsPage(parts: Parts): PortalPage {
         relinkCollection({ store, servedChains }, { ...readCollection(visit, values), ...readOwner(visit) }),
       ),
       unlink: change('collections.unlink', 'unlinked', (store, visit, values) => {
-        if (values.text('confirm') !== CONFIRM)
-          throw invalidField('confirm', `Type ${CONFIRM} to unlink this contract.`);
+        if (values.text('confirm') !== CONFIRMATION)
+          throw invalidField('confirm', `Type ${CONFIRMATION} to unlink this contract.`);
         return unlinkCollection({ store }, readCollection(visit, values));
       }),
     },
@@ -70,7 +70,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
 }
 
 /** The user types this word to confirm, because any project can link an unlinked contract. */
-const CONFIRM = 'unlink';
+const CONFIRMATION = 'unlink';
 
 function readOwner(visit: Visit) {
   const { project, environment } = scopeOf(visit);
@@ -139,7 +139,7 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
   );
   const unlink = visit.form(
     'unlink',
-    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
+    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRMATION} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
   return html`${visit.can('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
 ${visit.can('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;

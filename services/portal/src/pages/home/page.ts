@@ -104,8 +104,8 @@ function toDelay({ delay, nowMs }: ProjectMetrics): string {
   return delay.oldestMs === null ? 'none' : duration(nowMs - delay.oldestMs);
 }
 
-function toAlerts({ alerts, unknown }: FoundAlerts): string {
-  if (unknown.length > 0) return alerts.length === 0 ? NOT_AVAILABLE : `at least ${number(alerts.length)}`;
+function toAlerts({ alerts, unavailable }: FoundAlerts): string {
+  if (unavailable.length > 0) return alerts.length === 0 ? NOT_AVAILABLE : `at least ${number(alerts.length)}`;
   return alerts.length === 0 ? 'none' : number(alerts.length);
 }
 

@@ -95,12 +95,12 @@ function toExplanation(visit: Visit): HtmlValue {
   return html`<p>Each message appears within two seconds, with its outcome: <b>accepted</b> (on the log), <b>stored</b> (in ClickHouse), <b>rejected</b> (with field and code), <b>fenced</b> (the person was erased) or <b>dead-lettered</b> (an operator must act). Messages in this list are not saved.${masked}</p>`;
 }
 
-const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
+const FILTER_LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
 
 /** Uses GET, so that users can share a filtered page as a link. */
 function toFilter(path: string, filter: LiveFilter): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
-    choice({ name, label: LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
+    choice({ name, label: FILTER_LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
   );
   const person = filter.who === '' ? '' : hidden('who', filter.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${person}${choices}

@@ -9,7 +9,7 @@ import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index
 import type { PageParts } from '../index.ts';
 
 /** Long enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
-const SHOWN_MS = 90 * 86_400_000;
+const MINTS_MAX_AGE_MS = 90 * 86_400_000;
 
 type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
@@ -21,7 +21,7 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
       const { environment } = scopeOf(visit);
       const { query, signal } = visit;
       const status = MINT_STATUSES.find((each) => each === query.get('status')) ?? ('' as const);
-      const search = { environmentId: environment.id, sinceMs: frame.wallClockMs() - SHOWN_MS, status };
+      const search = { environmentId: environment.id, sinceMs: frame.wallClockMs() - MINTS_MAX_AGE_MS, status };
       if (query.get('as') === 'csv') {
         await writeAudit(visit, { action: 'mints.save', object: environment.id, detail: { status } });
         const lists = readManyMints((each) => reads.mints(each, { signal }), search, CSV_LINES_MAX);

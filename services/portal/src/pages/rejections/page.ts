@@ -19,7 +19,7 @@ const RANGES = [
   { value: '2160', text: 'the last 90 days', stepS: 2 * 86_400 },
 ] as const;
 const DEFAULT_RANGE = RANGES[1];
-const TRACE = /^[0-9a-f]{32}$/;
+const TRACE_ID = /^[0-9a-f]{32}$/;
 
 export function createRejectionsPage({ reads, frame, writeAudit }: Parts): PortalPage {
   return {
@@ -41,7 +41,7 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
       const [counts, steps, traceRejections] = await Promise.all([
         reads.rejections(search, { signal }),
         reads.rejectionSteps({ ...search, stepS }, { signal }),
-        TRACE.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
+        TRACE_ID.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
       ]);
       const content = html`${toFilter(visit, { hours, ...filter })}
 ${
