@@ -24,7 +24,7 @@ export function createBookExamples(publicUrl: string): Example[] {
       response: envelope({ publicUrl }, 'RESOURCE_NOT_FOUND'),
     },
     {
-      name: 'odd-shelf',
+      name: 'invalid-shelf',
       title: 'Invalid shelf name',
       request: get('/v1/shelves/%C3%A9t%C3%A9%2F7/books/1'),
       response: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'shelf' } }),

@@ -212,7 +212,7 @@ describe('a contract whose entire history was indexed within a minute', () => {
     return { views, reads: createPortalReads(query) };
   }
 
-  it('a page of 200,000 activities takes three queries: a rejected window, the page start and the page', async () => {
+  it('the first page of 200,000 activities takes three queries: a rejected window, its start and the page', async () => {
     const counted = createCounted();
     const page = await counted.reads.activities(createSearch([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
@@ -303,7 +303,7 @@ it('reads.mintSigners derives the minter role only from mint stages that prove t
   }
 });
 
-it('reads.mintSigners counts waiting assets, and returns the start of the oldest wait and the latest reason', async () => {
+it('reads.mintSigners counts waiting assets and finds the start of the oldest wait and the latest reason', async () => {
   const environment = `e-${randomUUID()}`;
   const settled = toMintRow(environment, 20_000, { ...waiting, reason: 'waited earlier' });
   await database.insert('mint_requests', [
