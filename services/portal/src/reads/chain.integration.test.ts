@@ -212,7 +212,7 @@ describe('a contract whose entire history was indexed within a minute', () => {
     return { views, reads: createPortalReads(query) };
   }
 
-  it('the first page of 200,000 activities takes three queries: a rejected window, its start and the page', async () => {
+  it('the first page of 200,000 activities takes 3 queries: a rejected window, the start and the page', async () => {
     const counted = createCounted();
     const page = await counted.reads.activities(createSearch([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
