@@ -14,14 +14,14 @@ it.each([...new Set(examples.map(({ situation }) => situation))])(
   'the gateway returns the documented response and headers for each example in the situation %s',
   async (situation) => {
     const gateway = await openGatewayIn(situation);
-    for (const { examples, answers } of SOURCE.operations)
-      for (const { name, request, answer } of examples.filter((example) => example.situation === situation)) {
+    for (const { examples, responses } of SOURCE.operations)
+      for (const { name, request, response } of examples.filter((example) => example.situation === situation)) {
         const real = await send(gateway, { ...request, address: PUBLIC_URL + request.target });
-        expect([name, real.status, real.body]).toEqual([name, answer.status, answer.body]);
-        for (const header of Object.keys(answer.headers)) expect(real.headers.get(header), name).toMatch(/\S/);
+        expect([name, real.status, real.body]).toEqual([name, response.status, response.body]);
+        for (const header of Object.keys(response.headers)) expect(real.headers.get(header), name).toMatch(/\S/);
         for (const header of ['content-type', 'retry-after'])
-          expect(real.headers.get(header), name).toBe(answer.headers[header] ?? null);
-        const spec = answers.find(({ status }) => status === answer.status);
+          expect(real.headers.get(header), name).toBe(response.headers[header] ?? null);
+        const spec = responses.find(({ status }) => status === response.status);
         expect(spec?.headers.length, name).toBeGreaterThan(0);
         for (const { name: header, schema } of spec?.headers ?? [])
           expect(real.headers.get(header) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
@@ -42,10 +42,10 @@ it.each([
     examples.filter(({ situation }) => situation === undefined),
   ],
 ] as const)('every reproducible example appears in the documentation format "%s"', (_, shown, expected) => {
-  const documented = expected.map(({ request: { method, target, headers, body }, answer }) => ({
+  const documented = expected.map(({ request: { method, target, headers, body }, response }) => ({
     request: { method, address: PUBLIC_URL + target, headers, body },
-    status: answer.status,
-    body: answer.body,
+    status: response.status,
+    body: response.body,
   }));
   const found = new Map(shown.map((one) => [JSON.stringify(one), one]));
   expect(found.size).toBe(documented.length);

@@ -172,8 +172,8 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
     actions: {
       invite: { fields: () => ({ name: 'Invited' }) },
       revoke: { references: invited },
-      appoint: { references: analyst },
-      dismiss: { references: analyst },
+      promote: { references: analyst },
+      demote: { references: analyst },
       disable: { references: analyst },
       enable: { references: ({ disabledId }) => ({ account: disabledId }) },
       remove: { references: ({ disabledId, disabledLogin }) => ({ account: disabledId, confirm: disabledLogin }) },
@@ -263,7 +263,7 @@ export async function openClient(portal: TestPortal, accountId: string | null): 
     const revision = (await portal.parts.accounts.all()).find(({ id }) => id === accountId)?.revision ?? 0;
     const account = { accountId, accountRevision: revision };
     const created = await portal.parts.sessions.create({ ...account, userAgent: 'a test', address: '127.0.0.1' });
-    browser.keep(created.text);
+    browser.resumeSession(created.text);
     sessionId = created.session.id;
   }
   return {

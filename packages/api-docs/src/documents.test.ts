@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { createDocuments, createUnknownPage, type DocsSource } from './index.ts';
+import { createDocuments, createNotFoundPage, type DocsSource } from './index.ts';
 import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
@@ -44,8 +44,8 @@ it('an error page shows the cause and fix from the source, and the status and me
 });
 
 it('no page has a broken link', () => {
-  const unknown = { text: createUnknownPage(source, '/docs/x/y', [...documents.keys()]) };
-  for (const [path, { text }] of [...pages, ['/docs/x/y', unknown] as const])
+  const notFound = { text: createNotFoundPage(source, '/docs/x/y', [...documents.keys()]) };
+  for (const [path, { text }] of [...pages, ['/docs/x/y', notFound] as const])
     for (const [, target = ''] of text.matchAll(/ (?:href|src)="([^"]*)"/g)) {
       const { pathname, hash } = new URL(target, `https://any.test${path}`);
       const linked = pathname === path ? text : textOf(pathname);

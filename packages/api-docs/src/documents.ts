@@ -103,7 +103,7 @@ const toComparable = (path: string): string =>
  * @param path below `/docs`, without a query string
  * @param paths all document paths
  */
-export function createUnknownPage(source: DocsSource, path: string, paths: readonly string[]): string {
+export function createNotFoundPage(source: DocsSource, path: string, paths: readonly string[]): string {
   const top = relativeRoot(path);
   const similar = paths.filter((one) => !one.includes('.') && toComparable(one) === toComparable(path));
   const suggestion =
@@ -158,17 +158,17 @@ function describeKeys({ keys }: DocsSource): string {
 /** False for examples that require the service to be in a special state. */
 const isReproducible = ({ situation }: Example): boolean => situation === undefined;
 
-function toItem({ title, request, answer }: Example) {
+function toItem({ title, request, response }: Example) {
   const originalRequest = toCollectionRequest(request);
-  const body = answer.body === null ? '' : JSON.stringify(answer.body, null, 2);
-  const response = {
-    name: `Response ${answer.status}`,
+  const body = response.body === null ? '' : JSON.stringify(response.body, null, 2);
+  const savedResponse = {
+    name: `Response ${response.status}`,
     originalRequest,
-    code: answer.status,
-    header: toHeaders(answer.headers),
+    code: response.status,
+    header: toHeaders(response.headers),
     body,
   };
-  return { name: title, request: originalRequest, response: [response] };
+  return { name: title, request: originalRequest, response: [savedResponse] };
 }
 
 function toCollectionRequest({ method, target, headers, body }: ExampleRequest) {
@@ -215,13 +215,13 @@ function toLlmsText(source: DocsSource): string {
 }
 
 function toSection(operation: Operation, publicUrl: string): string {
-  const { method, path, summary, description, answers, examples } = operation;
+  const { method, path, summary, description, responses, examples } = operation;
   const parameters = operation.parameters.map(toParameter);
   return [
     `## ${summary}: ${method} ${path}`,
     ...description,
     ...(parameters.length === 0 ? [] : [parameters.join('\n')]),
-    answers.map(({ status, codes, description }) => `- ${[status, ...codes].join(' ')}: ${description}`).join('\n'),
+    responses.map(({ status, codes, description }) => `- ${[status, ...codes].join(' ')}: ${description}`).join('\n'),
     ...examples.map((example) => toExample(example, publicUrl)),
   ].join('\n\n');
 }
@@ -233,8 +233,8 @@ function toParameter(parameter: Parameter): string {
 }
 
 function toExample(example: Operation['examples'][number], publicUrl: string): string {
-  const { title, answer } = example;
-  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(answer)}\n\`\`\``;
+  const { title, response } = example;
+  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(response)}\n\`\`\``;
 }
 
 function toErrors(source: DocsSource): string {
@@ -254,7 +254,7 @@ function toItemErrorList(itemErrors: ItemErrors, publicUrl: string): string {
 
 const CACHE_MAX_AGE_S = 300;
 
-/** Generating all documents takes about 10 ms, which is too long for every request. */
+/** Documents are cached, because generating all of them takes about 10 ms. */
 const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 
 /** Blocks native form submission, which would put the key into the URL if the scripts failed to load. */
@@ -267,7 +267,7 @@ const SECURITY_HEADERS = [
 ];
 const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SECURITY_HEADERS];
 /** The 404 page is not cached, because the requested page may exist after an upgrade. */
-const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SECURITY_HEADERS];
+const NOT_FOUND_HEADERS = ['cache-control', 'no-store', ...SECURITY_HEADERS];
 
 /** A subset of `Exchange` in `@playline/http`. `headers` contains names and values alternately. */
 export interface DocsExchange {
@@ -311,10 +311,10 @@ export function createDocsRoutes(
       handle: (exchange) => exchange.answerText(200, current().get(path) ?? initial, HEADERS),
     }),
   );
-  return [...routes, createUnknownRoute(createSource(0), [...documents.keys()])];
+  return [...routes, createNotFoundRoute(createSource(0), [...documents.keys()])];
 }
 
-function createUnknownRoute(source: DocsSource, paths: readonly string[]): DocsRoute {
+function createNotFoundRoute(source: DocsSource, paths: readonly string[]): DocsRoute {
   return {
     method: 'GET',
     path: '/docs/{*unknown}',
@@ -324,7 +324,7 @@ function createUnknownRoute(source: DocsSource, paths: readonly string[]): DocsR
       const withoutSlash = path.slice(0, -1);
       if (path.endsWith('/') && paths.includes(withoutSlash))
         return exchange.answerEmpty(308, ['location', `../${withoutSlash.split('/').at(-1)}`]);
-      exchange.answerText(404, { type: HTML, text: createUnknownPage(source, path, paths) }, UNKNOWN_HEADERS);
+      exchange.answerText(404, { type: HTML, text: createNotFoundPage(source, path, paths) }, NOT_FOUND_HEADERS);
     },
   };
 }

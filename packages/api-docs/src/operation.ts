@@ -18,7 +18,7 @@ export interface Operation {
   /** Null if the operation is not paginated. */
   readonly paging: Paging | null;
   /** Sorted by status in ascending order. */
-  readonly answers: readonly AnswerSpec[];
+  readonly responses: readonly ResponseSpec[];
   /** Forms are prefilled with the first example. */
   readonly examples: readonly Example[];
 }
@@ -74,7 +74,7 @@ export interface Paging {
   readonly previous: readonly string[];
 }
 
-export interface AnswerSpec {
+export interface ResponseSpec {
   readonly status: number;
   readonly description: string;
   /** Schema of a success body; null for error responses and responses without a body. */
@@ -104,7 +104,7 @@ export interface Example {
   /** A special state of the service. The tests of the service establish it before they send the request. */
   readonly situation?: string;
   readonly request: ExampleRequest;
-  readonly answer: ExampleAnswer;
+  readonly response: ExampleResponse;
 }
 
 export interface ExampleRequest {
@@ -116,7 +116,7 @@ export interface ExampleRequest {
   readonly body: string | null;
 }
 
-export interface ExampleAnswer {
+export interface ExampleResponse {
   readonly status: number;
   /** Contains only the headers that the documentation shows. */
   readonly headers: Readonly<Record<string, string>>;

@@ -24,13 +24,13 @@ export function resolveSchema(schema: z.ZodType): JsonSchema {
 /** Returns all named schemas, including the error envelope. */
 export function createComponentSchemas({ operations, refineSchemas }: DocsSource): Record<string, JsonSchema> {
   const requests = operations.flatMap(({ parameters, body }) => [...parameters, ...(body === null ? [] : [body])]);
-  const answers = operations.flatMap((operation) => operation.answers.flatMap(({ schema }) => schema ?? []));
+  const responses = operations.flatMap((operation) => operation.responses.flatMap(({ schema }) => schema ?? []));
   const schemas = {
     ...generate(
       requests.map(({ schema }) => schema),
       'input',
     ),
-    ...generate([...answers, errorEnvelopeSchema], 'output'),
+    ...generate([...responses, errorEnvelopeSchema], 'output'),
   };
   return refineSchemas === undefined ? schemas : refineSchemas(schemas);
 }

@@ -1,5 +1,5 @@
 import type { ErrorCode } from '@playline/errors';
-import type { Example, ExampleAnswer, JsonSchema, Operation } from './operation.ts';
+import type { Example, ExampleResponse, JsonSchema, Operation } from './operation.ts';
 import type { HtmlValue } from './pages/html.ts';
 
 /** Describes an API. All documentation is generated from this source. */
@@ -83,7 +83,7 @@ export interface ItemErrors {
   readonly folder: string;
   readonly entries: Readonly<Record<string, CodeText>>;
   /** Returns whether a response rejects an item with this code. */
-  readonly occursIn: (code: string, answer: ExampleAnswer) => boolean;
+  readonly occursIn: (code: string, response: ExampleResponse) => boolean;
   readonly texts: ItemErrorTexts;
 }
 
@@ -111,15 +111,15 @@ export const itemErrorPath = ({ folder }: ItemErrors, code: string): string => `
 export const articlePath = ({ name }: Article): string => `/docs/${name}`;
 
 export function examplesOfError(source: DocsSource, code: string): Example[] {
-  return allExamples(source).filter(({ answer }) => answer.body?.code === code);
+  return allExamples(source).filter(({ response }) => response.body?.code === code);
 }
 
 export function examplesOfItemError(source: DocsSource, code: string): Example[] {
-  return allExamples(source).filter(({ answer }) => source.itemErrors?.occursIn(code, answer) ?? false);
+  return allExamples(source).filter(({ response }) => source.itemErrors?.occursIn(code, response) ?? false);
 }
 
 export function operationsOfError({ operations }: DocsSource, code: string): Operation[] {
-  return operations.filter(({ answers }) => answers.some(({ codes }) => codes.some((one) => one === code)));
+  return operations.filter(({ responses }) => responses.some(({ codes }) => codes.some((one) => one === code)));
 }
 
 export function allExamples({ operations, otherExamples }: DocsSource): Example[] {

@@ -50,7 +50,7 @@ export interface PortalAppParts extends PortalParts {
   readonly metrics: Pick<Metrics, 'histogram'>;
 }
 
-const FORM_BYTES_MAX = 64 * 64 * 1024;
+const FORM_BYTES_TOTAL_MAX = 64 * 64 * 1024;
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
   const { config, origin, sessions, oneTimeTokens, logger, accounts, openIdProvider: provider } = parts;
@@ -70,7 +70,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     admitAccount: createAdmit(ACCOUNT_FORMS, 'your account'),
     limiters: parts.limiters,
     addressOf: createAddressOf(config.TRUSTED_PROXIES, logger),
-    formBytes: createBytesInFlight(FORM_BYTES_MAX),
+    formBytes: createBytesInFlight(FORM_BYTES_TOTAL_MAX),
     wallClockMs: Date.now,
   };
   const signIn = createSignIn({
@@ -118,7 +118,7 @@ function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): 
       hasWarned = true;
       logger.warn(
         {},
-        'request forwarded by an untrusted proxy; all of its users appear to have one IP address and share one sign-in attempt limit. Set TRUSTED_PROXIES to the number of proxies',
+        'request forwarded by an untrusted proxy; all users behind it appear to have the same IP address and share one limit on sign-in attempts. Set TRUSTED_PROXIES to the number of proxies',
       );
     }
     return addressOf(request);
@@ -159,7 +159,7 @@ const ANONYMOUS_FORMS = { name: 'forms', calls: 60, windowS: 60 };
 /** Limits one account to 22 MB in Redis. */
 const ACCOUNT_FORMS = { name: 'forms of accounts', calls: 120, windowS: 60 };
 
-/** Limits the submitted forms per process. */
+/** Limits the number of forms that one address or account can submit to this process. */
 function createAdmit(limit: typeof ANONYMOUS_FORMS, source: string): (name: string) => void {
   const limiter = createWindowLimiter();
   return (name) => {

@@ -37,7 +37,7 @@ it('readWriterDelay returns the number of uncommitted messages and the time of t
 
 const deadLetterTopic = deadLetterTopicOf(MESSAGES);
 
-it('openDeadLetters counts unsettled dead letters per environment', async () => {
+it('openDeadLetters counts open dead letters per environment', async () => {
   const { add, status } = open();
   await add(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
   await add(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });

@@ -119,7 +119,7 @@ export async function countOpenDeadLetters(
   return { total, byEnvironment, isComplete };
 }
 
-/** Returns the dead letters that are not settled. A settlement marker follows its dead letter in the same partition. */
+/** Returns the dead letters that are not settled. The marker of a settled dead letter follows it in its partition. */
 async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReader['read']>[0]) {
   const open = new Map<number, StreamRecord>();
   for await (const record of log.read(range)) {

@@ -25,7 +25,7 @@ it('the audit log records sign-ins, sign-outs and failed attempts without the lo
   await browser.submit('/sign-in', 'password', { login: LOGIN, password: PASSWORD });
   await browser.submit('/', 'sign-out');
   const [refused, created, ended] = entries;
-  expect(refused).toMatchObject({ action: 'session.refuse', actor: '', object: '', detail: { way: 'password' } });
+  expect(refused).toMatchObject({ action: 'session.refuse', actor: '', object: '', detail: { method: 'password' } });
   expect(created).toMatchObject({ action: 'session.create', actor: ada.id, object: ada.id });
   expect(ended).toMatchObject({ action: 'session.end', actor: ada.id });
   expect(JSON.stringify(refused)).not.toContain(LOGIN);

@@ -34,7 +34,7 @@ export interface AuditedEvent {
 /** Never rejects. */
 export type WriteAudit = (visit: Visit, event: AuditedEvent) => Promise<void>;
 
-/** The maximum time for which a response waits until the audit entry is stored. */
+/** Maximum time that a response waits for its audit entry to be stored. */
 const WAIT_MS = 1_000;
 
 /** Errors are logged instead of thrown, because the audited action has already happened. */

@@ -83,7 +83,7 @@ export const LINK: ProviderForm = { path: '/settings', action: 'link-openid' };
 export const acceptForm = (path: string, login: string): ProviderForm => ({
   path,
   action: 'accept',
-  values: { login, name: `Name of ${login}`, way: 'openid' },
+  values: { login, name: `Name of ${login}`, 'sign-in-method': 'openid' },
 });
 
 export async function openSignedInBrowser(portal: PortalWithProvider, login: string): Promise<TestBrowser> {

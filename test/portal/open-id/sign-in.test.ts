@@ -42,9 +42,9 @@ it('a linked user can sign in without a password and returns to the requested pa
   const { id } = await findAccount('ada');
   const issuer = portal.provider.issuer.href;
   expect(entries.map(({ action, actor, object, detail }) => ({ action, actor, object, detail }))).toEqual([
-    { action: 'session.create', actor: id, object: id, detail: { way: 'password' } },
-    { action: 'openid.link', actor: id, object: id, detail: { way: 'openid', issuer } },
-    { action: 'session.create', actor: id, object: id, detail: { way: 'openid', issuer } },
+    { action: 'session.create', actor: id, object: id, detail: { method: 'password' } },
+    { action: 'openid.link', actor: id, object: id, detail: { method: 'openid', issuer } },
+    { action: 'session.create', actor: id, object: id, detail: { method: 'openid', issuer } },
   ]);
   expect(JSON.stringify(entries)).not.toContain('sub of ada');
 });
@@ -78,7 +78,7 @@ it('a sign-in replaces the previous session of the browser', async () => {
   await linkAccount('fixed');
   const victim = portal.browser();
   const previous = await portal.parts.sessions.create({ accountId: 'id-of-mallory', userAgent: '', address: '' });
-  victim.keep(previous.text);
+  victim.resumeSession(previous.text);
   await portal.signInAs(victim, 'sub of fixed');
   expect(victim.cookie).not.toContain(previous.text);
   expect(await portal.parts.sessions.find(previous.text)).toBeNull();

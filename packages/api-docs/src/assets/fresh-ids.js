@@ -6,7 +6,7 @@ const generatedIn = new WeakMap();
 
 const toNames = (list) => (list ?? '').split(' ').filter((name) => name !== '');
 
-/** Returns a pattern that matches the JSON fields to refresh, or nothing if there are no such fields. */
+/** Returns a pattern that matches the JSON fields to refresh. It never matches if there are no such fields. */
 function createFieldPattern({ dataset }) {
   const names = [...toNames(dataset.freshIds), ...toNames(dataset.freshTimes)];
   return names.length === 0 ? /(?!)/g : new RegExp(`("(${names.join('|')})"\\s*:\\s*)"([^"]*)"`, 'g');

@@ -1,6 +1,6 @@
 // Loaded by every page. Adds copy buttons, closes the menu on narrow screens, and expands examples that a link targets.
 
-const COPIED_MS = 2000;
+const COPIED_LABEL_MS = 2000;
 
 for (const block of document.querySelectorAll('.block')) block.prepend(createCopyButton(block.querySelector('pre')));
 
@@ -19,7 +19,7 @@ function createCopyButton(code) {
     setTimeout(() => {
       button.textContent = 'Copy';
       button.setAttribute('aria-label', `Copy ${label}`);
-    }, COPIED_MS);
+    }, COPIED_LABEL_MS);
   });
   return button;
 }

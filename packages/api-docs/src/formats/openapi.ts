@@ -1,5 +1,5 @@
-import { EXAMPLE_TRACE_ID } from '../answers.ts';
-import type { AnswerSpec, Example, JsonSchema, KeyUse, Operation, Paging } from '../operation.ts';
+import type { Example, JsonSchema, KeyUse, Operation, Paging, ResponseSpec } from '../operation.ts';
+import { EXAMPLE_TRACE_ID } from '../responses.ts';
 import { createComponentSchemas, toSchema } from '../schemas.ts';
 import type { DocsSource, KeySpec } from '../source.ts';
 import { jsonValueOf, placeholderOf, valuesIn } from '../values.ts';
@@ -50,7 +50,7 @@ function toPaths({ operations, tag }: DocsSource): Record<string, Record<string,
 }
 
 function toOperation(operation: Operation, tag: string) {
-  const { id, summary, description, keys, body, answers, examples } = operation;
+  const { id, summary, description, keys, body, responses, examples } = operation;
   const content = body && {
     'application/json': {
       schema: toSchema(body.schema),
@@ -65,7 +65,7 @@ function toOperation(operation: Operation, tag: string) {
     security: toSecurity(keys),
     parameters: [...toParameters(operation), { $ref: '#/components/parameters/traceparent' }],
     ...(body && { requestBody: { required: true, description: body.description, content } }),
-    responses: Object.fromEntries(answers.map((one) => [one.status, toResponse(one, operation)])),
+    responses: Object.fromEntries(responses.map((one) => [one.status, toResponse(one, operation)])),
   };
 }
 
@@ -93,12 +93,12 @@ function toParameters(operation: Operation) {
   }));
 }
 
-function toResponse(answer: AnswerSpec, operation: Operation) {
-  const { status, description, codes, headers } = answer;
-  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toResponseBody(answer)];
+function toResponse(response: ResponseSpec, operation: Operation) {
+  const { status, description, codes, headers } = response;
+  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toResponseBody(response)];
   const [first, ...more] = schemas;
   const bodies = toExamples(operation.examples, (example) =>
-    example.answer.status === status ? example.answer.body : null,
+    example.response.status === status ? example.response.body : null,
   );
   return {
     description,
@@ -127,11 +127,11 @@ function toLinks({ id, parameters }: Operation, { parameter, next, previous }: P
   return { next: link('next', next), previous: link('previous', previous) };
 }
 
-function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
+function toEnvelope(codes: ResponseSpec['codes']): JsonSchema {
   return { allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }] };
 }
 
-function toResponseBody({ schema, constraints }: AnswerSpec): JsonSchema[] {
+function toResponseBody({ schema, constraints }: ResponseSpec): JsonSchema[] {
   if (schema === null) return [];
   const body = toSchema(schema, 'output');
   return [constraints === null ? body : { allOf: [body, constraints] }];

@@ -1,4 +1,4 @@
-import type { Example, ExampleAnswer } from '../operation.ts';
+import type { Example, ExampleResponse } from '../operation.ts';
 import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../values.ts';
 
 /** Formats the request as a curl command. */
@@ -13,7 +13,7 @@ export function toCommand({ request }: Example, publicUrl: string): string {
 }
 
 /** Formats the response as HTTP text with an indented body. */
-export function toResponseText({ status, headers, body }: ExampleAnswer): string {
+export function toResponseText({ status, headers, body }: ExampleResponse): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');

@@ -18,10 +18,10 @@ ${examples.map((example, index) => toCollapsible(example, page, open && index ==
 }
 
 function toCollapsible(example: Example, page: ExampleContext, open: boolean): Markup {
-  const { name, title, request, answer } = example;
+  const { name, title, request, response } = example;
   const [path = ''] = request.target.split('?');
   return html`<details id="${name}"${open ? html` open` : ''}>
-<summary><span>${title}</span> <span class="quiet"><b>${answer.status}</b> ${toMethod(request.method)} <code>${path}</code></span></summary>
+<summary><span>${title}</span> <span class="quiet"><b>${response.status}</b> ${toMethod(request.method)} <code>${path}</code></span></summary>
 ${toExamplePair(example, page)}
 </details>
 `;
@@ -29,9 +29,9 @@ ${toExamplePair(example, page)}
 
 /** Shows the request as a curl command next to the response. */
 export function toExamplePair(example: Example, page: ExampleContext): Markup {
-  const { name, answer } = example;
+  const { name } = example;
   const request = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
-  const response = splitAt(toResponseText(answer), '\n\n');
+  const response = splitAt(toResponseText(example.response), '\n\n');
   const responseBody = toJsonMarkup(response.rest, createLinkOf(page));
   return html`<div class="pair">
 ${toBlock({ id: `${name}-request`, label: 'Request', content: [request.start, toJsonMarkup(request.rest)] })}

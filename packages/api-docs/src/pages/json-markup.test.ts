@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { toJsonMarkup } from './example.ts';
 
 const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'", '&amp;': '&' };
-const toShown = (markup: string) =>
+const toVisibleText = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
 it('toJsonMarkup preserves the text', () => {
@@ -13,7 +13,7 @@ it('toJsonMarkup preserves the text', () => {
   );
   fc.assert(
     fc.property(texts, (text) => {
-      expect(toShown(toJsonMarkup(text).text)).toBe(text);
+      expect(toVisibleText(toJsonMarkup(text).text)).toBe(text);
     }),
   );
 });

@@ -1,12 +1,12 @@
 import { ERRORS, type ErrorCode } from '@playline/errors';
 import {
-  type AnswerSpec,
   type Example,
   errorPath,
   type JsonSchema,
   type KeyUse,
   type Operation,
   type Parameter,
+  type ResponseSpec,
 } from '../operation.ts';
 import { createComponentSchemas, toSchema } from '../schemas.ts';
 import {
@@ -56,14 +56,14 @@ function toVariables(source: DocsSource): HtmlValue {
 }
 
 function toSection(operation: Operation, source: DocsSource): Markup {
-  const { id, method, path, summary, description, answers, examples } = operation;
+  const { id, method, path, summary, description, responses, examples } = operation;
   return html`<section class="operation" aria-labelledby="${id}">
 <h2 id="${id}">${summary}</h2>
 <p class="route">${toMethod(method)} <code>${path}</code></p>
 ${description.map((text) => html`<p>${toCodeSpans(text)}</p>\n`)}
 ${toRequest(operation, source)}<h3>Responses</h3>
 <dl class="rows">
-${answers.map(toResponse)}</dl>
+${responses.map(toResponse)}</dl>
 ${toTryForm(operation, source, PATH)}
 <details class="fold"><summary>${examples.length} examples</summary>
 ${toExampleList(examples, { source, top: TOP }, false)}
@@ -96,7 +96,7 @@ function toParameter(parameter: Parameter): Markup {
 `;
 }
 
-function toResponse({ status, codes, schema, description }: AnswerSpec): Markup {
+function toResponse({ status, codes, schema, description }: ResponseSpec): Markup {
   const links: HtmlValue[] = codes.map(
     (code) => html` <a href="${TOP}${errorPath(code).slice(1)}"><code>${code}</code></a>`,
   );

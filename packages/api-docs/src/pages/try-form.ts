@@ -34,9 +34,9 @@ const VERBATIM = html`autocomplete="off" spellcheck="false" autocapitalize="off"
  * have no names, so that browsers without scripts cannot put the values into a URL.
  */
 export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
-  const { id, method, path, summary, keys, answers } = operation;
+  const { id, method, path, summary, keys, responses } = operation;
   const toPlainText = (text: string) => text.replaceAll('`', '');
-  const descriptions = Object.fromEntries(answers.map((spec) => [spec.status, toPlainText(spec.description)]));
+  const descriptions = Object.fromEntries(responses.map((spec) => [spec.status, toPlainText(spec.description)]));
   return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-responses="${JSON.stringify(descriptions)}">
 <div>
 <h3>Try it</h3>

@@ -57,17 +57,17 @@ function checkKeys({ keys, examples }: Operation, source: DocsSource): string[] 
   return undescribed.map((one) => `the source does not describe the key ${one}`);
 }
 
-function checkResponses({ answers, examples }: Operation, source: DocsSource): string[] {
+function checkResponses({ responses, examples }: Operation, source: DocsSource): string[] {
   const codes = errorCodesOf(source);
-  const statuses = answers.map(({ status }) => status);
+  const statuses = responses.map(({ status }) => status);
   return [
     ...duplicatesIn(statuses).map((status) => `two responses have the status ${status}`),
-    ...answers.flatMap((answer) =>
-      answer.codes.filter((code) => !codes.includes(code)).map((code) => `${code} has no page`),
+    ...responses.flatMap((response) =>
+      response.codes.filter((code) => !codes.includes(code)).map((code) => `${code} has no page`),
     ),
     ...examples
-      .filter(({ answer }) => !statuses.includes(answer.status))
-      .map(({ name, answer }) => `the status ${answer.status} of the example ${name} is not listed`),
+      .filter(({ response }) => !statuses.includes(response.status))
+      .map(({ name, response }) => `the status ${response.status} of the example ${name} is not listed`),
   ];
 }
 

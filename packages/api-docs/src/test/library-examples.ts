@@ -15,32 +15,32 @@ export function createBookExamples(publicUrl: string): Example[] {
       name: 'book',
       title: 'Get a book',
       request: get('/v1/shelves/poetry/books/0-19-852663-6'),
-      answer: success(200, { result: { isbn: '0-19-852663-6', title: null, pages: 96, state: 'on the shelf' } }),
+      response: success(200, { result: { isbn: '0-19-852663-6', title: null, pages: 96, state: 'on the shelf' } }),
     },
     {
       name: 'no-shelf',
       title: 'Unknown shelf',
       request: get('/v1/shelves/prose/books/0-19-852663-6'),
-      answer: envelope({ publicUrl }, 'RESOURCE_NOT_FOUND'),
+      response: envelope({ publicUrl }, 'RESOURCE_NOT_FOUND'),
     },
     {
-      name: 'odd-shelf',
+      name: 'invalid-shelf',
       title: 'Invalid shelf name',
       request: get('/v1/shelves/%C3%A9t%C3%A9%2F7/books/1'),
-      answer: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'shelf' } }),
+      response: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'shelf' } }),
     },
     {
       name: 'wrong-key',
       title: 'Unknown key',
       request: get('/v1/shelves/poetry/books/1', { 'x-long-term-key': 'none' }),
-      answer: envelope({ publicUrl }, 'AUTHENTICATION_ERROR', { details: { header: 'x-long-term-key' } }),
+      response: envelope({ publicUrl }, 'AUTHENTICATION_ERROR', { details: { header: 'x-long-term-key' } }),
     },
     {
       name: 'too-many',
       title: 'Rate limit exceeded',
       situation: 'queue',
       request: get('/v1/shelves/poetry/books/1'),
-      answer: envelope({ publicUrl }, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '60' } }),
+      response: envelope({ publicUrl }, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '60' } }),
     },
   ];
 }
@@ -55,7 +55,7 @@ export function createLoanExamples(publicUrl: string): Example[] {
       name: 'loans',
       title: 'Loans since January 1',
       request: get('/v1/shelves/poetry/loans?from=2026-01-01T00%3A00%3A00Z&kind=lent&page_size=2'),
-      answer: success(200, loans),
+      response: success(200, loans),
     },
     {
       name: 'next-loans',
@@ -63,13 +63,13 @@ export function createLoanExamples(publicUrl: string): Example[] {
       request: get(`/v1/shelves/poetry/loans?kind=lent&page_cursor=${CURSOR_PLACEHOLDERS.next}&page_size=2`, {
         'x-long-term-key': placeholderOf('longTerm'),
       }),
-      answer: success(200, loans),
+      response: success(200, loans),
     },
     {
       name: 'too-many-loans',
       title: 'Page size too large',
       request: get('/v1/shelves/poetry/loans?page_size=500'),
-      answer: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'page_size' } }),
+      response: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'page_size' } }),
     },
   ];
 }

@@ -1,7 +1,7 @@
 import { ERRORS } from '@playline/errors';
 import { z } from 'zod';
 import {
-  createAnswer,
+  createResponse,
   type DocsSource,
   html,
   type KeySpec,
@@ -54,10 +54,10 @@ const inQuery = (name: string, description: string, schema: z.ZodType): Paramete
   schema,
 });
 
-const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
-const REFUSED = createAnswer(403, 'The key is not valid.', { codes: ['AUTHENTICATION_ERROR'] });
-const NOT_FOUND = createAnswer(404, 'There is no such shelf.', { codes: ['RESOURCE_NOT_FOUND'] });
-const TOO_MANY = createAnswer(429, 'Too many requests.', {
+const INVALID = createResponse(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
+const DENIED = createResponse(403, 'The key is not valid.', { codes: ['AUTHENTICATION_ERROR'] });
+const NOT_FOUND = createResponse(404, 'There is no such shelf.', { codes: ['RESOURCE_NOT_FOUND'] });
+const TOO_MANY = createResponse(429, 'Too many requests.', {
   codes: ['TOO_MANY_REQUESTS_ERROR'],
   headers: [RETRY_AFTER],
 });
@@ -74,10 +74,10 @@ function createGetBook(publicUrl: string): Operation {
     parameters: [SHELF, { ...SHELF, name: 'isbn', description: 'ISBN.', schema: z.string().regex(/^[\d-]+$/) }],
     body: null,
     paging: null,
-    answers: [
-      createAnswer(200, 'The book.', { schema: z.object({ result: bookSchema }) }),
+    responses: [
+      createResponse(200, 'The book.', { schema: z.object({ result: bookSchema }) }),
       INVALID,
-      REFUSED,
+      DENIED,
       NOT_FOUND,
       TOO_MANY,
     ],
@@ -103,7 +103,7 @@ function createListLoans(publicUrl: string): Operation {
     ],
     body: null,
     paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
-    answers: [createAnswer(200, 'A page of loans.', { schema: loansSchema }), INVALID, REFUSED, NOT_FOUND, TOO_MANY],
+    responses: [createResponse(200, 'A page of loans.', { schema: loansSchema }), INVALID, DENIED, NOT_FOUND, TOO_MANY],
     examples: createLoanExamples(publicUrl),
   };
 }
@@ -129,13 +129,13 @@ function createLend(): Operation {
       refreshedFields: { ids: ['loanId'], times: ['lentAt'], hint: 'Every request creates a new loan.' },
     },
     paging: null,
-    answers: [createAnswer(204, 'The book was lent.'), INVALID],
+    responses: [createResponse(204, 'The book was lent.'), INVALID],
     examples: [
       {
         name: 'lend',
         title: 'Lend a book',
         request: { method: 'POST', target: '/v1/shelves/poetry/loans', headers, body },
-        answer: { status: 204, headers: {}, body: null },
+        response: { status: 204, headers: {}, body: null },
       },
     ],
   };

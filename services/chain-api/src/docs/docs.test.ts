@@ -24,7 +24,7 @@ const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs
 
 /** Returns the result of an example in the format of an imported line. */
 function importLineOf(name: string): unknown {
-  const { result } = allExamples(source).find((one) => one.name === name)!.answer.body as { result: unknown };
+  const { result } = allExamples(source).find((one) => one.name === name)!.response.body as { result: unknown };
   const fields = (Array.isArray(result) ? result[0] : result) as object;
   return { ...fields, chain: CHAIN.name };
 }
@@ -86,7 +86,7 @@ it('the chain API documentation lists exactly the operations that the service ha
 
 it('the chain API documentation has a page for every error code, and the link in an error opens its page', async () => {
   const api = await openChainApi();
-  const codes = new Set(source.operations.flatMap(({ answers }) => answers.flatMap(({ codes }) => codes)));
+  const codes = new Set(source.operations.flatMap(({ responses }) => responses.flatMap(({ codes }) => codes)));
   expect([...codes].sort()).toEqual(Object.keys(source.errors).sort());
   for (const code of codes) {
     const page = await fetch(`${api.url}/docs/errors/${code}`);
@@ -98,7 +98,7 @@ it('the chain API documentation has a page for every error code, and the link in
 });
 
 it('the chain API documentation has an example for every status that a caller can cause', () => {
-  const statuses = new Set(allExamples(source).map(({ answer }) => answer.status));
+  const statuses = new Set(allExamples(source).map(({ response }) => response.status));
   expect([...statuses].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
 });
 
@@ -111,7 +111,7 @@ async function nextCursorOf(api: TestChainApi, target: string): Promise<string> 
 
 it.each(allExamples(source))(
   'the chain API returns exactly the documented response for the example $name',
-  async ({ request, answer, situation }) => {
+  async ({ request, response, situation }) => {
     const api = await openInSituation(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
     const target = request.target.replace(CURSOR_PLACEHOLDERS.next, cursor);
@@ -121,15 +121,15 @@ it.each(allExamples(source))(
     const { method, body: sent } = request;
     const real = await fetch(api.url + target, { method, headers: Object.fromEntries(keys), body: sent });
     expect({ status: real.status, body: toExampleBody(await real.text()) }).toEqual({
-      status: answer.status,
-      body: answer.body,
+      status: response.status,
+      body: response.body,
     });
-    for (const name of Object.keys(answer.headers)) expect(real.headers.get(name), name).toMatch(/\S/);
-    if (real.status === 429) expect(real.headers.get('retry-after')).toBe(answer.headers['retry-after']);
+    for (const name of Object.keys(response.headers)) expect(real.headers.get(name), name).toMatch(/\S/);
+    if (real.status === 429) expect(real.headers.get('retry-after')).toBe(response.headers['retry-after']);
     const { operations } = source;
     const spec = operations
       .find(({ examples }) => examples.some((one) => one.request === request))
-      ?.answers.find(({ status }) => status === real.status);
+      ?.responses.find(({ status }) => status === real.status);
     for (const { name, schema } of spec?.headers ?? [])
       expect(real.headers.get(name) ?? 'absent', name).toMatch(new RegExp(schema.pattern ?? '^[1-9][0-9]*$'));
   },

@@ -11,8 +11,8 @@ export interface DocsSettings {
   readonly chains: readonly ChainSettings[];
 }
 
-export const example = (name: string, title: string, request: Example['request'], answer: Example['answer']) =>
-  ({ name, title, request, answer }) satisfies Example;
+export const example = (name: string, title: string, request: Example['request'], response: Example['response']) =>
+  ({ name, title, request, response }) satisfies Example;
 
 /** Service states that the tests set up before they send an example. */
 export type Situation = 'rate-limited' | 'store-down' | 'quota-exceeded' | 'kafka-down';

@@ -92,13 +92,13 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
         name: 'collection-metadata',
         title: 'Set collection metadata',
         request: call('/refresh-metadata', { body: { collection_metadata: COLLECTION } }),
-        answer: success(200, { contract_address: EXAMPLE_COLLECTION, chain, collection_metadata: COLLECTION }),
+        response: success(200, { contract_address: EXAMPLE_COLLECTION, chain, collection_metadata: COLLECTION }),
       },
       {
         name: 'collection-metadata-none',
         title: 'Missing collection_metadata',
         request: call('/refresh-metadata', { body: {} }),
-        answer: invalid(settings, 'collection_metadata', 'collection_metadata must be an object'),
+        response: invalid(settings, 'collection_metadata', 'collection_metadata must be an object'),
       },
     ],
     stacks: [
@@ -108,7 +108,7 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
         request: call('/metadata/refresh-metadata', {
           body: { metadata: [{ metadata_id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e', ...TOKEN }] },
         }),
-        answer: quota('10000', '9999'),
+        response: quota('10000', '9999'),
       },
     ],
     tokens: [
@@ -116,13 +116,13 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
         name: 'nft-metadata',
         title: 'Set token metadata',
         request: call('/nfts/refresh-metadata', { body: { nft_metadata: [{ token_id: '1001', ...TOKEN }] } }),
-        answer: quota('10000', '9999'),
+        response: quota('10000', '9999'),
       },
       {
         name: 'nft-metadata-token',
         title: 'Invalid token id',
         request: call('/nfts/refresh-metadata', { body: { nft_metadata: [{ token_id: '0x1', ...TOKEN }] } }),
-        answer: invalid(
+        response: invalid(
           settings,
           'nft_metadata[0].token_id',
           'nft_metadata[0].token_id must be a string of decimal digits, at least 0 and below 2^256',
@@ -141,7 +141,7 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint',
       title: 'Mint an asset',
       request: call(MINTS, { body: { assets: [{ ...NEW_ASSET, metadata: { name: 'Sword of dawn' } }] } }),
-      answer: success(202, {
+      response: success(202, {
         imx_mint_requests_limit: '2000',
         imx_mint_requests_limit_reset: EXAMPLE_RESET,
         imx_remaining_mint_requests: '1998',
@@ -152,7 +152,7 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint-taken',
       title: 'Reference id already in use',
       request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEW_ASSET] } }),
-      answer: envelope(settings, 'CONFLICT_ERROR', {
+      response: envelope(settings, 'CONFLICT_ERROR', {
         message:
           'Some reference ids are already used by pending or minted assets, or appear more than once in the request.',
         details: { id: 'reference_id', values: [EXAMPLE_ASSET.reference_id] },
@@ -162,21 +162,21 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint-owner',
       title: 'Invalid owner address',
       request: call(MINTS, { body: { assets: [{ ...NEW_ASSET, owner_address: '0x12' }] } }),
-      answer: invalid(settings, 'assets[0].owner_address', `assets[0].owner_address must be ${ADDRESS_EXPECTED}`),
+      response: invalid(settings, 'assets[0].owner_address', `assets[0].owner_address must be ${ADDRESS_EXPECTED}`),
     },
     {
       name: 'mint-quota-exceeded',
       title: 'Mint quota exceeded',
       situation: 'quota-exceeded',
       request: call(MINTS, { body: { assets: [NEW_ASSET] } }),
-      answer: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
+      response: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
     },
     {
       name: 'mint-kafka-down',
       title: 'Kafka unavailable, outcome unknown',
       situation: 'kafka-down',
       request: call(MINTS, { body: { assets: [NEW_ASSET] } }),
-      answer: envelope(settings, 'INTERNAL_SERVER_ERROR'),
+      response: envelope(settings, 'INTERNAL_SERVER_ERROR'),
     },
   ];
 }
@@ -189,7 +189,7 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint-without-key',
       title: 'Missing secret key',
       request: call(MINTS, { body, key: null }),
-      answer: envelope(settings, 'VALIDATION_ERROR', {
+      response: envelope(settings, 'VALIDATION_ERROR', {
         message: `The header ${header} is missing.`,
         details: { header },
       }),
@@ -198,13 +198,13 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint-unknown-key',
       title: 'Unknown secret key',
       request: call(MINTS, { body, key: 'unknown' }),
-      answer: envelope(settings, 'UNAUTHORISED_REQUEST', { details: { header } }),
+      response: envelope(settings, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
     {
       name: 'mint-other-project',
       title: 'Collection linked to another project',
       request: call(MINTS, { body, contract: EXAMPLE_UNOWNED }),
-      answer: envelope(settings, 'AUTHENTICATION_ERROR', {
+      response: envelope(settings, 'AUTHENTICATION_ERROR', {
         message: 'The collection belongs to a different project than the key.',
       }),
     },
@@ -212,7 +212,7 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
       name: 'mint-unlinked',
       title: 'Collection not linked',
       request: call(MINTS, { body, contract: UNLINKED_COLLECTION }),
-      answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' }),
+      response: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' }),
     },
   ];
 }
@@ -226,19 +226,19 @@ function createReadExamples({ settings, call, chain }: ExampleParts) {
         name: 'mint-requests',
         title: 'Pending mint requests',
         request: call(`${MINTS}?status=pending&page_size=1`),
-        answer: success(200, { result: [mintRequest], page }),
+        response: success(200, { result: [mintRequest], page }),
       },
       {
         name: 'mint-requests-next',
         title: 'Next page, empty at the end of the list',
         request: call(`${MINTS}?page_cursor=${CURSOR_PLACEHOLDERS.next}`),
-        answer: success(200, { result: [], page }),
+        response: success(200, { result: [], page }),
       },
       {
         name: 'mint-requests-status',
         title: 'Invalid status',
         request: call(`${MINTS}?status=done`),
-        answer: invalid(settings, 'status', 'status must be one of pending, succeeded, failed'),
+        response: invalid(settings, 'status', 'status must be one of pending, succeeded, failed'),
       },
     ],
     one: [
@@ -246,13 +246,13 @@ function createReadExamples({ settings, call, chain }: ExampleParts) {
         name: 'mint-request',
         title: 'Accepted mint request',
         request: call(`${MINTS}/${EXAMPLE_ASSET.reference_id}`),
-        answer: success(200, { result: [mintRequest], page }),
+        response: success(200, { result: [mintRequest], page }),
       },
       {
         name: 'mint-request-unknown',
         title: 'Unknown reference id',
         request: call(`${MINTS}/nothing`),
-        answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' }),
+        response: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' }),
       },
     ],
   };

@@ -1,10 +1,10 @@
 import {
-  type AnswerSpec,
-  createAnswer,
+  createResponse,
   type HeaderSpec,
   type Operation,
   type Parameter,
   RETRY_AFTER,
+  type ResponseSpec,
 } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
 import { ASSETS_MAX, DISPLAY_TYPES, REFERENCE_CODE_POINTS_MAX, STACKS_MAX, TOKENS_MAX } from '@playline/mints';
@@ -160,13 +160,13 @@ const REFRESH_HEADERS: readonly HeaderSpec[] = [
 
 const createError = (
   status: number,
-  code: AnswerSpec['codes'][number],
+  code: ResponseSpec['codes'][number],
   description: string,
   headers: readonly HeaderSpec[] = [],
-) => createAnswer(status, description, { codes: [code], headers });
+) => createResponse(status, description, { codes: [code], headers });
 
 /** @param conflicts responses that only some operations return */
-function createErrors(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[] {
+function createErrors(...conflicts: readonly ResponseSpec[]): readonly ResponseSpec[] {
   const invalid =
     'The request is invalid; `details.errors` lists every problem. If the body is not UTF-8 encoded JSON, `details` has `offset`, `line`, `column` and `found`.';
   const limited =
@@ -186,7 +186,7 @@ function createErrors(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
   ];
 }
 
-type OperationSpec = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'answers' | 'examples'> &
+type OperationSpec = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'responses' | 'examples'> &
   Partial<Pick<Operation, 'body' | 'paging' | 'parameters'>>;
 
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
@@ -207,7 +207,7 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
     ...spec,
     path: `/v1/chains/{chain_name}/collections/{contract_address}${spec.path}`,
     parameters: [chain, contract, ...(spec.parameters ?? [])],
-    answers: withLimit(spec.answers),
+    responses: withLimit(spec.responses),
   });
   return [...createRefreshes(examples), ...createMints(examples)].map(toOperation);
 }
@@ -216,7 +216,7 @@ const bodyOf = (description: string, schema: z.ZodType) => ({ description, schem
 
 function createRefreshes(examples: MintingExamples): OperationSpec[] {
   const description = 'The metadata was accepted.';
-  const accepted = createAnswer(202, description, { schema: refreshResponse, headers: REFRESH_HEADERS });
+  const accepted = createResponse(202, description, { schema: refreshResponse, headers: REFRESH_HEADERS });
   const latest =
     'The last request wins. All fields are required, and any field can be null. Unknown fields are ignored.';
   return [
@@ -227,8 +227,8 @@ function createRefreshes(examples: MintingExamples): OperationSpec[] {
       summary: 'Refresh collection metadata',
       description: ['Sets the metadata of a collection.', latest],
       body: bodyOf('At most 228 KiB.', collectionBody),
-      answers: [
-        createAnswer(200, description, { schema: collectionResponse, headers: REFRESH_HEADERS }),
+      responses: [
+        createResponse(200, description, { schema: collectionResponse, headers: REFRESH_HEADERS }),
         ...createErrors(),
       ],
       examples: examples.collection,
@@ -240,7 +240,7 @@ function createRefreshes(examples: MintingExamples): OperationSpec[] {
       summary: 'Refresh stacked metadata',
       description: ['Sets the metadata of stacks. All tokens in a stack share the same metadata.', latest],
       body: bodyOf('1 to 10 stacks, at most 228 KiB.', stacksBody),
-      answers: [accepted, ...createErrors()],
+      responses: [accepted, ...createErrors()],
       examples: examples.stacks,
     },
     {
@@ -250,7 +250,7 @@ function createRefreshes(examples: MintingExamples): OperationSpec[] {
       summary: 'Refresh NFT metadata',
       description: ['Sets the metadata of individual tokens in a collection.', latest],
       body: bodyOf('1 to 250 tokens, at most 228 KiB.', tokensBody),
-      answers: [accepted, ...createErrors()],
+      responses: [accepted, ...createErrors()],
       examples: examples.tokens,
     },
   ];
@@ -269,8 +269,8 @@ function createMints(examples: MintingExamples): OperationSpec[] {
         'You can reuse a reference id only after its mint request has failed. After any error, retry the same request: a 409 response lists the assets that were already accepted.',
       ],
       body: bodyOf('1 to 100 assets, at most 2 MiB. A null field is treated as absent.', mintBody),
-      answers: [
-        createAnswer(202, 'All assets were accepted.', { schema: mintResponse, headers: MINT_HEADERS }),
+      responses: [
+        createResponse(202, 'All assets were accepted.', { schema: mintResponse, headers: MINT_HEADERS }),
         ...createErrors(createError(409, 'CONFLICT_ERROR', CONFLICT)),
       ],
       examples: examples.mint,
@@ -290,7 +290,7 @@ function createMints(examples: MintingExamples): OperationSpec[] {
         queryParam('page_size', 'Maximum number of requests per page.', pageSizeParameter),
       ],
       paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
-      answers: [createAnswer(200, 'A page of mint requests.', { schema: mintRequestsResponse }), ...createErrors()],
+      responses: [createResponse(200, 'A page of mint requests.', { schema: mintRequestsResponse }), ...createErrors()],
       examples: examples.list,
     },
     {
@@ -300,7 +300,7 @@ function createMints(examples: MintingExamples): OperationSpec[] {
       summary: 'Get mint request',
       description: ['Returns a list with one mint request. A request is available as soon as it has been accepted.'],
       parameters: [pathParam('reference_id', 'Reference id of the mint request, percent-encoded.', referenceParameter)],
-      answers: [createAnswer(200, 'The mint request.', { schema: mintRequestsResponse }), ...createErrors()],
+      responses: [createResponse(200, 'The mint request.', { schema: mintRequestsResponse }), ...createErrors()],
       examples: examples.one,
     },
   ];

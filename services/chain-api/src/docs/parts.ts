@@ -1,4 +1,4 @@
-import { type AnswerSpec, createRateLimitHeaders, type Parameter, withHeaders } from '@playline/api-docs';
+import { createRateLimitHeaders, type Parameter, type ResponseSpec, withHeaders } from '@playline/api-docs';
 import type { z } from 'zod';
 import type { DocsSettings } from './examples.ts';
 
@@ -12,7 +12,7 @@ export const secretHeaderOf = ({ headerPrefix }: DocsSettings): string => `${hea
 const RATE_LIMIT = createRateLimitHeaders('calls', 'Every response except 429 counts as one call.');
 
 /** Adds the `RateLimit` headers. */
-export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
+export const withLimit = (responses: readonly ResponseSpec[]): ResponseSpec[] => withHeaders(responses, RATE_LIMIT);
 
 export const queryParam = (name: string, description: string, schema: z.ZodType): Parameter => ({
   name,

@@ -1,12 +1,12 @@
 import {
-  type AnswerSpec,
-  createAnswer,
+  createResponse,
   type DocsSource,
   type HeaderSpec,
   html,
   type Operation,
   type Parameter,
   RETRY_AFTER,
+  type ResponseSpec,
 } from '@playline/api-docs';
 import { z } from 'zod';
 import { createHistoryExamples, createTokenExamples, createUnknownExamples, type DocsSettings } from './examples.ts';
@@ -27,20 +27,20 @@ const ETAG: HeaderSpec = {
   schema: { type: 'string', pattern: '^"[\\w-]+"$' },
 };
 
-const ERRORS: readonly AnswerSpec[] = [
-  createAnswer(400, 'A parameter is invalid; `details.errors` lists every invalid parameter.', {
+const ERRORS: readonly ResponseSpec[] = [
+  createResponse(400, 'A parameter is invalid; `details.errors` lists every invalid parameter.', {
     codes: ['VALIDATION_ERROR'],
   }),
-  createAnswer(403, 'The rate limit key is not valid.', { codes: ['AUTHENTICATION_ERROR'] }),
-  createAnswer(404, 'The chain or the token is unknown.', { codes: ['RESOURCE_NOT_FOUND'] }),
-  createAnswer(429, 'Rate limit exceeded. Retry later.', {
+  createResponse(403, 'The rate limit key is not valid.', { codes: ['AUTHENTICATION_ERROR'] }),
+  createResponse(404, 'The chain or the token is unknown.', { codes: ['RESOURCE_NOT_FOUND'] }),
+  createResponse(429, 'Rate limit exceeded. Retry later.', {
     codes: ['TOO_MANY_REQUESTS_ERROR'],
     headers: [RETRY_AFTER],
   }),
-  createAnswer(500, 'The service failed. Retry the same request.', { codes: ['INTERNAL_SERVER_ERROR'] }),
+  createResponse(500, 'The service failed. Retry the same request.', { codes: ['INTERNAL_SERVER_ERROR'] }),
 ];
 
-const limited = (...answers: readonly AnswerSpec[]): AnswerSpec[] => withLimit([...answers, ...ERRORS]);
+const limited = (...responses: readonly ResponseSpec[]): ResponseSpec[] => withLimit([...responses, ...ERRORS]);
 
 const PUBLIC_READ = {
   method: 'GET',
@@ -66,9 +66,9 @@ function createToken(settings: DocsSettings, chain: Parameter): Operation {
       pathParam('contract_address', 'Token address. Mixed case must match the EIP-55 checksum.', addressParameter),
     ],
     paging: null,
-    answers: limited(
-      createAnswer(200, 'The token.', { schema: tokenResponse, headers: [ETAG] }),
-      createAnswer(304, 'The token has not changed since the version in `If-None-Match`.', { headers: [ETAG] }),
+    responses: limited(
+      createResponse(200, 'The token.', { schema: tokenResponse, headers: [ETAG] }),
+      createResponse(304, 'The token has not changed since the version in `If-None-Match`.', { headers: [ETAG] }),
     ),
     examples: createTokenExamples(settings),
   };
@@ -101,7 +101,7 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
       queryParam('page_size', 'Maximum number of activities per page.', pageSizeParameter),
     ],
     paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
-    answers: limited(createAnswer(200, 'A page of activities.', { schema: historyResponse })),
+    responses: limited(createResponse(200, 'A page of activities.', { schema: historyResponse })),
     examples: createHistoryExamples(settings),
   };
 }

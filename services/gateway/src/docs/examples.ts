@@ -1,6 +1,6 @@
 import {
   type Example,
-  type ExampleAnswer,
+  type ExampleResponse,
   envelope,
   JSON_TYPE,
   placeholderOf,
@@ -116,7 +116,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
       name,
       title,
       request: post([{ ...track, ...message }]),
-      answer: batchResponse(0, 1, [{ messageId: message.messageId ?? MESSAGE_IDS.rejected, errors: [error] }]),
+      response: batchResponse(0, 1, [{ messageId: message.messageId ?? MESSAGE_IDS.rejected, errors: [error] }]),
     }),
   );
   const duplicate = 'messageId occurs more than once in the batch';
@@ -127,7 +127,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
       name: 'duplicate-message-id',
       title: 'Two messages with the same id',
       request: post([track, { ...track, eventName: 'level_start' }]),
-      answer: batchResponse(0, 2, [
+      response: batchResponse(0, 2, [
         {
           messageId: MESSAGE_IDS.rejected,
           errors: [{ field: 'messageId', code: 'DUPLICATE_MESSAGE_ID', message: duplicate }],
@@ -140,7 +140,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
   ];
 }
 
-function batchResponse(accepted: number, rejected: number, rejections: readonly unknown[]): ExampleAnswer {
+function batchResponse(accepted: number, rejected: number, rejections: readonly unknown[]): ExampleResponse {
   return success(accepted > 0 ? 200 : 400, { success: accepted > 0, accepted, rejected, rejections });
 }
 
@@ -172,13 +172,13 @@ function createAcceptedBatches(track: Record<string, unknown>, post: Post): Exam
       name: 'track',
       title: 'A track event',
       request: post([{ ...track, messageId: MESSAGE_IDS.track, context }]),
-      answer: batchResponse(1, 0, []),
+      response: batchResponse(1, 0, []),
     },
     {
       name: 'identify-and-alias',
       title: 'A visitor signs in and links a second identity',
       request: post([identify, alias]),
-      answer: batchResponse(2, 0, []),
+      response: batchResponse(2, 0, []),
     },
     {
       name: 'partly-rejected',
@@ -187,7 +187,7 @@ function createAcceptedBatches(track: Record<string, unknown>, post: Post): Exam
         { ...track, messageId: MESSAGE_IDS.partial },
         { type: 'identify', messageId: MESSAGE_IDS.rejected, eventTimestamp, anonymousId: ANONYMOUS_ID },
       ]),
-      answer: batchResponse(1, 1, [
+      response: batchResponse(1, 1, [
         {
           messageId: MESSAGE_IDS.rejected,
           errors: [{ field: 'userId', code: 'MISSING_REQUIRED_FIELD', message: 'userId is required' }],
@@ -207,32 +207,29 @@ function createServerErrors(
       title: 'The service has no memory for another request body',
       situation: 'full',
       request,
-      answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY, headers: { 'retry-after': '1' } }),
+      response: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY, headers: { 'retry-after': '1' } }),
     },
     {
       name: 'internal-server-error',
       title: 'The brokers do not acknowledge the batch',
       situation: 'broken',
       request,
-      answer: envelope(context, 'INTERNAL_SERVER_ERROR'),
+      response: envelope(context, 'INTERNAL_SERVER_ERROR'),
     },
   ];
 }
 
 function createInvalidBatches(context: ExampleContext, post: Post): Example[] {
-  const example = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>) => ({
-    name,
-    title,
-    ...rest,
-  });
+  const example = (name: string, title: string, rest: Omit<Example, 'name' | 'title'>) => ({ name, title, ...rest });
   const validationError = (message: string, details: Record<string, unknown> | null = null) =>
     envelope(context, 'VALIDATION_ERROR', { message, details });
+  const encodingError = (message: string) => validationError(message, { header: 'content-encoding' });
   const batch = post([]);
   const withHeader = (header: Record<string, string>) => ({ ...batch, headers: { ...batch.headers, ...header } });
   return [
     example('empty-batch', 'An empty batch', {
       request: batch,
-      answer: validationError('messages is empty', {
+      response: validationError('messages is empty', {
         field: 'messages',
         messagesMin: 1,
         messagesMax: BATCH_MESSAGES_MAX,
@@ -240,7 +237,7 @@ function createInvalidBatches(context: ExampleContext, post: Post): Example[] {
     }),
     example('unreadable-json', 'Invalid JSON in the second message', {
       request: { ...batch, body: '{"messages": [{},\n  {"properties": {"fps": NaN}}]}' },
-      answer: validationError('The body is not valid UTF-8 JSON: unexpected NaN in line 2, column 26.', {
+      response: validationError('The body is not valid UTF-8 JSON: unexpected NaN in line 2, column 26.', {
         offset: 43,
         line: 2,
         column: 26,
@@ -250,15 +247,15 @@ function createInvalidBatches(context: ExampleContext, post: Post): Example[] {
     }),
     example('wrong-content-type', 'A content type other than JSON', {
       request: withHeader({ 'content-type': 'text/plain' }),
-      answer: validationError('The body must be application/json.', { header: 'content-type' }),
+      response: validationError('The body must be application/json.', { header: 'content-type' }),
     }),
     example('unknown-encoding', 'An unsupported content encoding', {
       request: withHeader({ 'content-encoding': 'compress' }),
-      answer: validationError('The content encoding is not gzip, deflate, br or zstd.', { header: 'content-encoding' }),
+      response: encodingError('The content encoding is not gzip, deflate, br or zstd.'),
     }),
     example('broken-encoding', 'A body that is not valid gzip', {
       request: withHeader({ 'content-encoding': 'gzip' }),
-      answer: validationError('The body is not readable as gzip.', { header: 'content-encoding' }),
+      response: encodingError('The body is not readable as gzip.'),
     }),
   ];
 }
@@ -273,7 +270,7 @@ function createKeyErrors(
       name: 'missing-key',
       title: 'A request without a key',
       request: post(JSON_TYPE),
-      answer: envelope(context, 'VALIDATION_ERROR', {
+      response: envelope(context, 'VALIDATION_ERROR', {
         message: `The header ${header} is missing.`,
         details: { header },
       }),
@@ -282,7 +279,7 @@ function createKeyErrors(
       name: 'unknown-key',
       title: 'An unknown key',
       request: post({ [header]: 'pk_unknown', ...JSON_TYPE }),
-      answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
+      response: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
   ];
 }
@@ -298,13 +295,13 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
       name: 'consent-not-set',
       title: 'A visitor who has not chosen yet',
       request: get('?anonymousId=9d0c-visitor'),
-      answer: success(200, { status: 'not_set' }),
+      response: success(200, { status: 'not_set' }),
     },
     {
       name: 'consent-without-id',
       title: 'A request without anonymousId',
       request: get(''),
-      answer: envelope(context, 'VALIDATION_ERROR', {
+      response: envelope(context, 'VALIDATION_ERROR', {
         message: 'anonymousId is required',
         details: { field: 'anonymousId' },
       }),
@@ -313,7 +310,7 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
       name: 'consent-unknown-key',
       title: 'An unknown key, which returns 400 for this operation',
       request: { ...get(`?anonymousId=${ANONYMOUS_ID}`), headers: { [header]: 'pk_unknown' } },
-      answer: envelope(context, 'VALIDATION_ERROR', { details: { header } }),
+      response: envelope(context, 'VALIDATION_ERROR', { details: { header } }),
     },
   ];
 }
@@ -326,13 +323,13 @@ export function createWriteConsentExamples(context: ExampleContext): Example[] {
       name: 'consent-given',
       title: 'A visitor gives full consent',
       request: put({ anonymousId: ANONYMOUS_ID, status: 'full', source: 'cookie-banner' }),
-      answer: success(204, null),
+      response: success(204, null),
     },
     {
       name: 'consent-unset',
       title: 'The status not_set, which is read-only',
       request: put({ anonymousId: ANONYMOUS_ID, status: 'not_set', source: 'cookie-banner' }),
-      answer: envelope(context, 'VALIDATION_ERROR', {
+      response: envelope(context, 'VALIDATION_ERROR', {
         message: 'status is not one of none, anonymous, full',
         details: { field: 'status' },
       }),
@@ -352,7 +349,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-visitor',
       title: 'Erase a visitor',
       request: erase('?anonymousId=b2c7e4f0-visitor'),
-      answer: success(202, null, {
+      response: success(202, null, {
         'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445566',
         'x-erasure-identity': 'anonymousId=b2c7e4f0-visitor',
       }),
@@ -361,7 +358,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-user',
       title: 'Erase a user id under every identity type',
       request: erase('?userId=76561198000000000'),
-      answer: success(202, null, {
+      response: success(202, null, {
         'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567',
         'x-erasure-identity': 'userId=76561198000000000',
       }),
@@ -370,13 +367,15 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-both',
       title: 'A request with both identifiers',
       request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
-      answer: envelope(context, 'VALIDATION_ERROR', { message: 'Exactly one of anonymousId and userId is required.' }),
+      response: envelope(context, 'VALIDATION_ERROR', {
+        message: 'Exactly one of anonymousId and userId is required.',
+      }),
     },
     {
       name: 'erase-without-key',
       title: 'A request without a key',
       request: erase('?userId=76561198000000000', {}),
-      answer: envelope(context, 'VALIDATION_ERROR', {
+      response: envelope(context, 'VALIDATION_ERROR', {
         message: `The header ${header} is missing.`,
         details: { header },
       }),
@@ -385,7 +384,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-with-publishable-key',
       title: 'A publishable key instead of a secret key',
       request: erase('?userId=76561198000000000', { [header]: DOCS_KEYS.publishable }),
-      answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
+      response: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
   ];
 }

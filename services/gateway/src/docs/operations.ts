@@ -1,12 +1,12 @@
 import {
-  type AnswerSpec,
-  createAnswer,
   createRateLimitHeaders,
+  createResponse,
   type HeaderSpec,
   type JsonSchema,
   type Operation,
   type Parameter,
   RETRY_AFTER,
+  type ResponseSpec,
   toSizeText,
   withHeaders,
 } from '@playline/api-docs';
@@ -70,18 +70,18 @@ const RATE_LIMIT = createRateLimitHeaders(
   'A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest.',
 );
 
-const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
-const INVALID_OR_KEY = createAnswer(400, 'The request or its key is not valid.', { codes: ['VALIDATION_ERROR'] });
-const UNAUTHORISED = createAnswer(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
-const TOO_MANY = createAnswer(429, 'Too many requests. Retry the same request later.', {
+const INVALID = createResponse(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
+const INVALID_OR_KEY = createResponse(400, 'The request or its key is not valid.', { codes: ['VALIDATION_ERROR'] });
+const WRONG_KEY = createResponse(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
+const TOO_MANY = createResponse(429, 'Too many requests. Retry the same request later.', {
   codes: ['TOO_MANY_REQUESTS_ERROR'],
   headers: [RETRY_AFTER],
 });
-const FAILED = createAnswer(500, 'The service failed. Retry the same request with the same message ids.', {
+const FAILED = createResponse(500, 'The service failed. Retry the same request with the same message ids.', {
   codes: ['INTERNAL_SERVER_ERROR'],
 });
 
-const withRateLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
+const withRateLimit = (responses: readonly ResponseSpec[]): ResponseSpec[] => withHeaders(responses, RATE_LIMIT);
 
 const requireKey = (kind: KeyKind) => [{ kind, required: true }] as const;
 
@@ -107,8 +107,8 @@ export function createOperations(context: ExampleContext): Operation[] {
       parameters: [createQueryParameter('anonymousId', true, 'The anonymous identity.')],
       body: null,
       paging: null,
-      answers: withRateLimit([
-        createAnswer(200, 'The tracking consent of the identity.', { schema: trackingConsentSchema }),
+      responses: withRateLimit([
+        createResponse(200, 'The tracking consent of the identity.', { schema: trackingConsentSchema }),
         INVALID_OR_KEY,
         TOO_MANY,
         FAILED,
@@ -132,7 +132,7 @@ export function createOperations(context: ExampleContext): Operation[] {
         refreshedFields: null,
       },
       paging: null,
-      answers: withRateLimit([createAnswer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
+      responses: withRateLimit([createResponse(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
       examples: createWriteConsentExamples(context),
     },
     createErase(context),
@@ -168,16 +168,16 @@ function createIngest(context: ExampleContext): Operation {
       },
     },
     paging: null,
-    answers: withRateLimit([
-      createAnswer(200, 'At least one message was accepted. `rejections` lists the rejected messages.', {
+    responses: withRateLimit([
+      createResponse(200, 'At least one message was accepted. `rejections` lists the rejected messages.', {
         schema: messagesResponseSchema,
       }),
-      createAnswer(
+      createResponse(
         400,
         'The request is not valid (error envelope), or every message was rejected (MessagesResponse). If the body is not UTF-8 JSON, `details` contains `offset`, `line`, `column` and `found`, and `messageIndex` if the error is inside a message.',
         { schema: messagesResponseSchema, constraints: NOTHING_ACCEPTED, codes: ['VALIDATION_ERROR'] },
       ),
-      UNAUTHORISED,
+      WRONG_KEY,
       TOO_MANY,
       FAILED,
     ]),
@@ -212,10 +212,10 @@ function createErase(context: ExampleContext): Operation {
     ],
     body: null,
     paging: null,
-    answers: withRateLimit([
-      createAnswer(202, 'The erasure request is recorded.', { headers: [ERASURE_ID, ERASURE_IDENTITY] }),
+    responses: withRateLimit([
+      createResponse(202, 'The erasure request is recorded.', { headers: [ERASURE_ID, ERASURE_IDENTITY] }),
       INVALID,
-      UNAUTHORISED,
+      WRONG_KEY,
       TOO_MANY,
       FAILED,
     ]),

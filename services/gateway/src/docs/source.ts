@@ -100,19 +100,19 @@ function readAnonymousId(body: string): string {
 
 function createNotFoundExamples(context: ExampleContext): Example[] {
   const message = 'No operation has this path and method.';
-  const answer = envelope(context, 'RESOURCE_NOT_FOUND', { message });
+  const response = envelope(context, 'RESOURCE_NOT_FOUND', { message });
   return [
     {
       name: 'unknown-path',
       title: 'An unknown path',
       request: { method: 'POST', target: '/v1/audience/message', headers: {}, body: null },
-      answer,
+      response,
     },
     {
       name: 'wrong-method',
       title: 'A method that the path does not support',
       request: { method: 'GET', target: '/v1/audience/messages', headers: {}, body: null },
-      answer,
+      response,
     },
   ];
 }

@@ -7,7 +7,7 @@ import type { PageParts } from '../pages/index.ts';
 export type ProjectMetrics = Awaited<ReturnType<typeof readMetrics>>;
 export type MetricsParts = Pick<PageParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
-const MINUTES = 61;
+const METRICS_MINUTES = 61;
 const READ_MAX_MS = 2_000;
 
 /** Never rejects. */
@@ -15,7 +15,7 @@ export async function readMetrics(parts: MetricsParts, projects: readonly Projec
   const { usage, pipeline, frame } = parts;
   const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
   const [minutes, delay, deadLetters, keyMetrics] = await Promise.all([
-    orNull(usage.readEnvironments(ids, MINUTES)),
+    orNull(usage.readEnvironments(ids, METRICS_MINUTES)),
     orNull(pipeline.writerDelay()),
     orNull(pipeline.openDeadLetters()),
     readKeys(parts, projects),
@@ -52,12 +52,12 @@ export interface Alert {
 
 export const ALERT_THRESHOLDS = {
   rejectedFraction: 0.05,
-  messagesMin: 100,
+  minMessages: 100,
   delayMs: 60_000,
   /** Time since a secret key was last used or, if it was never used, created. */
   unusedMs: 90 * 86_400_000,
   /** Minimum number of refused requests per key in the last hour. `refusedFraction` is the minimum fraction. */
-  refusals: 20,
+  minRefusals: 20,
   refusedFraction: 0.1,
 } as const;
 
@@ -65,17 +65,17 @@ export type FoundAlerts = ReturnType<typeof findAlerts>;
 
 export function findAlerts(project: ProjectRecord, metrics: ProjectMetrics) {
   const { minutes, delay, deadLetters, keys, uses } = metrics;
-  const unknown: AlertKind[] = [];
-  if (minutes === null) unknown.push('rejections');
-  if (delay === null) unknown.push('delay');
-  if (deadLetters === null) unknown.push('dead letters');
-  if (keys === null || uses === null) unknown.push('unused key', 'refused key');
+  const unavailable: AlertKind[] = [];
+  if (minutes === null) unavailable.push('rejections');
+  if (delay === null) unavailable.push('delay');
+  if (deadLetters === null) unavailable.push('dead letters');
+  if (keys === null || uses === null) unavailable.push('unused key', 'refused key');
   const alerts = [
     ...findDelay(metrics),
     ...project.environments.flatMap((each) => [...findRejections(each, metrics), ...findDeadLetters(each, metrics)]),
     ...(keys?.get(project.id) ?? []).flatMap((key) => findKeyAlerts(project, key, metrics)),
   ];
-  return { alerts, unknown };
+  return { alerts, unavailable };
 }
 
 type Environment = ProjectRecord['environments'][number];
@@ -90,7 +90,7 @@ function findRejections({ id, name }: Environment, { minutes }: ProjectMetrics):
   const counted = minutes?.get(id) ?? [];
   const value = counted.reduce((sum, minute) => sum + minute.rejected, 0);
   const total = counted.reduce((sum, minute) => sum + minute.accepted, value);
-  if (total < ALERT_THRESHOLDS.messagesMin || value <= ALERT_THRESHOLDS.rejectedFraction * total) return [];
+  if (total < ALERT_THRESHOLDS.minMessages || value <= ALERT_THRESHOLDS.rejectedFraction * total) return [];
   return [{ kind: 'rejections', environment: name, value, total, name: '' }];
 }
 
@@ -108,7 +108,7 @@ function findKeyAlerts({ environments }: ProjectRecord, key: KeyRecord, { uses, 
   const unusedMs = nowMs - (lastUsedAt ?? key.createdAt);
   if (key.kind === 'secret' && unusedMs > ALERT_THRESHOLDS.unusedMs)
     alerts.push({ kind: 'unused key', environment, value: unusedMs, total: 0, name });
-  if (refusalsOfHour >= ALERT_THRESHOLDS.refusals && refusalsOfHour >= ALERT_THRESHOLDS.refusedFraction * usesOfHour)
+  if (refusalsOfHour >= ALERT_THRESHOLDS.minRefusals && refusalsOfHour >= ALERT_THRESHOLDS.refusedFraction * usesOfHour)
     alerts.push({ kind: 'refused key', environment, value: refusalsOfHour, total: usesOfHour, name });
   return alerts;
 }

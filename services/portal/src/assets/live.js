@@ -120,14 +120,14 @@ function show(event) {
 
 /** Also removes the content of erased people from buffered events. */
 function updateOutcome({ position, outcome, reason }) {
-  const toChanged = (event) =>
+  const withOutcome = (event) =>
     outcome === 'fenced'
       ? { kind: event.kind, position, outcome, reason: '', receivedAt: event.receivedAt }
       : { ...event, outcome, reason };
-  buffered = buffered.map((event) => (event.position === position ? toChanged(event) : event));
+  buffered = buffered.map((event) => (event.position === position ? withOutcome(event) : event));
   const entry = rows.get(position);
   if (entry === undefined) return;
-  entry.event = toChanged(entry.event);
+  entry.event = withOutcome(entry.event);
   if (outcome === 'fenced') render(entry.row, entry.event);
   else entry.row.children[1].replaceChildren(createOutcome(entry.event));
 }

@@ -50,7 +50,7 @@ export interface FieldOptions {
   readonly type?: 'text' | 'password' | 'number' | 'email';
   readonly autocomplete?: string;
   readonly isRequired?: boolean;
-  readonly charactersMax?: number;
+  readonly maxLength?: number;
 }
 
 let fieldCount = 0;
@@ -64,7 +64,7 @@ export function field(options: FieldOptions): Markup {
   const { name, label, value = '', hint, type = 'text', autocomplete = 'off', isRequired = false } = options;
   const id = createFieldId(name);
   return html`<div class="field"><label for="${id}">${label}</label>
-<input id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" maxlength="${options.charactersMax ?? 300}"${isRequired ? html` required` : ''}${hint === undefined ? '' : html` aria-describedby="${id}-hint"`}>
+<input id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" maxlength="${options.maxLength ?? 300}"${isRequired ? html` required` : ''}${hint === undefined ? '' : html` aria-describedby="${id}-hint"`}>
 ${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}</div>`;
 }
 

@@ -33,7 +33,7 @@ export function createFormTokens(secret: Buffer, wallClockMs: () => number = Dat
       const expiresS = nowS() + LIFETIME_S;
       return `${nonce}.${expiresS}.${sign(nonce, expiresS, use)}`;
     },
-    /** @returns the nonce and its remaining lifetime; null for an invalid token */
+    /** @returns the nonce and the remaining lifetime of the token; null for an invalid token */
     check: (token: string, use: TokenUse) => {
       const [, nonce = '', expires = '', signature = ''] = TOKEN.exec(token) ?? [];
       if (nonce === '') return null;

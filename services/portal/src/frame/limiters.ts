@@ -34,7 +34,7 @@ export function claimantOf({ project, account, address }: Pick<Visit, 'project' 
 export type Release = () => void;
 
 export interface FairLimiter {
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the reason of an abort */
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the abort reason */
   acquire(claimant: Claimant, signal?: AbortSignal): Promise<Release>;
 }
 

@@ -81,7 +81,7 @@ it('a page that fails internally shows a trace id but not the cause', async () =
     accounts: { ...portal.parts.accounts, all: () => Promise.reject(new Error('redis://:hunter2@host')) },
   });
   const browser = broken.browser();
-  browser.keep((await broken.parts.sessions.create({ accountId: 'a', userAgent: '', address: '' })).text);
+  browser.resumeSession((await broken.parts.sessions.create({ accountId: 'a', userAgent: '', address: '' })).text);
   const { status, text } = await browser.get('/');
   await broken.close();
   expect(status).toBe(500);

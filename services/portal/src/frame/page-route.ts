@@ -253,18 +253,18 @@ const STALL_MAX_MS = 30_000;
  */
 export async function sendStreamedFile(
   visit: Visit,
-  { type, pieces }: Pick<ResponseOf<'streamed file'>, 'type' | 'pieces'>,
+  { type, chunks }: Pick<ResponseOf<'streamed file'>, 'type' | 'chunks'>,
   headers: HeaderList,
 ): Promise<void> {
   const { exchange } = visit;
-  const source = pieces[Symbol.asyncIterator]();
-  let piece = await source.next();
+  const source = chunks[Symbol.asyncIterator]();
+  let chunk = await source.next();
   const stream = exchange.openStream(type, headers, { isFile: true });
   // The client has disconnected. Ending the query releases its capacity.
   if (stream === null) return void (await source.return?.());
   try {
-    for (; piece.done !== true && exchange.request.method !== 'HEAD'; piece = await source.next()) {
-      if (stream.write(piece.value)) continue;
+    for (; chunk.done !== true && exchange.request.method !== 'HEAD'; chunk = await source.next()) {
+      if (stream.write(chunk.value)) continue;
       await once(stream, 'drain', { signal: AbortSignal.any([visit.signal, AbortSignal.timeout(STALL_MAX_MS)]) });
     }
     stream.end();

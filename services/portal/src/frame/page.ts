@@ -66,7 +66,7 @@ export type PageResponse =
       readonly kind: 'streamed file';
       readonly name: string;
       readonly type: string;
-      readonly pieces: AsyncIterable<string>;
+      readonly chunks: AsyncIterable<string>;
     }
   | { readonly kind: 'handled' };
 

@@ -1,4 +1,4 @@
-/** Return the project, environment or account of a visit, or throw a 404 error. */
+/** Functions that return the project, environment or account of a visit, or throw a 404 error. */
 import type { AccountRecord, ProjectEnvironment, ProjectRecord, SessionRecord } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { Visit } from './page.ts';

@@ -2,9 +2,9 @@ import { expect, it } from 'vitest';
 import type { Visit } from './page.ts';
 import { sendStreamedFile } from './page-route.ts';
 
-it('sendStreamedFile ends the query if the client disconnects before the first piece', async () => {
+it('sendStreamedFile ends the query if the client disconnects before the first chunk', async () => {
   let isOpen = false;
-  const pieces = async function* () {
+  const chunks = async function* () {
     isOpen = true;
     try {
       yield 'first';
@@ -17,6 +17,6 @@ it('sendStreamedFile ends the query if the client disconnects before the first p
     exchange: { openStream: () => null, request: { method: 'GET' } },
     signal: new AbortController().signal,
   };
-  await sendStreamedFile(visit as unknown as Visit, { type: 'text/csv', pieces: pieces() }, []);
+  await sendStreamedFile(visit as unknown as Visit, { type: 'text/csv', chunks: chunks() }, []);
   expect(isOpen).toBe(false);
 });

@@ -34,7 +34,7 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
         records: createViewFences(query, environmentId),
         onFault: (error) => {
           // Logs only the first error, because the fences are read once a second.
-          if (!wasReported) logger.warn({ error }, 'cannot read fences; live messages are hidden after five seconds');
+          if (!wasReported) logger.warn({ error }, 'cannot read fences; live messages will be hidden in five seconds');
           wasReported = true;
         },
       });

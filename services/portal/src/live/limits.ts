@@ -2,7 +2,7 @@
 export const LIVE_LIMITS = {
   /** Allows messages to appear within two seconds, including the time to read them from Kafka. */
   pollMs: 500,
-  /** Longer, because dead letters are rare and are already delayed by retries. */
+  /** Longer than `pollMs`, because dead letters are rare and are already delayed by retries. */
   deadLettersPollMs: 1_000,
   /** Equals 500 records per second, more than a viewer can follow. Above this rate, records are sampled. */
   recordsPerPollMax: 250,

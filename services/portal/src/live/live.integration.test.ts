@@ -10,10 +10,10 @@ import { NO_FILTER } from './filter.ts';
 import { type LiveHub, openLive } from './index.ts';
 import { collect } from './test/live-world.ts';
 
-const WRITER = 'live-test-writer';
+const WRITER_GROUP = 'live-test-writer';
 const environmentId = 'live-test';
 /** Number of messages, sent one after another. Each waits up to half a second for a poll. */
-const MESSAGES = 3;
+const MESSAGE_COUNT = 3;
 const ada = randomBytes(16);
 
 let stores: OwnStores;
@@ -36,7 +36,7 @@ beforeAll(async () => {
     log: openLogReader({ brokers, clientId: 'live-test' }),
     schemaOf: createSchemaRegistry({ url: registry }).schemaOf,
     topicPrefix: stores.prefix,
-    writerGroup: WRITER,
+    writerGroup: WRITER_GROUP,
     query: createQueryRows({ url: url!, user: user!, password: password!, database: database! }),
     logger: createLogger({ service: 'test', level: 'silent' }),
   });
@@ -63,9 +63,9 @@ async function subscribe() {
   return client;
 }
 
-it('a message appears within two seconds, and its outcome is stored after the event writer commits it', async () => {
+it('a message appears within two seconds, and its outcome is "stored" after the event writer commits it', async () => {
   const client = await subscribe();
-  for (let round = 0; round < MESSAGES; round++) {
+  for (let round = 0; round < MESSAGE_COUNT; round++) {
     await send(`round ${round}`);
     const sentMs = performance.now();
     await until('the message arrives', () => client.ofKind('message').some(({ name }) => name === `round ${round}`));
@@ -74,14 +74,14 @@ it('a message appears within two seconds, and its outcome is stored after the ev
   expect(client.ofKind('outcome')).toEqual([]);
   writer = await openRecordConsumer({
     brokers: testStores().kafka,
-    groupId: WRITER,
+    groupId: WRITER_GROUP,
     topics: [stores.prefix + TOPICS.messages.name],
     sessionTimeoutMs: 10_000,
     onBatch: async () => {},
   });
   await until(
     'all messages are stored',
-    () => client.ofKind('outcome').filter(({ outcome }) => outcome === 'stored').length === MESSAGES,
+    () => client.ofKind('outcome').filter(({ outcome }) => outcome === 'stored').length === MESSAGE_COUNT,
   );
   client.subscriber.close();
 });

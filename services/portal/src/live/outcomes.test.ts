@@ -5,7 +5,7 @@ import { createLiveWorld } from './test/live-world.ts';
 const ada = Buffer.alloc(16, 1);
 const bob = Buffer.alloc(16, 2);
 
-it('the outcome of a message is accepted until the event writer commits a later offset, and then stored', async () => {
+it('a message has outcome "accepted" until the event writer commits a later offset, and then "stored"', async () => {
   const { send, subscribe, commit } = createLiveWorld();
   const client = await subscribe();
   const { partition, offset } = await send();

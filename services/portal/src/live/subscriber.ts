@@ -35,7 +35,7 @@ const QUEUED = 0;
 const SENT = 1;
 type DeliveryState = typeof QUEUED | typeof SENT;
 
-/** The interface of a subscriber for the hub. */
+/** A subscriber, with the methods that the hub calls. */
 export class HubSubscriber implements Subscriber {
   readonly environmentId: string;
   readonly #parts: SubscriberParts;
@@ -107,7 +107,7 @@ export class HubSubscriber implements Subscriber {
     this.#queue = [];
   }
 
-  /** The status counts read and skipped records from the first call. */
+  /** The status counts the records that were read or skipped since the first call. */
   setState(state: WatchState): void {
     this.#initialState ??= state;
     this.#state = state;

@@ -65,7 +65,7 @@ export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limit
   };
 }
 
-/** Divides `recordsMax` evenly among partitions. Quota that a partition does not need goes to busier partitions. */
+/** Divides `recordsMax` evenly among partitions. Busier partitions get the quota that other partitions do not need. */
 export function toQuotas(waiting: readonly number[], recordsMax: number): number[] {
   const quotas = waiting.map(() => 0);
   let remaining = recordsMax;

@@ -91,7 +91,7 @@ export class LogWatch {
     }
   }
 
-  /** Sets the outcome of committed messages to stored, because the event writer stores messages before it commits. */
+  /** Sets the outcome of committed messages to `stored`, because the event writer stores messages before it commits. */
   async #updateStored(): Promise<void> {
     const { buffer, log, writerGroup, topics, onChange } = this.#parts;
     const isUnsettled = ({ outcome, message }: LiveEntry) => outcome === 'accepted' && message !== null;

@@ -115,7 +115,7 @@ function createMillion() {
   return { calls, read };
 }
 
-it('a page of a million versions takes three queries: a rejected window, findStart and the page', async () => {
+it('the first page of a million versions takes three queries: a rejected window, findStart and the page', async () => {
   const { calls, read } = createMillion();
   const findStart: ActivitySource<ActivityPosition>['findStart'] = async ({ untilUs }, newer) => {
     calls.starts++;
@@ -148,7 +148,7 @@ it('searchBackwards sends at most 30 queries if every window longer than 30 year
   expect([page.activities, page.next, windows <= 30]).toEqual([rows, null, true]);
 });
 
-it('a page of a million versions takes at most 20 queries if findStart exceeds the read limit', async () => {
+it('the first page of a million versions takes at most 20 queries if findStart exceeds the read limit', async () => {
   const { calls, read } = createMillion();
   const source = { read, findStart: () => Promise.reject(limitError()), rejectionsBeforeFindStart: 1 };
   const page = await searchBackwards(source, { ...BOUNDS, max: 100 });

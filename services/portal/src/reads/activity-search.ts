@@ -34,10 +34,10 @@ export type ReadActivityWindow<T> = (window: ActivityWindow) => Promise<readonly
 export interface ActivitySource<T> {
   readonly read: ReadActivityWindow<T>;
   /**
-   * For each contract, finds the time of the version that has `newer` newer versions in the range, without the last
+   * For each contract, finds the time of the version with `newerCount` newer versions in the range, without the last
    * microsecond of the range. Returns the latest of these times in epoch microseconds; 0 if there are too few versions.
    */
-  findStart(range: TimeRangeUs, newer: number): Promise<number>;
+  findStart(range: TimeRangeUs, newerCount: number): Promise<number>;
   /** Number of rejected windows before `findStart` is called; more than 1 if a rejected window is cheaper. */
   readonly rejectionsBeforeFindStart: number;
 }
@@ -104,7 +104,7 @@ export async function searchBackwards<T extends ActivityPosition>(
 function createWindowLengths(firstWindowUs: number) {
   let lengthUs = firstWindowUs;
   let growth = Number.POSITIVE_INFINITY;
-  // Start of the shortest rejected window. Ignores the window over all time, because approaching 0 takes 50 windows.
+  // Start of the shortest rejected window. Ignores all-time windows, because halving the way to 0 takes 50 windows.
   let rejectedSinceUs: number | null = null;
   return {
     get currentUs() {

@@ -1,8 +1,8 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
+import { type Contract, createContract, toFeedRows, toTimestamp, type Version } from '../test/activity-rows.ts';
 import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
 import { byNewest } from './activities.ts';
 import {
@@ -30,10 +30,10 @@ afterAll(() => database?.close());
 const put = (contract: Contract, versions: readonly Version[]) =>
   database.insert(
     'activity_feeds',
-    versions.flatMap((version) => entriesOf(contract, version)),
+    versions.flatMap((version) => toFeedRows(contract, version)),
   );
 
-const searchOf = (contracts: readonly Contract[], overrides: Partial<ActivitySearch> = {}): ActivitySearch => ({
+const createSearch = (contracts: readonly Contract[], overrides: Partial<ActivitySearch> = {}): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
@@ -67,7 +67,7 @@ it('reads.activities returns the latest version of each activity once, newest fi
   const list = fc.array(activity, { minLength: 1, maxLength: 16 });
   await fc.assert(
     fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (generated, activitiesMax) => {
-      const contracts = [contractOf(), contractOf()] as const;
+      const contracts = [createContract(), createContract()] as const;
       const latest: Version[] = [];
       const parts: object[][] = [[], [], [], []];
       for (const { token, previous, isDuplicated, isSecondContract, ageUs, part } of generated) {
@@ -76,7 +76,7 @@ it('reads.activities returns the latest version of each activity once, newest fi
         latest.push(version);
         const superseded = previous === null ? [] : [{ id, us: us - 5_000_000, supersededUs: us, tokenId: previous }];
         const versions = [...superseded, version];
-        const entries = versions.flatMap((each) => entriesOf(contracts[isSecondContract ? 1 : 0], each));
+        const entries = versions.flatMap((each) => toFeedRows(contracts[isSecondContract ? 1 : 0], each));
         parts[part]!.push(...entries);
         // Differs from the original rows, so that ClickHouse does not deduplicate the insert.
         if (isDuplicated) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
@@ -87,7 +87,7 @@ it('reads.activities returns the latest version of each activity once, newest fi
           .filter((version) => tokenId === '' || version.tokenId === tokenId)
           .map(({ us, id }) => ({ updatedUs: us, id }))
           .toSorted(byNewest);
-        const found = await readAll(searchOf(contracts, { tokenId, activitiesMax }));
+        const found = await readAll(createSearch(contracts, { tokenId, activitiesMax }));
         expect([tokenId, found]).toEqual([tokenId, expected]);
       }
     }),
@@ -96,14 +96,14 @@ it('reads.activities returns the latest version of each activity once, newest fi
 }, 120_000);
 
 it('reads.activities applies each filter and returns only activities of the given contracts', async () => {
-  const [contract, another] = [contractOf(), contractOf()];
+  const [contract, another] = [createContract(), createContract()];
   const us = NOW_MS * 1000;
   const mint = { id: randomUUID(), us };
   const burn = { id: randomUUID(), us: us - 1, type: 'burn', tokenId: '77', indexedUs: us - DAY_US };
   await put(contract, [mint, burn]);
   await put(another, [{ id: randomUUID(), us }]);
   await put({ ...contract, chain: 'main-2' }, [{ id: randomUUID(), us }]);
-  const found = (filter: Partial<ActivitySearch>) => idsOf(searchOf([contract], filter));
+  const found = (filter: Partial<ActivitySearch>) => idsOf(createSearch([contract], filter));
   expect(await found({})).toEqual([mint.id, burn.id]);
   for (const filter of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
     expect([filter, await found(filter)]).toEqual([filter, [mint.id]]);
@@ -118,19 +118,19 @@ it('reads.activities applies each filter and returns only activities of the give
 });
 
 it('reads.activities treats wildcards in contract addresses literally', async () => {
-  const contract = contractOf();
+  const contract = createContract();
   await put(contract, [{ id: randomUUID(), us: NOW_MS * 1000 }]);
   const { contractAddress: address } = contract;
   for (const contractAddress of ['*', '', '%', '0x%', `${address} *`, `${address}\n`, '* *'])
-    expect([contractAddress, await idsOf(searchOf([{ chain: 'main', contractAddress }]))]).toEqual([
+    expect([contractAddress, await idsOf(createSearch([{ chain: 'main', contractAddress }]))]).toEqual([
       contractAddress,
       [],
     ]);
-  expect(await idsOf(searchOf([]))).toEqual([]);
+  expect(await idsOf(createSearch([]))).toEqual([]);
 });
 
 it('reads.activities returns all fields of a sale, including its payment', async () => {
-  const contract = contractOf();
+  const contract = createContract();
   const members = {
     type: 'sale',
     details: {
@@ -147,10 +147,10 @@ it('reads.activities returns all fields of a sale, including its payment', async
     blockchain_metadata: { transaction_hash: '0xhash', block_number: '9', transaction_index: '0', log_index: null },
   };
   const feed = `main ${contract.contractAddress} *`;
-  const [id, at] = [randomUUID(), timeOf(NOW_MS * 1000)];
+  const [id, at] = [randomUUID(), toTimestamp(NOW_MS * 1000)];
   const entry = { entry: 'version', feed, id, updated_at: at, indexed_at: at, superseded_at: '2255-06-05 23:47:34' };
   await database.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
-  expect((await reads.activities(searchOf([contract]))).activities).toEqual([
+  expect((await reads.activities(createSearch([contract]))).activities).toEqual([
     {
       ...contract,
       id,
@@ -166,13 +166,13 @@ it('reads.activities returns all fields of a sale, including its payment', async
       payment: { contractAddress: '', symbol: '<b>"ETH"</b>', amount: '105' },
     },
   ]);
-  for (const tokenId of ['1', '2']) expect(await idsOf(searchOf([contract], { tokenId }))).toEqual([id]);
+  for (const tokenId of ['1', '2']) expect(await idsOf(createSearch([contract], { tokenId }))).toEqual([id]);
 });
 
 describe('a contract whose entire history was indexed within a minute', () => {
   const ROWS = 200_000;
   const STEP_US = 100;
-  const contract = contractOf();
+  const contract = createContract();
   /** Position of activity `number`, where 0 is the newest. */
   const positionOf = (number: number) => ({
     updatedUs: NOW_MS * 1000 - number * STEP_US,
@@ -212,18 +212,18 @@ describe('a contract whose entire history was indexed within a minute', () => {
     return { views, reads: createPortalReads(query) };
   }
 
-  it('a page of 200,000 activities takes three queries: a rejected window, the page start and the page', async () => {
+  it('the first page of 200,000 activities takes 3 queries: a rejected window, the start and the page', async () => {
     const counted = createCounted();
-    const page = await counted.reads.activities(searchOf([contract]));
+    const page = await counted.reads.activities(createSearch([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
     expect(counted.views).toEqual(['portal_activities', 'portal_activity_times', 'portal_activities']);
   });
 
   it('the first page and a page from the middle of 200,000 activities are full', async () => {
-    const newest = await readFirstPage(searchOf([contract]));
+    const newest = await readFirstPage(createSearch([contract]));
     expect(positionsIn(newest.activities)).toEqual(positionsFrom(0, 100));
     expect(newest.next).toEqual(positionOf(99));
-    const middle = await readFirstPage(searchOf([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
+    const middle = await readFirstPage(createSearch([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
     expect(positionsIn(middle.activities)).toEqual(positionsFrom(150_001, 1_000));
   });
 
@@ -233,10 +233,10 @@ describe('a contract whose entire history was indexed within a minute', () => {
       [String(ROWS - 1), [positionOf(ROWS - 1)]],
       [String(ROWS), []],
     ] as const)
-      expect(await readAll(searchOf([contract], { tokenId }), counted.reads)).toEqual(found);
+      expect(await readAll(createSearch([contract], { tokenId }), counted.reads)).toEqual(found);
     expect(counted.views).toEqual(['portal_activities', 'portal_activities']);
     await database.send('ALTER TABLE activity_feeds CLEAR INDEX token_ids SETTINGS mutations_sync = 1');
-    expect(await readAll(searchOf([contract], { tokenId: String(ROWS - 1) }), counted.reads)).toEqual([
+    expect(await readAll(createSearch([contract], { tokenId: String(ROWS - 1) }), counted.reads)).toEqual([
       positionOf(ROWS - 1),
     ]);
     expect(counted.views.length).toBeGreaterThan(3);
@@ -244,19 +244,19 @@ describe('a contract whose entire history was indexed within a minute', () => {
 });
 
 it('readManyActivities sorts activities across contracts that are read with several queries', async () => {
-  const contracts = Array.from({ length: 70 }, contractOf);
+  const contracts = Array.from({ length: 70 }, createContract);
   const us = NOW_MS * 1000;
   // Two activities per timestamp, from contracts that are read by different queries.
   const all = contracts.map((contract, index) => ({ contract, version: { id: randomUUID(), us: us - (index % 35) } }));
   await database.insert(
     'activity_feeds',
-    all.flatMap(({ contract, version }) => entriesOf(contract, version)),
+    all.flatMap(({ contract, version }) => toFeedRows(contract, version)),
   );
   const expected = all.map(({ version }) => ({ updatedUs: version.us, id: version.id })).toSorted(byNewest);
   const readIds: string[] = [];
   for await (const page of readManyActivities(
     (each) => reads.activities({ ...each, activitiesMax: 25 }),
-    searchOf(contracts),
+    createSearch(contracts),
     1_000,
   ))
     readIds.push(...page.map(({ id }) => id));
@@ -266,7 +266,7 @@ it('readManyActivities sorts activities across contracts that are read with seve
 const bytesOf = (name: string) => name.repeat(20);
 const addressOf = (name: string) => `0x${Buffer.from(bytesOf(name)).toString('hex')}`;
 let created = 0;
-const mintOf = (environment: string, ageMs: number, overrides: object = {}) => {
+const toMintRow = (environment: string, ageMs: number, overrides: object = {}) => {
   created++;
   return {
     environment_id: environment,
@@ -285,7 +285,7 @@ const mintOf = (environment: string, ageMs: number, overrides: object = {}) => {
   };
 };
 const waiting = { status: 'pending', stage: 'waiting' };
-const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
+const readSigners = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
   reads.mintSigners({ environmentId, sinceMs });
 
 it('reads.mintSigners derives the minter role only from mint stages that prove the role', async () => {
@@ -298,37 +298,37 @@ it('reads.mintSigners derives the minter role only from mint stages that prove t
     [waiting, null],
   ] as const) {
     const environment = `e-${randomUUID()}`;
-    await database.insert('mint_requests', [mintOf(environment, 9_000, overrides)]);
-    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ roleProvenMs }]]);
+    await database.insert('mint_requests', [toMintRow(environment, 9_000, overrides)]);
+    expect([overrides, await readSigners(environment)]).toMatchObject([overrides, [{ roleProvenMs }]]);
   }
 });
 
-it('reads.mintSigners returns how many assets wait, since when the oldest waits, and the latest reason', async () => {
+it('reads.mintSigners counts waiting assets and finds the start of the oldest wait and the latest reason', async () => {
   const environment = `e-${randomUUID()}`;
-  const settled = mintOf(environment, 20_000, { ...waiting, reason: 'waited earlier' });
+  const settled = toMintRow(environment, 20_000, { ...waiting, reason: 'waited earlier' });
   await database.insert('mint_requests', [
-    ...[settled, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
+    ...[settled, toMintRow(environment, 3_000, { ...waiting, reason: 'no role' })],
     ...[
-      mintOf(environment, 2_000, { ...waiting, reason: 'no funds' }),
-      mintOf(environment, 1_000, { stage: 'logged' }),
+      toMintRow(environment, 2_000, { ...waiting, reason: 'no funds' }),
+      toMintRow(environment, 1_000, { stage: 'logged' }),
     ],
   ]);
   // Inserted separately, so that both revisions exist until ClickHouse merges them.
   await database.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
   const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
   const state = { waiting: 2, waitingSinceMs: NOW_MS - 2_500, reason: 'no funds' };
-  expect(await signersOf(environment)).toEqual([{ ...signer, ...state, roleProvenMs: NOW_MS - 500 }]);
+  expect(await readSigners(environment)).toEqual([{ ...signer, ...state, roleProvenMs: NOW_MS - 500 }]);
 });
 
 it('reads.mintSigners lists the signers in the time range by chain and collection', async () => {
   const environment = `e-${randomUUID()}`;
   await database.insert('mint_requests', [
-    ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
-    ...[mintOf(environment, 7_000, { contract: bytesOf('d') }), mintOf(environment, 6_000, { chain: 'second' })],
-    mintOf(`${environment}-2`, 5_000, { contract: bytesOf('x') }),
+    ...[toMintRow(environment, 9_000), toMintRow(environment, 8_000, { signer: bytesOf('t') })],
+    ...[toMintRow(environment, 7_000, { contract: bytesOf('d') }), toMintRow(environment, 6_000, { chain: 'second' })],
+    toMintRow(`${environment}-2`, 5_000, { contract: bytesOf('x') }),
   ]);
   const found = async (sinceMs?: number) =>
-    (await signersOf(environment, sinceMs)).map((each) => [each.chain, each.contractAddress, each.signerAddress]);
+    (await readSigners(environment, sinceMs)).map((each) => [each.chain, each.contractAddress, each.signerAddress]);
   expect(await found()).toEqual([
     ...[
       ['main', addressOf('c'), addressOf('t')],
@@ -347,8 +347,8 @@ it('reads.mintSigners lists the signers in the time range by chain and collectio
 it('reads.mints returns each mint once, even if collections share a reference id', async () => {
   const environment = `e-${randomUUID()}`;
   await database.insert('mint_requests', [
-    ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
-    ...['d', 'e'].map((name) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(name) })),
+    ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => toMintRow(environment, ageMs)),
+    ...['d', 'e'].map((name) => toMintRow(environment, 8_000, { reference_id: 'twice', contract: bytesOf(name) })),
   ]);
   const found: string[] = [];
   for (let before: MintSearch['before'], pages = 0; pages < 20; pages++) {
@@ -362,8 +362,7 @@ it('reads.mints returns each mint once, even if collections share a reference id
 });
 
 it('reads.tokens returns only the given contracts, with their latest names', async () => {
-  const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
-  const [contract, another] = [contractOf(), contractOf()];
+  const [contract, another] = [createContract(), createContract()];
   const rowOf = ({ contractAddress }: typeof contract, ms: number, overrides: object) => {
     const bytes = contractAddress.slice(2);
     return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(overrides).join(', ')})`;
@@ -376,7 +375,7 @@ it('reads.tokens returns only the given contracts, with their latest names', asy
   ])
     await database.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
   expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
-  expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
+  expect(await reads.tokens([contract, another, createContract()])).toHaveLength(2);
   expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);
   expect(await reads.tokens([])).toEqual([]);
 });

@@ -42,8 +42,8 @@ const READS = {
 type Read<S, R> = (search: S, options?: QueryOptions) => Promise<R>;
 
 /**
- * ClickHouse queries for pages. Every query is restricted to environments, a project or contracts, to which the caller
- * must check access. Aborting `signal` cancels the query. A query that exceeds the read limits throws PublicError
+ * ClickHouse queries for pages. Every query is restricted to environments, a project or contracts; the caller must
+ * check access to them. Aborting `signal` cancels the query. A query that exceeds the read limits throws PublicError
  * VALIDATION_ERROR. All other store errors are rethrown.
  */
 export type PortalReads = {

@@ -89,7 +89,7 @@ const SIGNER_COLUMNS = {
   signerAddress: text('signer_address'),
   // Time of the last mint that proves that the signer has the minter role; null if there is none.
   roleProvenMs: millisOrNull('held_at'),
-  // Number of waiting assets, the time since which the oldest waits, and the latest reason.
+  // Number of waiting assets, the time since which the oldest has waited, and the latest reason.
   waiting: number('waiting'),
   waitingSinceMs: millis('waits_at'),
   reason: text('why'),

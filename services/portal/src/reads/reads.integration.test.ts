@@ -10,7 +10,7 @@ import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
-const environmentOf = () => `e-${randomBytes(4).toString('hex')}`;
+const createEnvironmentId = () => `e-${randomBytes(4).toString('hex')}`;
 const search = (environmentId: string, overrides: Partial<MessageSearch> = {}): MessageSearch => ({
   environmentId,
   sinceMs: NOW_MS - 400 * DAY_MS,
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.close());
 
-const eventOf = (environment: string, happenedMs: number, overrides: object = {}) => ({
+const createEventRow = (environment: string, happenedMs: number, overrides: object = {}) => ({
   environment_id: environment,
   type: 'track',
   event_name: 'jump',
@@ -48,8 +48,8 @@ it('reads.messages returns each message once, newest first, regardless of times 
   );
   await fc.assert(
     fc.asyncProperty(ages, fc.integer({ min: 1, max: 7 }), async (list, messagesMax) => {
-      const environment = environmentOf();
-      const events = list.map(({ ageMs }) => eventOf(environment, NOW_MS - ageMs));
+      const environment = createEnvironmentId();
+      const events = list.map(({ ageMs }) => createEventRow(environment, NOW_MS - ageMs));
       const toDuplicate = (event: object, number: number) => ({
         ...event,
         received_at: toSqlTime(NOW_MS + 1000 * number),
@@ -77,12 +77,12 @@ it('reads.messages returns each message once, newest first, regardless of times 
 }, 120_000);
 
 it('reads.messages applies each filter and returns only messages from the given environment', async () => {
-  const [environment, key] = [environmentOf(), 'k'.repeat(16)];
+  const [environment, key] = [createEnvironmentId(), 'k'.repeat(16)];
   const [first, second] = [
-    eventOf(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
-    eventOf(environment, NOW_MS, { type: 'page', event_name: '', surface: 'unity', test: true }),
+    createEventRow(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
+    createEventRow(environment, NOW_MS, { type: 'page', event_name: '', surface: 'unity', test: true }),
   ];
-  await database.insert('events', [first, second, eventOf(`${environment}-2`, NOW_MS)]);
+  await database.insert('events', [first, second, createEventRow(`${environment}-2`, NOW_MS)]);
   const found = async (filter: Partial<MessageSearch>) =>
     (await reads.messages(search(environment, filter))).messages.map(({ messageId }) => messageId);
   const identityId = Buffer.from(key).toString('hex');
@@ -99,17 +99,17 @@ it('reads.messages applies each filter and returns only messages from the given 
 });
 
 it('reads.messages finds the messages that contain a person in any field', async () => {
-  const environment = environmentOf();
+  const environment = createEnvironmentId();
   const [ada, bob] = ['a'.repeat(16), 'b'.repeat(16)];
   const events = [
-    eventOf(environment, NOW_MS, { identity_key: ada, user_id: 'ada' }),
-    eventOf(environment, NOW_MS - 1, { identity_key: bob, anonymous_key: ada }),
-    eventOf(environment, NOW_MS - 2 * DAY_MS, { type: 'alias', event_name: '', from_key: ada, to_key: bob }),
-    eventOf(environment, NOW_MS - 3 * DAY_MS, { type: 'alias', event_name: '', from_key: bob, to_key: ada }),
+    createEventRow(environment, NOW_MS, { identity_key: ada, user_id: 'ada' }),
+    createEventRow(environment, NOW_MS - 1, { identity_key: bob, anonymous_key: ada }),
+    createEventRow(environment, NOW_MS - 2 * DAY_MS, { type: 'alias', event_name: '', from_key: ada, to_key: bob }),
+    createEventRow(environment, NOW_MS - 3 * DAY_MS, { type: 'alias', event_name: '', from_key: bob, to_key: ada }),
   ];
   const others = [
-    eventOf(environment, NOW_MS, { identity_key: bob }),
-    eventOf(`${environment}-2`, NOW_MS, { identity_key: ada }),
+    createEventRow(environment, NOW_MS, { identity_key: bob }),
+    createEventRow(`${environment}-2`, NOW_MS, { identity_key: ada }),
   ];
   await database.insert('events', [...events, ...others]);
   const identityIds = [Buffer.from(ada).toString('hex'), 'cd'.repeat(16)];
@@ -132,9 +132,9 @@ it('reads.messages finds the messages that contain a person in any field', async
 });
 
 it('reads with masked ids return shortened ids and no text supplied by the client', async () => {
-  const environment = environmentOf();
+  const environment = createEnvironmentId();
   const secret = 'RAWID';
-  const event = eventOf(environment, NOW_MS, {
+  const event = createEventRow(environment, NOW_MS, {
     user_id: `${secret}-player`,
     anonymous_id: `${secret}-visitor`,
     device_id: secret,
@@ -155,7 +155,7 @@ it('reads with masked ids return shortened ids and no text supplied by the clien
 });
 
 it('rejections are counted per code, field, client and interval, and found by trace id', async () => {
-  const environment = environmentOf();
+  const environment = createEnvironmentId();
   const trace = randomBytes(16).toString('hex');
   const row = {
     environment_id: environment,
@@ -187,11 +187,11 @@ it('rejections are counted per code, field, client and interval, and found by tr
 
 it('aborting the signal cancels a read', async () => {
   const signal = AbortSignal.abort();
-  await expect(reads.erasures(environmentOf(), { signal })).rejects.toThrow(/abort/i);
+  await expect(reads.erasures(createEnvironmentId(), { signal })).rejects.toThrow(/abort/i);
 });
 
 it('an erasure without a receipt is waiting, and a receipt is visible only in its environment', async () => {
-  const environment = environmentOf();
+  const environment = createEnvironmentId();
   const [waiting, done] = [randomUUID(), randomUUID()];
   const common = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
   await database.insert('erasure_requests', [
@@ -220,7 +220,7 @@ it('an erasure without a receipt is waiting, and a receipt is visible only in it
 });
 
 it('reads.openErasures returns the oldest open erasure and the number of open erasures per environment', async () => {
-  const [environment = '', other = '', completed = '', unrelated = ''] = Array.from({ length: 4 }, environmentOf);
+  const [environment = '', other = '', completed = '', unrelated = ''] = Array.from({ length: 4 }, createEnvironmentId);
   const requestOf = (id: string, ageMs: number, erasureId = randomUUID()) => ({
     environment_id: id,
     erasure_id: erasureId,
@@ -265,7 +265,7 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
 });
 
 it('reads.audit returns the audit entries of a project, newest first', async () => {
-  const project = environmentOf();
+  const project = createEnvironmentId();
   const entry = { project_id: project, kind: 'entry', action: 'session.create', actor: 'ada', detail: '{"n":"1"}' };
   await database.insert('audit_log', [
     { ...entry, entry_id: 'a', happened_at: toSqlTime(NOW_MS), object: 'old' },

@@ -42,7 +42,7 @@ export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry
   /** The setting `ERASURE_CLOCK_SKEW_MS`. */
   readonly clockSkewMs: number;
   readonly onFault: (fault: unknown, message: string) => void;
-  /** The maximum time to wait until a split is applied; defaults to `DECISION_MAX_MS`. */
+  /** Maximum time to wait for a split to be applied; defaults to `DECISION_MAX_MS`. */
   readonly decisionMaxMs?: number;
 }
 

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 
 /** @param us epoch microseconds */
-export const timeOf = (us: number) =>
+export const toTimestamp = (us: number) =>
   `${new Date(Math.floor(us / 1000)).toISOString().slice(0, 19).replace('T', ' ')}.${String(us % 1_000_000).padStart(6, '0')}`;
 
-export const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
-export type Contract = ReturnType<typeof contractOf>;
+export const createContract = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
+export type Contract = ReturnType<typeof createContract>;
 
 export interface Version {
   readonly id: string;
@@ -18,7 +18,7 @@ export interface Version {
 }
 
 /** Returns the rows that the activity writer stores for a version, one for each feed. */
-export function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
+export function toFeedRows({ chain, contractAddress }: Contract, version: Version): object[] {
   const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
   const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };
   const members = JSON.stringify({
@@ -26,7 +26,7 @@ export function entriesOf({ chain, contractAddress }: Contract, version: Version
     details: { to: '0xto', amount: '1', asset },
     blockchain_metadata: null,
   }).slice(1, -1);
-  const entry = { updated_at: timeOf(us), id, indexed_at: timeOf(indexedUs) };
+  const entry = { updated_at: toTimestamp(us), id, indexed_at: toTimestamp(indexedUs) };
   const feeds = [
     `${chain} * *`,
     `${chain} * ${type}`,
@@ -37,6 +37,6 @@ export function entriesOf({ chain, contractAddress }: Contract, version: Version
     { ...entry, entry: 'version', feed, members, superseded_at: '2255-06-05 23:47:34' },
     ...(supersededUs === undefined
       ? []
-      : [{ ...entry, entry: 'superseded', feed, superseded_at: timeOf(supersededUs) }]),
+      : [{ ...entry, entry: 'superseded', feed, superseded_at: toTimestamp(supersededUs) }]),
   ]);
 }

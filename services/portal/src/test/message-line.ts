@@ -1,6 +1,6 @@
 import type { MessageLine } from '../reads/index.ts';
 
-export const messageLineOf = (overrides: Partial<MessageLine> = {}): MessageLine => ({
+export const createMessageLine = (overrides: Partial<MessageLine> = {}): MessageLine => ({
   messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
   happenedMs: Date.now(),
   receivedMs: Date.now(),

@@ -126,13 +126,13 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
     signIn: async (role?: { readonly project: ProjectRecord; readonly role: Role }) => {
       const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];
       const account = await addAccount({ isAdministrator: role === undefined, roles });
-      const { text } = await parts.sessions.create({
+      const { text: sessionToken } = await parts.sessions.create({
         accountId: account.id,
         userAgent: 'a test',
         address: '127.0.0.1',
       });
       const signedIn = browser();
-      signedIn.keep(text);
+      signedIn.resumeSession(sessionToken);
       return signedIn;
     },
     close: () => server.close(),

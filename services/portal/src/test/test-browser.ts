@@ -17,8 +17,8 @@ export interface TestBrowser {
   post(path: string, body: URLSearchParams, headers?: Readonly<Record<string, string>>): Promise<Response>;
   /** Returns the fields of a form with their current values; null if the page has no such form. */
   formOf(page: string, form: string): { readonly action: string; readonly fields: URLSearchParams } | null;
-  /** Signs in with an existing session. @param text session token */
-  keep(text: string): void;
+  /** Continues the session with this session token. */
+  resumeSession(token: string): void;
   readonly cookie: string;
 }
 
@@ -55,14 +55,14 @@ function send(url: string, { method, headers, body }: RequestParts): Promise<Res
 /** @param defaultHeaders sent with every request, such as proxy headers */
 export function createBrowser(origin: string, defaultHeaders: Readonly<Record<string, string>> = {}): TestBrowser {
   const cookies = new Map<string, string>();
-  const keepCookie = (setCookie: string) => {
+  const storeCookie = (setCookie: string) => {
     const [name = '', value = ''] = setCookie.split(';')[0]!.split('=');
     if (setCookie.includes('Max-Age=0')) cookies.delete(name);
     else cookies.set(name, value);
   };
   const exchange = async (path: string, parts: RequestParts): Promise<Response> => {
     const response = await send(origin + path, parts);
-    for (const setCookie of response.headers.getSetCookie()) keepCookie(setCookie);
+    for (const setCookie of response.headers.getSetCookie()) storeCookie(setCookie);
     return response;
   };
   const toHeader = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
@@ -83,7 +83,7 @@ export function createBrowser(origin: string, defaultHeaders: Readonly<Record<st
     get,
     post,
     formOf,
-    keep: (text) => keepCookie(createSessionCookie(origin, SECRET).toSetCookie(text)),
+    resumeSession: (token) => storeCookie(createSessionCookie(origin, SECRET).toSetCookie(token)),
     submit: async (path, form, values = {}) => {
       const page = await get(path);
       const found = formOf(page.text, form);

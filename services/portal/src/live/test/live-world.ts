@@ -23,12 +23,12 @@ export const TOPICS = {
   rejections: 'rejections',
   deadLetters: ['messages.dead', 'rejections.dead'],
 };
-export const WRITER = 'event-writer';
+export const WRITER_GROUP = 'event-writer';
 const [MESSAGE_SCHEMA, REJECTION_SCHEMA] = [1, 2];
 
 export type LiveWorld = ReturnType<typeof createLiveWorld>;
 
-export const FAST: LiveLimits = {
+export const FAST_LIMITS: LiveLimits = {
   ...LIVE_LIMITS,
   pollMs: 20,
   deadLettersPollMs: 40,
@@ -46,8 +46,8 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
   const hub = openLiveHub({
     log: brokers.reader,
     topics: TOPICS,
-    writerGroup: WRITER,
-    limits: { ...FAST, ...limits },
+    writerGroup: WRITER_GROUP,
+    limits: { ...FAST_LIMITS, ...limits },
     schemaOf: async (id) => ({ 1: messageRecordCodec.schema, 2: rejectionCodec.schema })[id] ?? null,
     openFences: () => openTestFences(fences),
     onFault: (fault) => faults.push(fault),

@@ -10,12 +10,12 @@ const findAccount = async (id: string) => (await portal.parts.accounts.all()).fi
 it('changing an account on the accounts page ends all sessions of the account', async () => {
   const { id } = await addPerson(portal, 'ada', {});
   const browser = await portal.signIn();
-  const { text } = await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' });
+  const { text: sessionToken } = await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' });
   const submit = (action: string, values = {}) => browser.submit(PATH, action, { account: id, ...values });
-  await submit('appoint');
+  await submit('promote');
   expect(await findAccount(id)).toMatchObject({ isAdministrator: true });
-  expect(await portal.parts.sessions.find(text)).toBeNull();
-  await submit('dismiss');
+  expect(await portal.parts.sessions.find(sessionToken)).toBeNull();
+  await submit('demote');
   await submit('disable');
   expect(await findAccount(id)).toMatchObject({ isAdministrator: false, state: 'disabled' });
   await submit('enable');

@@ -43,8 +43,8 @@ export function createAccountsPage(parts: PageParts): PortalPage {
     actions: {
       invite: inviteAction(parts),
       revoke: change('accounts.invite', revokeInvitation),
-      appoint: setAdministratorTo(true),
-      dismiss: setAdministratorTo(false),
+      promote: setAdministratorTo(true),
+      demote: setAdministratorTo(false),
       disable: change('accounts.change', disableAccount),
       enable: change('accounts.change', enableAccount),
       remove: removeAction(parts),
@@ -89,7 +89,7 @@ function toContent(visit: Visit, accounts: readonly AccountRecord[], values?: Fo
   const form = visit.form(
     'invite',
     html`<p>To invite someone to a project, use the project's Members page.</p>
-${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}<button>Create invitation</button>`,
+${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, maxLength: 200 })}<button>Create invitation</button>`,
   );
   return html`<p>To restore access for someone who has lost their password and passkeys, run <code>npm run accounts -- reset</code>.</p>
 ${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Sign-in methods', ''], rows)}
@@ -121,7 +121,7 @@ function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
     'remove',
     html`${accountField}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove account</button>`,
   );
-  return html`${account.isAdministrator ? button('dismiss', 'Remove administrator role') : button('appoint', 'Make administrator')}
+  return html`${account.isAdministrator ? button('demote', 'Remove administrator role') : button('promote', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}
 ${disclosure('Remove', remove)}`;
 }

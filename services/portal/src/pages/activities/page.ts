@@ -40,8 +40,8 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
         await writeAudit(visit, { action: 'activities.save', object: environment.id });
         const lists = readManyActivities((each) => reads.activities(each, { signal }), search, CSV_LINES_MAX);
         const toCells = (activity: ActivityLine) => toCsvCells(activity, linked);
-        const pieces = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
-        return { kind: 'streamed file', name: `activities-${environment.id}.csv`, type: CSV_TYPE, pieces };
+        const chunks = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
+        return { kind: 'streamed file', name: `activities-${environment.id}.csv`, type: CSV_TYPE, chunks };
       }
       const [tokens, page] = await Promise.all([
         reads.tokens(linked, { signal }),
@@ -66,9 +66,9 @@ function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, u
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">
 ${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
 ${choice({ name: 'kind', label: 'Type', value: type, choices: withAllOption(ACTIVITY_TYPES) })}
-${field({ name: 'token', label: 'Token id', value: tokenId, charactersMax: 78 })}
-${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
-${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
+${field({ name: 'token', label: 'Token id', value: tokenId, maxLength: 78 })}
+${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
 <button class="outline">Filter</button> <a href="${path}">Show all</a>
 <p class="hint">Enter times such as 2026-11-01 10:00. The range applies to the time at which an activity was first indexed. Activities are sorted by their latest change.</p></form>`;
 }

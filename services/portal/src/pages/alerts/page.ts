@@ -25,32 +25,32 @@ export function createAlertsPage(parts: MetricsParts): PortalPage {
   };
 }
 
-function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
+function toContent(visit: Visit, { alerts, unavailable }: FoundAlerts): Markup {
   const missing =
-    unknown.length === 0
+    unavailable.length === 0
       ? ''
-      : html`<p class="message failed" role="alert">Currently unavailable: ${unknown.map((kind) => NAMES[kind]).join(', ')}. Alerts of these types may be missing.</p>`;
+      : html`<p class="message failed" role="alert">Currently unavailable: ${unavailable.map((kind) => ALERT_NAMES[kind]).join(', ')}. Alerts of these types may be missing.</p>`;
   const rows = alerts.map((alert): readonly HtmlValue[] => [
-    NAMES[alert.kind],
+    ALERT_NAMES[alert.kind],
     alert.environment ?? 'all',
     toCurrentValue(alert),
     toRemedy(visit, alert),
   ]);
-  const emptyText = html`<p>Alerts appear here when a value exceeds its threshold.${unknown.length === 0 ? ' All values are below their thresholds.' : ''}</p>`;
+  const emptyText = html`<p>Alerts appear here when a value exceeds its threshold.${unavailable.length === 0 ? ' All values are below their thresholds.' : ''}</p>`;
   return html`${missing}
 ${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
 <h2>Checks</h2>
 <ul>
-<li>Rejections: more than ${percentage(ALERT_THRESHOLDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_THRESHOLDS.messagesMin)} messages.</li>
+<li>Rejections: more than ${percentage(ALERT_THRESHOLDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_THRESHOLDS.minMessages)} messages.</li>
 <li>Visible delay: the oldest unstored message on the log is more than ${duration(ALERT_THRESHOLDS.delayMs)} old. All projects share one event writer.</li>
 <li>Dead letters: at least one dead letter is open.</li>
 <li>Unused key: a secret key has not been used for ${duration(ALERT_THRESHOLDS.unusedMs)}.</li>
-<li>Refused key: gateways refused at least ${number(ALERT_THRESHOLDS.refusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_THRESHOLDS.refusedFraction, 1)} of its requests.</li>
+<li>Refused key: gateways refused at least ${number(ALERT_THRESHOLDS.minRefusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_THRESHOLDS.refusedFraction, 1)} of its requests.</li>
 </ul>
 <p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }
 
-const NAMES: Readonly<Record<AlertKind, string>> = {
+const ALERT_NAMES: Readonly<Record<AlertKind, string>> = {
   rejections: 'Rejections',
   delay: 'Visible delay',
   'dead letters': 'Dead letters',

@@ -42,8 +42,8 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
   if (visit.query.get('as') === 'csv') {
     await writeAudit(visit, { action: 'audit.save', object: projectId });
     const lists = readAllAudit((each) => reads.audit(each, { signal }), search);
-    const pieces = toCsv(lists, { columns: COLUMNS, toCells: (line) => toCells(line, toName) });
-    return { kind: 'streamed file', name: `audit-${projectId || 'instance'}.csv`, type: CSV_TYPE, pieces };
+    const chunks = toCsv(lists, { columns: COLUMNS, toCells: (line) => toCells(line, toName) });
+    return { kind: 'streamed file', name: `audit-${projectId || 'instance'}.csv`, type: CSV_TYPE, chunks };
   }
   const lines = await reads.audit({ ...search, entriesMax: PAGE_LINES + 1, before: readPosition(visit) }, { signal });
   return { kind: 'page', title, content: toContent(visit, lines, toName) };

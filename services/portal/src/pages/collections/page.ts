@@ -61,8 +61,8 @@ export function createCollectionsPage(parts: Parts): PortalPage {
         relinkCollection({ store, servedChains }, { ...readCollection(visit, values), ...readOwner(visit) }),
       ),
       unlink: change('collections.unlink', 'unlinked', (store, visit, values) => {
-        if (values.text('confirm') !== CONFIRM)
-          throw invalidField('confirm', `Type ${CONFIRM} to unlink this contract.`);
+        if (values.text('confirm') !== CONFIRMATION)
+          throw invalidField('confirm', `Type ${CONFIRMATION} to unlink this contract.`);
         return unlinkCollection({ store }, readCollection(visit, values));
       }),
     },
@@ -70,7 +70,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
 }
 
 /** The user types this word to confirm, because any project can link an unlinked contract. */
-const CONFIRM = 'unlink';
+const CONFIRMATION = 'unlink';
 
 function readOwner(visit: Visit) {
   const { project, environment } = scopeOf(visit);
@@ -119,9 +119,9 @@ function toLinkForm(visit: Visit, values?: FormValues): HtmlValue {
   const submitted = (name: string) => (isSubmitted ? values.text(name) : '');
   const form = visit.form(
     'link',
-    html`${field({ name: 'chain', label: 'Chain', value: submitted('chain'), hint: 'The name of the chain in chain API paths, such as demo-chain.', isRequired: true, charactersMax: 64 })}
-${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, charactersMax: 42 })}
-${field({ name: 'name', label: 'Name', value: submitted('name'), isRequired: true, charactersMax: 200 })}
+    html`${field({ name: 'chain', label: 'Chain', value: submitted('chain'), hint: 'The name of the chain in chain API paths, such as demo-chain.', isRequired: true, maxLength: 64 })}
+${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, maxLength: 42 })}
+${field({ name: 'name', label: 'Name', value: submitted('name'), isRequired: true, maxLength: 200 })}
 <button>Link contract</button>`,
   );
   return disclosure('Link a contract', form, isSubmitted);
@@ -135,11 +135,11 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
     values?.text('form') === action && values.text('contract') === record.contractAddress;
   const rename = visit.form(
     'rename',
-    html`${toContractFields(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+    html`${toContractFields(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, maxLength: 200 })}<button>Rename</button>`,
   );
   const unlink = visit.form(
     'unlink',
-    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
+    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRMATION} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
   return html`${visit.can('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
 ${visit.can('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
@@ -186,7 +186,7 @@ function toSigner({ signer, signers }: MinterState, visit: Visit, collection: Co
       isSame(each.contractAddress, collection.contractAddress) &&
       isSame(each.signerAddress, signer),
   );
-  return html`${address}<br>${signers === null ? 'The role is currently unavailable.' : toSignerState(found, keys)}`;
+  return html`${address}<br>${signers === null ? 'Role status currently unavailable.' : toSignerState(found, keys)}`;
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();

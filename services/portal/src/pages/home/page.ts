@@ -104,8 +104,8 @@ function toDelay({ delay, nowMs }: ProjectMetrics): string {
   return delay.oldestMs === null ? 'none' : duration(nowMs - delay.oldestMs);
 }
 
-function toAlerts({ alerts, unknown }: FoundAlerts): string {
-  if (unknown.length > 0) return alerts.length === 0 ? NOT_AVAILABLE : `at least ${number(alerts.length)}`;
+function toAlerts({ alerts, unavailable }: FoundAlerts): string {
+  if (unavailable.length > 0) return alerts.length === 0 ? NOT_AVAILABLE : `at least ${number(alerts.length)}`;
   return alerts.length === 0 ? 'none' : number(alerts.length);
 }
 
@@ -144,7 +144,7 @@ function toCreateForm(visit: Visit, name: string, isOpen: boolean): HtmlValue {
   const hint = 'The name of your game. You can rename the project later, but its id never changes.';
   const form = visit.form(
     'create',
-    html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, charactersMax: 200 })}<button>Create project</button>`,
+    html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, maxLength: 200 })}<button>Create project</button>`,
   );
   return disclosure('Create a project', form, isOpen);
 }

@@ -211,7 +211,7 @@ function toCreateForm({ visit, keyKind: { kind }, values }: Section): HtmlValue 
   return visit.form(
     'create',
     html`${hidden('kind', kind)}
-${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'Optional. What the key is used for.', charactersMax: NAME_CHARACTERS_MAX })}
+${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'Optional. What the key is used for.', maxLength: NAME_CHARACTERS_MAX })}
 <button>Create ${kind} key</button>`,
   );
 }

@@ -17,7 +17,7 @@ import type { PageParts } from '../index.ts';
 type Parts = Pick<PageParts, 'projects' | 'usage'>;
 type RateKind = 'limit' | 'cap';
 
-const USE_MINUTES = 60;
+const USAGE_MINUTES = 60;
 
 export function createLimitsPage(parts: Parts): PortalPage {
   return {
@@ -26,7 +26,7 @@ export function createLimitsPage(parts: Parts): PortalPage {
     notices: { changed: 'Limit saved. All gateways apply it within a second.' },
     show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
-      const counts = await parts.usage.readEnvironments([environment.id], USE_MINUTES).catch(() => null);
+      const counts = await parts.usage.readEnvironments([environment.id], USAGE_MINUTES).catch(() => null);
       const usage = toUsageText(counts?.get(environment.id) ?? null, environment);
       const content = toContent(visit, usage, failure?.values);
       return { kind: 'page', title: `Limits in ${environment.name}`, content };

@@ -92,7 +92,7 @@ it('accepting an invitation does not count as a fresh sign-in', async () => {
   const { origin: _, ...shared } = portal.parts;
   const stalePortal = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
   const oldBrowser = stalePortal.browser();
-  oldBrowser.keep(browser.cookie.split('=')[1]!);
+  oldBrowser.resumeSession(browser.cookie.split('=')[1]!);
   await oldBrowser.submit(await createInvitation('yan'), 'join');
   const session = await portal.parts.sessions.find(oldBrowser.cookie.split('=')[1]!);
   expect(session!.signedInAt).toBeLessThan(Date.now() - 600_000);

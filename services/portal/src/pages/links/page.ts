@@ -58,7 +58,7 @@ const acceptAction = (parts: PageParts, link: Link): FormAction => ({
     const found = await link.find(code);
     if (found === null) throw invalidLink();
     const { openId, frame } = parts;
-    if (openId !== null && values.text('way') === OPEN_ID_METHOD) {
+    if (openId !== null && values.text('sign-in-method') === OPEN_ID_METHOD) {
       const purpose = { kind: 'accept', path: link.path, ...readNames(found, values) } as const;
       return redirectToProvider({ openId, frame }, { purpose, code });
     }
@@ -155,7 +155,7 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
           hint: 'You use your login to sign in. It can be your email address.',
           autocomplete: 'username',
           isRequired: true,
-          charactersMax: 254,
+          maxLength: 254,
         });
   const name = values?.text('name') ?? (found === 'new' ? '' : found.name);
   // Pressing Enter in a field activates the first submit button, so the password button must come first.
@@ -163,12 +163,12 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
     parts.openId === null
       ? ''
       : html`<h2>Or with ${parts.openId.label}</h2>
-<button name="way" value="${OPEN_ID_METHOD}">Continue with ${parts.openId.label}</button>`;
+<button name="sign-in-method" value="${OPEN_ID_METHOD}">Continue with ${parts.openId.label}</button>`;
   return visit.form(
     'accept',
     html`${hidden('code', code)}
 ${login}
-${field({ name: 'name', label: 'Your name', value: name, autocomplete: 'name', isRequired: true, charactersMax: 200 })}
+${field({ name: 'name', label: 'Your name', value: name, autocomplete: 'name', isRequired: true, maxLength: 200 })}
 <h2>With a passkey</h2>
 <p>Your phone or computer confirms your identity. There is no password to remember, and this server stores no secret.</p>
 ${passkeyButton('create', `${link.path}/passkey`, 'Continue with a passkey')}

@@ -4,7 +4,7 @@ import { afterEach, expect, it } from 'vitest';
 import { createLiveWorld, type LiveWorld } from '../../live/test/live-world.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { messageLineOf } from '../../test/message-line.ts';
+import { createMessageLine } from '../../test/message-line.ts';
 import { keyOf, openPortal, type TestPortal } from '../../test/open-portal.ts';
 import type { TestBrowser } from '../../test/test-browser.ts';
 
@@ -75,8 +75,8 @@ it('the person filter matches every id type in the stream and in searches, and n
   const { world, portal, project, environmentId, path } = await open();
   const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
   messages[environmentId] = [
-    messageLineOf({ identityId: adaKey.toString('hex'), userId: 'ada@example.org' }),
-    messageLineOf({ userId: 'bob@example.org' }),
+    createMessageLine({ identityId: adaKey.toString('hex'), userId: 'ada@example.org' }),
+    createMessageLine({ userId: 'bob@example.org' }),
   ];
   const developer = await portal.signIn({ project, role: 'developer' });
   const response = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
@@ -90,11 +90,11 @@ it('the person filter matches every id type in the stream and in searches, and n
   const { received } = await openStream(portal, events, { cookie: developer.cookie });
   await untilPolling(world);
   const send = (eventName: string, changes: object) => world.send({ environmentId, eventName, ...changes });
-  await send('from another environment', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
+  await send('from another person', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
   await send('as a user', { userKey: adaKey });
   await send('as a visitor', { anonymousKey: keyOf(environmentId, 'anonymous', 'ada@example.org') });
   await until('both messages arrive', () => /"as a visitor"/.test(received.text) && /"as a user"/.test(received.text));
-  expect(received.text).not.toContain('from another environment');
+  expect(received.text).not.toContain('from another person');
   expect((await developer.submit(path, 'person', { person: '' })).status).toBe(400);
 });
 

@@ -37,7 +37,7 @@ export function createLivePage(parts: Parts): PortalPage {
         idAccess: shouldMaskIds(visit) ? ('masked ids' as const) : ('raw ids' as const),
         nowMs: parts.frame.wallClockMs(),
       };
-      // Before any query runs, rejects filters that the role may not use.
+      // Rejects filters that the role may not use, before any query runs.
       const filter = parseFilter(visit.query, !shouldMaskIds(visit));
       const search = visit.query.get('as') === 'csv' ? toExportSearch(scope) : null;
       if (search !== null) {
@@ -82,7 +82,7 @@ function toPersonFilter(visit: Visit, filter: LiveFilter, values?: FormValues): 
     filter.who === '' ? '' : html`<p class="hint">Showing messages from one person, here and in the search below.</p>`;
   return visit.form(
     'person',
-    html`${otherFields.map(([name, value]) => hidden(name, value))}${field({ name: 'person', label: 'Person’s id', value: values?.text('person') ?? '', charactersMax: 300 })}
+    html`${otherFields.map(([name, value]) => hidden(name, value))}${field({ name: 'person', label: 'Person’s id', value: values?.text('person') ?? '', maxLength: 300 })}
 <button>Show messages</button>${note}<p class="hint">An anonymous id or a user id, as sent by clients. The id never appears in a URL or a log.</p>`,
     { className: 'form filter' },
   );
@@ -95,17 +95,17 @@ function toExplanation(visit: Visit): HtmlValue {
   return html`<p>Each message appears within two seconds, with its outcome: <b>accepted</b> (on the log), <b>stored</b> (in ClickHouse), <b>rejected</b> (with field and code), <b>fenced</b> (the person was erased) or <b>dead-lettered</b> (an operator must act). Messages in this list are not saved.${masked}</p>`;
 }
 
-const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
+const FILTER_LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
 
 /** Uses GET, so that users can share a filtered page as a link. */
 function toFilter(path: string, filter: LiveFilter): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
-    choice({ name, label: LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
+    choice({ name, label: FILTER_LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
   );
   const person = filter.who === '' ? '' : hidden('who', filter.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">${person}${choices}
-${field({ name: 'name', label: 'Name contains', value: filter.name, charactersMax: 200 })}
-${field({ name: 'id', label: 'Id', value: filter.id, charactersMax: 36 })}
+${field({ name: 'name', label: 'Name contains', value: filter.name, maxLength: 200 })}
+${field({ name: 'id', label: 'Id', value: filter.id, maxLength: 36 })}
 <button>Filter</button> <a href="${path}">Show all</a>
 <p class="hint">The id can be a message id, a trace id or, if your role has access to raw ids, an identity key.</p></form>`;
 }
@@ -166,6 +166,6 @@ export function toMessagesFile(
   signal: AbortSignal,
 ): Extract<PageResponse, { kind: 'streamed file' }> {
   const lists = readManyMessages((each) => reads.messages(each, { signal }), search, CSV_LINES_MAX);
-  const pieces = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
-  return { kind: 'streamed file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, pieces };
+  const chunks = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
+  return { kind: 'streamed file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, chunks };
 }

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { messageLineOf } from '../../test/message-line.ts';
+import { createMessageLine } from '../../test/message-line.ts';
 import { keyOf, usePortal } from '../../test/open-portal.ts';
 
-const ID = messageLineOf().messageId;
+const ID = createMessageLine().messageId;
 const OTHER_ID = '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b06';
 const messages: Record<string, MessageLine[]> = {};
 const portal = usePortal({ reads: createMemoryReads({ messages }) });
@@ -17,7 +17,7 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
 }
 
 const toLine = (traceId: string, overrides: Partial<MessageLine> = {}) =>
-  messageLineOf({ messageId: `${traceId}-message`, traceId, ...overrides });
+  createMessageLine({ messageId: `${traceId}-message`, traceId, ...overrides });
 
 const findShown = (text: string) =>
   ['plain', 'paged', 'on-unity', 'tested'].filter((name) => text.includes(`${name}-message`));
@@ -67,7 +67,7 @@ it('the message search by person applies the remaining filters on the page and i
   expect(findShown((await browser.get(`${query}&as=csv`)).text)).toEqual(['tested']);
 });
 
-it('the message search shouldMask ids for an analyst on the page and in the export', async () => {
+it('the message search masks ids for an analyst on the page and in the export', async () => {
   const { environmentId, path, browser } = await openProject('analyst');
   messages[environmentId] = [toLine('plain', { userId: 'ada@example.org' })];
   for (const query of ['event=jump', 'event=jump&as=csv']) {
@@ -85,7 +85,7 @@ it.each([
   ['event=fall', false],
 ] as const)('the message search by message id and %s finds the message: %s', async (query, isFound) => {
   const { environmentId, path, browser } = await openProject();
-  messages[environmentId] = [messageLineOf({ traceId: 'the-trace' })];
+  messages[environmentId] = [createMessageLine({ traceId: 'the-trace' })];
   const { text } = await browser.get(`${path}?find=${ID.toUpperCase()}&${query}`);
   expect([text.includes('the-trace'), text.includes('does not match the other fields')]).toEqual([isFound, !isFound]);
 });

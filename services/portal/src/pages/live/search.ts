@@ -35,14 +35,14 @@ ${result}</section>`;
 const isList = ({ name, type, surface, test, since, until, who }: Search) =>
   [name, type, surface, test, since, until, who].some((text) => text !== '');
 
-const NAMES = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
+const FIELD_NAMES = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
 
 /** @returns an error message if a choice is invalid, otherwise null */
 function validateChoices(search: Search): string | null {
   for (const name of ['type', 'surface', 'test'] as const) {
     const choices: readonly string[] = FILTER_CHOICES[name];
     if (search[name] !== '' && !choices.includes(search[name]))
-      return `Invalid value for ${NAMES[name]}: expected one of ${choices.join(', ')}.`;
+      return `Invalid value for ${FIELD_NAMES[name]}: expected one of ${choices.join(', ')}.`;
   }
   return null;
 }
@@ -62,9 +62,9 @@ function readSearch(query: URLSearchParams) {
     name: text('event').trim(),
     since: text('since').trim(),
     until: text('until').trim(),
-    type: text(NAMES.type),
-    surface: text(NAMES.surface),
-    test: text(NAMES.test),
+    type: text(FIELD_NAMES.type),
+    surface: text(FIELD_NAMES.surface),
+    test: text(FIELD_NAMES.test),
     // A person's identity keys, as in the live filter.
     who: text('who'),
     after: text('after'),
@@ -72,15 +72,15 @@ function readSearch(query: URLSearchParams) {
 }
 
 function toForm(path: string, search: Search): HtmlValue {
-  const select = (name: keyof typeof NAMES, label: string) =>
-    choice({ name: NAMES[name], label, value: search[name], choices: withAllOption(FILTER_CHOICES[name]) });
+  const select = (name: keyof typeof FIELD_NAMES, label: string) =>
+    choice({ name: FIELD_NAMES[name], label, value: search[name], choices: withAllOption(FILTER_CHOICES[name]) });
   const person = search.who === '' ? '' : hidden('who', search.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Search stored messages">${person}
-${field({ name: 'find', label: 'Message id', value: search.id, charactersMax: 36 })}
-${field({ name: 'event', label: 'Event name', value: search.name, charactersMax: 300 })}
+${field({ name: 'find', label: 'Message id', value: search.id, maxLength: 36 })}
+${field({ name: 'event', label: 'Event name', value: search.name, maxLength: 300 })}
 ${select('type', 'Type')}${select('surface', 'Surface')}${select('test', 'Test traffic')}
-${field({ name: 'since', label: 'From (UTC)', value: search.since, charactersMax: 19 })}
-${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMax: 19 })}
+${field({ name: 'since', label: 'From (UTC)', value: search.since, maxLength: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: search.until, maxLength: 19 })}
 <button>Search</button>
 <p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. If you enter no times, the last day is searched.</p></form>`;
 }

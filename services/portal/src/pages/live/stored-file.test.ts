@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
 import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { messageLineOf } from '../../test/message-line.ts';
+import { createMessageLine } from '../../test/message-line.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
 import { toMessagesFile } from './page.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00.250Z');
 let created = 0;
 const createMessage = (overrides: Partial<MessageLine> = {}) =>
-  messageLineOf({
+  createMessageLine({
     messageId: String(created++).padStart(8, '0'),
     happenedMs: NOW_MS,
     receivedMs: NOW_MS + 5,
@@ -60,9 +60,9 @@ it('the last line of a truncated export contains the end of the time range for t
   const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, idAccess: 'raw ids' as const };
   const file = toMessagesFile({ messages: readPage }, search, new AbortController().signal);
   let [lines, last] = [0, ''];
-  for await (const piece of file.pieces) {
-    lines += piece.split('\r\n').length - 1;
-    last = piece.split('\r\n').at(-2) ?? '';
+  for await (const chunk of file.chunks) {
+    lines += chunk.split('\r\n').length - 1;
+    last = chunk.split('\r\n').at(-2) ?? '';
   }
   expect(lines).toBe(CSV_LINES_MAX + 2);
   expect(last).toContain('search until 2026-11-01T10:00:01');

@@ -13,7 +13,7 @@ const ROLE_TEXTS: Readonly<Record<Role, string>> = {
   developer: 'developer: can create and refresh keys',
   analyst: 'analyst: read-only, without raw ids',
 };
-const CHOICES = ROLES.map((value) => ({ value, text: ROLE_TEXTS[value] }));
+const ROLE_CHOICES = ROLES.map((value) => ({ value, text: ROLE_TEXTS[value] }));
 
 export function createMembersPage(parts: PageParts): PortalPage {
   return {
@@ -73,7 +73,7 @@ const inviteAction = (parts: PageParts): FormAction => ({
   },
 });
 
-/** Only administrators can change accounts that are not members. For owners, these accounts do not exist. */
+/** Only administrators can change accounts that are not members. To owners, these accounts appear not to exist. */
 async function readMemberId(parts: PageParts, visit: Visit, values: FormValues): Promise<string> {
   const id = values.text('account');
   const account = (await parts.accounts.all()).find((each) => each.id === id);
@@ -101,13 +101,13 @@ function toContent(visit: Visit, members: readonly AccountRecord[], values?: For
   const rows = members
     .toSorted((a, b) => a.name.localeCompare(b.name))
     .map((account) => {
-      const cells = [account.name, account.login, toInvitationState(account), toRole(visit, account, canChange)];
-      return canChange ? [...cells, toRemove(visit, account)] : cells;
+      const cells = [account.name, account.login, toInvitationState(account), toRoleForm(visit, account, canChange)];
+      return canChange ? [...cells, toRemoveForm(visit, account)] : cells;
     });
   const form = visit.form(
     'invite',
-    html`${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}
-${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'developer', choices: CHOICES })}
+    html`${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, maxLength: 200 })}
+${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'developer', choices: ROLE_CHOICES })}
 <button>Create invitation</button>`,
   );
   const list =
@@ -123,17 +123,17 @@ export function toInvitationState({ state, invitation }: AccountRecord): HtmlVal
   return state;
 }
 
-function toRole(visit: Visit, account: AccountRecord, canChange: boolean): HtmlValue {
+function toRoleForm(visit: Visit, account: AccountRecord, canChange: boolean): HtmlValue {
   const role = roleIn(account, projectOf(visit).id) ?? '';
   if (!canChange) return role;
   return visit.form(
     'role',
-    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role for ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
+    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role for ${account.name}`, value: role, choices: ROLE_CHOICES })}<button class="plain">Change</button>`,
     { className: 'inline' },
   );
 }
 
-function toRemove(visit: Visit, account: AccountRecord): HtmlValue {
+function toRemoveForm(visit: Visit, account: AccountRecord): HtmlValue {
   const [action, text] = account.state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
   return visit.form(
     action,

@@ -8,8 +8,8 @@ import { scopeOf } from '../../frame/scope.ts';
 import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-/** Enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
-const SHOWN_MS = 90 * 86_400_000;
+/** Long enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
+const MINTS_MAX_AGE_MS = 90 * 86_400_000;
 
 type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
@@ -21,12 +21,12 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
       const { environment } = scopeOf(visit);
       const { query, signal } = visit;
       const status = MINT_STATUSES.find((each) => each === query.get('status')) ?? ('' as const);
-      const search = { environmentId: environment.id, sinceMs: frame.wallClockMs() - SHOWN_MS, status };
+      const search = { environmentId: environment.id, sinceMs: frame.wallClockMs() - MINTS_MAX_AGE_MS, status };
       if (query.get('as') === 'csv') {
         await writeAudit(visit, { action: 'mints.save', object: environment.id, detail: { status } });
         const lists = readManyMints((each) => reads.mints(each, { signal }), search, CSV_LINES_MAX);
-        const pieces = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
-        return { kind: 'streamed file', name: `mints-${environment.id}.csv`, type: CSV_TYPE, pieces };
+        const chunks = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
+        return { kind: 'streamed file', name: `mints-${environment.id}.csv`, type: CSV_TYPE, chunks };
       }
       const mints = await reads.mints(search, { signal });
       const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;

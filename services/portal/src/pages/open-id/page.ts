@@ -52,14 +52,14 @@ export function createOpenIdPage(parts: PageParts, openId: OpenIdSignIn): Portal
         const purpose = JSON.parse(context) as SignInPurpose;
         returnPath = toRetryPath(purpose, code);
         const { account, ...redirect } = await complete(parts, visit, { purpose, code, proof });
-        const detail = { way: 'openid', issuer: proof.openId.issuer };
+        const detail = { method: 'openid', issuer: proof.openId.issuer };
         const action = purpose.kind === 'link' ? 'openid.link' : 'session.create';
         await writeAudit(visit, { action, actor: account.id, object: account.id, detail });
         return { kind: 'redirect', ...redirect };
       } catch (error) {
         if (error instanceof ProviderUnavailable) return toProviderUnavailable(openId, returnPath);
         if (!(error instanceof PublicError) || error.status >= 500) throw error;
-        await writeAudit(visit, { action: 'session.refuse', detail: { way: 'openid', code: error.code } });
+        await writeAudit(visit, { action: 'session.refuse', detail: { method: 'openid', code: error.code } });
         return toSignInFailed(error, returnPath);
       }
     },
@@ -69,8 +69,8 @@ export function createOpenIdPage(parts: PageParts, openId: OpenIdSignIn): Portal
 async function complete(parts: PageParts, visit: Visit, { purpose, ...rest }: Callback): Promise<SignInResult> {
   if (purpose.kind === 'link') return link(parts, visit, { ...rest, purpose });
   if (purpose.kind === 'accept') return accept(parts, visit, { ...rest, purpose });
-  const { account, text } = await parts.signIn.byOpenId({ ...toClient(parts, visit), proof: rest.proof });
-  return { account, cookie: parts.frame.cookie.toSetCookie(text), to: toReturnPath(purpose.next) };
+  const { account, text: sessionToken } = await parts.signIn.byOpenId({ ...toClient(parts, visit), proof: rest.proof });
+  return { account, cookie: parts.frame.cookie.toSetCookie(sessionToken), to: toReturnPath(purpose.next) };
 }
 
 type LinkCallback = Callback<Extract<SignInPurpose, { kind: 'link' }>>;

@@ -64,6 +64,6 @@ it('the home page shows the event rate and the percentage of rejected events for
 it('the home page explains how to get access if the account has no role', async () => {
   const { id } = await portal.addAccount({});
   const browser = portal.browser();
-  browser.keep((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);
+  browser.resumeSession((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);
   expect((await browser.get('/')).text).toContain('Contact a project owner for an invitation');
 });

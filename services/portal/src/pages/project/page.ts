@@ -111,13 +111,13 @@ function toForms(visit: Visit, project: ProjectRecord, values?: FormValues): Htm
   const submittedForm = values?.text('form') ?? '';
   const add = visit.form(
     'add-environment',
-    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lowercase letters, digits, _ and -. The name cannot be changed later.', isRequired: true, charactersMax: 64 })}
+    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lowercase letters, digits, _ and -. The name cannot be changed later.', isRequired: true, maxLength: 64 })}
 ${choice({ name: 'kind', label: 'Type', value: values?.text('kind') || 'development', choices: KIND_CHOICES })}
 <button>Add environment</button>`,
   );
   const rename = visit.form(
     'rename',
-    html`${field({ name: 'name', label: 'Name', value: values?.text('name') || project.name, isRequired: true, charactersMax: 200 })}<button>Rename project</button>`,
+    html`${field({ name: 'name', label: 'Name', value: values?.text('name') || project.name, isRequired: true, maxLength: 200 })}<button>Rename project</button>`,
   );
   const archive = visit.form(
     'archive',

@@ -109,7 +109,7 @@ function toContent(visit: Visit, records: readonly RateLimitKeyRecord[], values?
   const newest = records.toSorted((a, b) => b.createdAt - a.createdAt);
   const form = visit.form(
     'create',
-    html`${field({ name: 'partner', label: 'Partner', value: values?.text('partner') ?? '', isRequired: true, charactersMax: PARTNER_CHARACTERS_MAX })}
+    html`${field({ name: 'partner', label: 'Partner', value: values?.text('partner') ?? '', isRequired: true, maxLength: PARTNER_CHARACTERS_MAX })}
 ${field({ name: 'calls', label: 'Calls per window', type: 'number', value: values?.text('calls') ?? '', isRequired: true })}
 ${field({ name: 'window', label: 'Window length in seconds', type: 'number', value: values?.text('window') ?? String(PLAN_WINDOW_S), isRequired: true })}
 ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') ?? '', hint: 'A UTC date such as 2027-01-31. Leave empty for a key that never expires.' })}

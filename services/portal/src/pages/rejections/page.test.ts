@@ -3,7 +3,7 @@ import type { RejectionCount } from '../../reads/index.ts';
 import { createMemoryReads, type MemoryRows } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
 
-const TRACE = 'ab'.repeat(16);
+const TRACE_ID = 'ab'.repeat(16);
 const createCount = (overrides: Partial<RejectionCount> = {}): RejectionCount => ({
   code: 'INVALID_ENUM',
   field: 'surface',
@@ -12,7 +12,7 @@ const createCount = (overrides: Partial<RejectionCount> = {}): RejectionCount =>
   libraryVersion: '1.2.3',
   errors: 7,
   lastMs: Date.now() - 1000,
-  lastTraceId: TRACE,
+  lastTraceId: TRACE_ID,
   ...overrides,
 });
 
@@ -49,7 +49,7 @@ it('the rejections export contains the rejections on the page', async () => {
   const { text, headers } = await browser.get(`${path}?as=csv&code=INVALID_ENUM`);
   expect(headers.get('content-disposition')).toContain('.csv');
   expect(text.split('\r\n').slice(1)).toEqual([
-    `"INVALID_ENUM","surface","web","1.2.3","web",7,"1970-01-01T00:00:00.000Z","${TRACE}"`,
+    `"INVALID_ENUM","surface","web","1.2.3","web",7,"1970-01-01T00:00:00.000Z","${TRACE_ID}"`,
     '',
   ]);
 });
@@ -57,8 +57,8 @@ it('the rejections export contains the rejections on the page', async () => {
 it('the trace id search shows the rejections of one request and reports an invalid trace id', async () => {
   const { browser, environment, path } = await openProject();
   const found = { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: '', library: '', libraryVersion: '' };
-  rows.traces[environment.id] = { [TRACE]: [{ ...found, receivedMs: Date.now() } as never] };
-  expect((await browser.get(`${path}?trace=${TRACE.toUpperCase()}`)).text).toContain('MISSING_REQUIRED_FIELD');
+  rows.traces[environment.id] = { [TRACE_ID]: [{ ...found, receivedMs: Date.now() } as never] };
+  expect((await browser.get(`${path}?trace=${TRACE_ID.toUpperCase()}`)).text).toContain('MISSING_REQUIRED_FIELD');
   expect((await browser.get(`${path}?trace=${'cd'.repeat(16)}`)).text).not.toContain('MISSING_REQUIRED_FIELD');
   expect((await browser.get(`${path}?trace=zz`)).text).toContain('32 hexadecimal digits');
 });

@@ -19,7 +19,7 @@ const RANGES = [
   { value: '2160', text: 'the last 90 days', stepS: 2 * 86_400 },
 ] as const;
 const DEFAULT_RANGE = RANGES[1];
-const TRACE = /^[0-9a-f]{32}$/;
+const TRACE_ID = /^[0-9a-f]{32}$/;
 
 export function createRejectionsPage({ reads, frame, writeAudit }: Parts): PortalPage {
   return {
@@ -41,7 +41,7 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
       const [counts, steps, traceRejections] = await Promise.all([
         reads.rejections(search, { signal }),
         reads.rejectionSteps({ ...search, stepS }, { signal }),
-        TRACE.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
+        TRACE_ID.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
       ]);
       const content = html`${toFilter(visit, { hours, ...filter })}
 ${
@@ -71,8 +71,8 @@ function toFilter({ path }: Visit, filter: { hours: string; code: string; field:
   return html`<p>See which messages the gateways rejected and which clients sent them. Under load, the gateways record only a sample of the errors.</p>
 <form class="form filter" method="get" action="${path}">
 ${choice({ name: 'hours', label: 'Time range', value: filter.hours, choices: RANGES })}
-${field({ name: 'code', label: 'Code', value: filter.code, charactersMax: 64 })}
-${field({ name: 'field', label: 'Field', value: filter.field, charactersMax: 128 })}
+${field({ name: 'code', label: 'Code', value: filter.code, maxLength: 64 })}
+${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
 <button class="outline">Filter</button>
 </form>`;
 }
@@ -116,7 +116,7 @@ function toTraceSection({ path }: Visit, trace: string, found: readonly Rejectio
       : html`<p>No rejections are stored for this request. They may be missing from the sample or older than 90 days.</p>`;
   return html`<h2>By trace id</h2>
 <form class="form filter" method="get" action="${path}">
-${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<button class="outline">Search</button>
+${field({ name: 'trace', label: 'Trace id', value: trace, maxLength: 64 })}<button class="outline">Search</button>
 </form>
 ${trace === '' ? '' : rows.length === 0 ? emptyText : table('Rejections for this trace id', columns, rows)}`;
 }
@@ -124,8 +124,8 @@ ${trace === '' ? '' : rows.length === 0 ? emptyText : table('Rejections for this
 /** In SVG units. The style sheet defines the displayed size. */
 const WIDTH = 600;
 const HEIGHT = 120;
-const GAP = 0.2;
-const BAR_MIN = 2;
+const BAR_HEIGHT_MIN = 2;
+const GAP_FRACTION = 0.2;
 
 interface ChartRange {
   readonly sinceMs: number;
@@ -143,10 +143,10 @@ function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: C
   const errorsMax = [...errors.values()].reduce((max, each) => Math.max(max, each), 1);
   const width = WIDTH / count;
   const bars = [...errors].map(([at, value]) => {
-    const height = Math.max(BAR_MIN, (value / errorsMax) * HEIGHT);
-    const x = ((at - first) / stepMs + GAP / 2) * width;
+    const height = Math.max(BAR_HEIGHT_MIN, (value / errorsMax) * HEIGHT);
+    const x = ((at - first) / stepMs + GAP_FRACTION / 2) * width;
     const tooltip = `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC: ${number(value)}`;
-    return html`<rect x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(width * (1 - GAP))}" height="${round(height)}"><title>${tooltip}</title></rect>`;
+    return html`<rect x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(width * (1 - GAP_FRACTION))}" height="${round(height)}"><title>${tooltip}</title></rect>`;
   });
   const label = `Errors over time, at most ${number(errorsMax)} in any ${toStepText(stepS)} interval`;
   return html`<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><rect class="ground" x="0" y="0" width="${WIDTH}" height="${HEIGHT}"></rect>${bars}</svg>

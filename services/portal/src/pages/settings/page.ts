@@ -148,7 +148,7 @@ function toProfile(visit: Visit, account: AccountRecord, values?: FormValues): H
   const name = submittedForm === 'rename' ? (values?.text('name') ?? '') : account.name;
   const rename = visit.form(
     'rename',
-    html`${field({ name: 'name', label: 'Your name', value: name, isRequired: true, charactersMax: 200, autocomplete: 'name' })}<button>Save name</button>`,
+    html`${field({ name: 'name', label: 'Your name', value: name, isRequired: true, maxLength: 200, autocomplete: 'name' })}<button>Save name</button>`,
   );
   const change = visit.form(
     'password',
@@ -172,7 +172,7 @@ function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
   ];
   const add = visit.form(
     'add-passkey',
-    html`${field({ name: 'name', label: 'Passkey name', value: 'My device', isRequired: true, charactersMax: 200 })}
+    html`${field({ name: 'name', label: 'Passkey name', value: 'My device', isRequired: true, maxLength: 200 })}
 ${passkeyButton('create', `${PATH}/passkey`, 'Create passkey')}`,
   );
   return html`<h2>Passkeys</h2>

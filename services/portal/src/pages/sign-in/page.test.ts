@@ -20,7 +20,7 @@ it('each sign-in creates a new session and ends the previous session of the brow
   expect(browser.cookie).not.toBe(before);
   expect(response.headers.getSetCookie()[0]).toMatch(/; Path=\/; HttpOnly; SameSite=Lax$/);
   const stolen = portal.browser();
-  stolen.keep(before.split('=')[1]!);
+  stolen.resumeSession(before.split('=')[1]!);
   expect((await stolen.get('/')).status).toBe(303);
   expect((await browser.get('/settings')).text).toContain('<dd>ada</dd>');
   expect(await portal.parts.sessions.list(ada.id)).toHaveLength(1);
@@ -61,6 +61,6 @@ it('signing out ends the session and deletes the cookie', async () => {
   const response = await browser.submit('/', 'sign-out');
   expect([response.status, response.headers.get('location')]).toEqual([303, '/sign-in?done=signed-out']);
   expect(browser.cookie).toBe('');
-  browser.keep(before.split('=')[1]!);
+  browser.resumeSession(before.split('=')[1]!);
   expect((await browser.get('/')).status).toBe(303);
 });

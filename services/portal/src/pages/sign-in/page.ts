@@ -52,15 +52,15 @@ const methodAction = (
   access: 'public',
   run: async (visit, values): Promise<PageResponse> => {
     try {
-      const { text, account } = await authenticate(visit, values);
+      const { text: sessionToken, account } = await authenticate(visit, values);
       const { id } = account;
-      await writeAudit(visit, { action: 'session.create', actor: id, object: id, detail: { way: method } });
-      const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(id)];
+      await writeAudit(visit, { action: 'session.create', actor: id, object: id, detail: { method } });
+      const cookie = [frame.cookie.toSetCookie(sessionToken), frame.browserCookie.toSetCookie(id)];
       return { kind: 'redirect', to: toReturnPath(values.text('next')), cookie };
     } catch (error) {
       // The login is not recorded, because users sometimes type their password into the login field.
       const isRefused = error instanceof PublicError && error.status < 500;
-      if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { way: method, code: error.code } });
+      if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { method, code: error.code } });
       throw error;
     }
   },
@@ -76,7 +76,7 @@ function toContent(parts: PageParts, visit: Visit, next: string, values?: FormVa
   const password = visit.form(
     'password',
     html`${nextField}${field({ name: 'login', label: 'Login', value: login, autocomplete: 'username', isRequired: true })}
-${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', isRequired: true, charactersMax: 512 })}
+${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', isRequired: true, maxLength: 512 })}
 <button>Sign in</button>`,
   );
   const freshSignInNote =

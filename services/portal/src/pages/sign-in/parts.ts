@@ -84,7 +84,7 @@ export function readNewPassword(values: FormValues): string {
 }
 
 export function newPasswordFields({ label, isRequired }: { label: string; isRequired: boolean }): Markup {
-  const password = { type: 'password', autocomplete: 'new-password', isRequired, charactersMax: 512 } as const;
+  const password = { type: 'password', autocomplete: 'new-password', isRequired, maxLength: 512 } as const;
   const hint = `At least ${PASSWORD_CHARACTERS_MIN} characters.`;
   return html`${field({ ...password, name: 'password', label, hint })}
 ${field({ ...password, name: 'repeated', label: 'Repeat the password' })}`;

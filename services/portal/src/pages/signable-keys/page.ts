@@ -114,7 +114,7 @@ function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): Html
     label: 'Name',
     value: isSubmitted ? values.text('name') : '',
     isRequired: true,
-    charactersMax: 200,
+    maxLength: 200,
     hint: 'What the key is used for, such as “sword minter”.',
   });
   return disclosure('Create a key', visit.form('create', html`${name}<button>Create key</button>`), isSubmitted);

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from '@playline/errors';
-import { type AnswerSpec, type ExampleAnswer, errorPath, type HeaderSpec } from './operation.ts';
+import { type ExampleResponse, errorPath, type HeaderSpec, type ResponseSpec } from './operation.ts';
 
-const TRACE: HeaderSpec = {
+const TRACE_ID: HeaderSpec = {
   name: 'x-trace-id',
   description:
     'Trace id of the request, taken from a valid `traceparent` or generated. Include it when you report a problem.',
@@ -14,12 +14,12 @@ export const RETRY_AFTER: HeaderSpec = {
   schema: { type: 'integer', minimum: 1 },
 };
 
-export type AnswerOptions = Partial<Pick<AnswerSpec, 'schema' | 'constraints' | 'codes' | 'headers'>>;
+export type ResponseOptions = Partial<Pick<ResponseSpec, 'schema' | 'constraints' | 'codes' | 'headers'>>;
 
 /** Describes a response. Adds the trace id header, which every response contains. */
-export function createAnswer(status: number, description: string, rest: AnswerOptions = {}): AnswerSpec {
-  const { schema = null, constraints = null, codes = [], headers = [] } = rest;
-  return { status, description, schema, constraints, codes, headers: [TRACE, ...headers] };
+export function createResponse(status: number, description: string, options: ResponseOptions = {}): ResponseSpec {
+  const { schema = null, constraints = null, codes = [], headers = [] } = options;
+  return { status, description, schema, constraints, codes, headers: [TRACE_ID, ...headers] };
 }
 
 /**
@@ -42,8 +42,8 @@ export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[
   ];
 }
 
-export const withHeaders = (answers: readonly AnswerSpec[], headers: readonly HeaderSpec[]): AnswerSpec[] =>
-  answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));
+export const withHeaders = (responses: readonly ResponseSpec[], headers: readonly HeaderSpec[]): ResponseSpec[] =>
+  responses.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));
 
 /** Taken from an example in the W3C recommendation "Trace Context". */
 export const EXAMPLE_TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
@@ -56,9 +56,9 @@ export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,
-  rest: { message?: string; details?: Record<string, unknown> | null; headers?: Record<string, string> } = {},
-): ExampleAnswer {
-  const { message, details = null, headers = {} } = rest;
+  options: { message?: string; details?: Record<string, unknown> | null; headers?: Record<string, string> } = {},
+): ExampleResponse {
+  const { message, details = null, headers = {} } = options;
   const entry = ERRORS[code];
   return {
     status: entry.status,
@@ -75,9 +75,9 @@ export function envelope(
 
 export function success(
   status: number,
-  body: ExampleAnswer['body'],
+  body: ExampleResponse['body'],
   headers: Readonly<Record<string, string>> = {},
-): ExampleAnswer {
+): ExampleResponse {
   const type: Record<string, string> = body === null ? {} : JSON_TYPE;
   return { status, headers: { ...type, 'x-trace-id': EXAMPLE_TRACE_ID, ...headers }, body };
 }
