@@ -35,8 +35,8 @@ export function createNodeServer({ listener, connectionsMax, onMalformed, ...opt
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * Returns the connection that a new connection replaces: the oldest idle connection, or the oldest connection
- * whose body is incomplete and not stored. Connections without a request are not preferred, because a caller could
+ * Returns the connection that a new connection replaces: the oldest idle connection, or else the oldest connection
+ * that is still receiving a body. Connections without a request are not preferred, because a caller could
  * block others by opening many connections.
  */
 function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {

@@ -124,7 +124,7 @@ interface RawError {
   readonly status?: number;
 }
 
-/** Sockets whose fault is handled. Node reports every chunk after the first malformed chunk. */
+/** Sockets whose error is already handled. Node reports every chunk after the first malformed chunk. */
 const faultySockets = new WeakSet<Socket>();
 
 /** Handles `clientError`: responds to bytes that are not a valid request. */

@@ -89,7 +89,7 @@ const TLS_CONDITIONS: Record<string, { isMet: (values: EnvironmentValues) => boo
   },
 };
 
-/** Also true for a missing address, which its own setting reports. */
+/** Also returns true if the address is missing, because that error is reported for the address setting. */
 function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
@@ -121,7 +121,7 @@ function findConnectionErrors(names: readonly string[], values: EnvironmentValue
   return [...new Set(errors)];
 }
 
-/** Also true for an unreadable file, which its own setting reports. */
+/** Also returns true if a file is unreadable, because that error is reported for the file's own setting. */
 function isPair(certificatePath: string, keyPath: string): boolean {
   try {
     const certificate = new X509Certificate(readFileSync(certificatePath));

@@ -23,7 +23,7 @@ export interface Metrics {
 }
 
 /**
- * prom-client samples 100 times per second: half the CPU time of an idle service. Longer blockages remain visible.
+ * prom-client's 100 samples per second take half the CPU time of an idle service. Longer blockages remain visible.
  */
 const LAG_SAMPLE_MS = 1_000;
 /** Disables prom-client's own sampling. Its gauges receive the values measured here. */

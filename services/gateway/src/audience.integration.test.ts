@@ -13,9 +13,9 @@ import { type GatewayProcess, openProcess, openRealStores, type RealStores } fro
 const pepper = randomBytes(32);
 const keyOf = createIdentityKeyer(pepper);
 let stores: RealStores;
-/** The second gateway connects to Redis through `wire`. */
+/** The second gateway connects to Redis through `proxy`. */
 let gateways: GatewayProcess[];
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let secretKey: string;
 let people: People;
 let redis: Redis;
@@ -35,15 +35,15 @@ beforeAll(async () => {
   const context = { store: stores.store, prefix: 'svcapik' };
   secretKey = (await createKey(context, { ...stores.owner, kind: 'secret' })).key;
   const url = new URL(testStores().redis);
-  wire = await openStoreProxy(Number(url.port));
-  url.port = String(wire.port);
+  proxy = await openStoreProxy(Number(url.port));
+  url.port = String(proxy.port);
   gateways = await Promise.all([open(), open({ REDIS_URL: url.href })]);
   const canReadConsents = async ({ url }: GatewayProcess) => (await getConsent({ url, key: stores.key })).ok;
   for (const gateway of gateways) await until('the gateway returns consents', () => canReadConsents(gateway));
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
-  await wire.close();
+  await proxy.close();
   await people.close();
   for await (const names of redis.scanBufferStream({ match: `*{${environmentId()}}*`, count: 10_000 }))
     if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
@@ -99,12 +99,12 @@ it('after concurrent consent changes on two gateways, both gateways return the s
 it('a consent change returns 500 if Redis is unavailable after the change was logged, and succeeds when it is retried', async () => {
   const gateway = gateways[1]!;
   const change = consentChange({ anonymousId: 'unlucky', status: 'none' });
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
   expect((await getConsent(callerOf(gateway))).status).toBe(500);
   const name = keyOf(environmentId(), 'anonymous', 'unlucky').toString('hex');
   expect((await readLatestStatuses()).get(name)).toBe('none');
-  wire.mode = 'open';
+  proxy.mode = 'open';
   await until('the change is accepted', async () => (await putConsent(callerOf(gateway), change)).status === 204);
   expect(await statusAt(gateways[0]!, 'unlucky')).toBe('none');
 });

@@ -39,12 +39,12 @@ async function open(redisUrl: string, environment: Record<string, string> = {}):
 /** Opens a gateway whose connection to Redis the test can cut. */
 async function openBehindProxy(environment: Record<string, string> = {}) {
   const redis = new URL(stores.redisUrl);
-  const wire = await openStoreProxy(Number(redis.port));
-  onTestFinished(() => wire.close());
-  redis.port = String(wire.port);
+  const proxy = await openStoreProxy(Number(redis.port));
+  onTestFinished(() => proxy.close());
+  redis.port = String(proxy.port);
   const gateway = await open(redis.href, environment);
   onTestFinished(async () => void (await gateway.close()));
-  return { gateway, wire };
+  return { gateway, proxy };
 }
 
 const toArgs = (environment: string, kind: string) => ['--environment', environment, '--kind', kind, '--json'];
@@ -136,7 +136,7 @@ const textOf = async (response: Response) =>
   `${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`;
 
 it('a secret key does not appear in any log, metric or response, wherever a request contains the key', async () => {
-  const { gateway, wire } = await openBehindProxy({ LOG_LEVEL: 'trace' });
+  const { gateway, proxy } = await openBehindProxy({ LOG_LEVEL: 'trace' });
   const secret = parseKey(await stores.keys('create', ...toArgs('production', 'secret')));
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const random = secret.slice(secret.indexOf('-') + 1);
@@ -156,9 +156,9 @@ it('a secret key does not appear in any log, metric or response, wherever a requ
   expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
   responses.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
   // Errors have the longest log lines.
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   await postAll();
-  wire.mode = 'open';
+  proxy.mode = 'open';
   responses.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
   await gateway.close();
 
@@ -192,12 +192,12 @@ it('two running gateways apply each change of a project’s rate within a second
 it('a project’s rate is enforced, and the last known rate applies while Redis is unavailable', async () => {
   await limit('--cap', '1/3');
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
-  const { gateway, wire } = await openBehindProxy();
+  const { gateway, proxy } = await openBehindProxy();
   await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === '"messages";q=3;w=3');
   const { status } = await gateway.post(key, { messages: Array.from({ length: 9 }, () => message()) });
   expect(status).toBeLessThan(500);
   expect((await gateway.post(key, { messages: [message()] })).status).toBe(429);
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   expect(await policyOf(gateway, key)).toBe('"messages";q=3;w=3');
 });
 

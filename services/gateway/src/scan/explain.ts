@@ -217,8 +217,8 @@ type Form = Kind | typeof STRING;
 const FINITE_BYTES_MAX = 300;
 
 /**
- * Finds the errors of an uncertain message from the ranges of the scan. Decodes only individual strings. A message
- * without errors is prepared for encoding. Returns the errors that `validateBatch` returns.
+ * Returns the errors of an `UNCERTAIN` message, which are those that `validateBatch` returns. Uses the ranges from the
+ * scan and decodes only individual strings. A message without errors is prepared for encoding.
  */
 export function explain(state: ScanState, message: number): readonly MessageError[] {
   if (state.verdicts[message] === NOT_AN_OBJECT) {

@@ -31,11 +31,11 @@ const MEMBER_BYTES_MIN = 5;
 const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
 /** A power of two that is more than twice the maximum number of members. */
 const SLOTS = 16_384;
-/** Smaller objects are compared without the hash table. */
+/** The keys of smaller objects are compared without the hash table. */
 const SMALL_OBJECT_MEMBERS = 16;
 /**
- * The hash is seeded with random numbers, so that clients cannot send colliding keys, which would take a thousand times
- * as long.
+ * The hash is seeded with random numbers, so that clients cannot construct colliding keys. Comparing such keys would
+ * take a thousand times as long.
  */
 const HASH_START = randomInt(2 ** 32);
 const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
