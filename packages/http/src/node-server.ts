@@ -25,7 +25,7 @@ export function createNodeServer({ listener, connectionsMax, onMalformed, ...opt
   /** In order of opening. */
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
-    if (connections.size >= connectionsMax) (replaceableOf(connections) ?? socket).destroy();
+    if (connections.size >= connectionsMax) (findReplaceable(connections) ?? socket).destroy();
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
@@ -39,7 +39,7 @@ type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | nu
  * that is still receiving a body. Connections without a request are not preferred, because a caller could
  * block others by opening many connections.
  */
-function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
+function findReplaceable(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;
   for (const socket of connections) {
     if (socket.destroyed) continue;

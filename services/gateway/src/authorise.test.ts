@@ -72,21 +72,21 @@ it('key usage counts a request once, with its accepted and rejected messages', a
 it('key usage records the trace id and the reason of the last refusal', async () => {
   const { post, usage, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 3 });
   const takeFirst = () => usage.take().keys[0]!;
-  const refusalOf = (response: Response, reason: string) => ({
+  const expectedRefusal = (response: Response, reason: string) => ({
     uses: 1,
     refusals: 1,
     lastRefusal: { at: expect.any(Number), reason, traceId: response.headers.get('x-trace-id') },
   });
   const rejected = await post({ messages: [message({ eventName: '' })] });
-  expect(takeFirst()).toMatchObject(refusalOf(rejected, 'ALL_MESSAGES_REJECTED'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(rejected, 'ALL_MESSAGES_REJECTED'));
   const nonsense = await post('nonsense');
-  expect(takeFirst()).toMatchObject(refusalOf(nonsense, 'VALIDATION_ERROR'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(nonsense, 'VALIDATION_ERROR'));
   producer.mode = 'fail';
   const failed = await post({ messages: [message()] });
-  expect(takeFirst()).toMatchObject(refusalOf(failed, 'INTERNAL_SERVER_ERROR'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(failed, 'INTERNAL_SERVER_ERROR'));
   const limited = await post({ messages: [message()] });
   expect(limited.status).toBe(429);
-  expect(takeFirst()).toMatchObject(refusalOf(limited, 'TOO_MANY_REQUESTS_ERROR'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(limited, 'TOO_MANY_REQUESTS_ERROR'));
 });
 
 it('key usage does not count requests with an unknown key or without a key', async () => {
@@ -115,7 +115,7 @@ it('key usage counts consent reads under the publishable key, and erasures under
   expect(environments).toEqual([]);
 });
 
-const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
+const createExchange = (address: string) => ({ request: { address } }) as unknown as Exchange;
 
 /** Creates a failed-key limit with one valid key, `good`. All other keys are unknown. */
 function setUp() {
@@ -131,7 +131,7 @@ function setUp() {
     if (state.isUnavailable) throw new Error('unavailable');
     return keys.get(key) ?? null;
   });
-  const query = async (key: string, address = '192.0.2.1') => verify(key, exchangeOf(address));
+  const query = async (key: string, address = '192.0.2.1') => verify(key, createExchange(address));
   return { state, query };
 }
 

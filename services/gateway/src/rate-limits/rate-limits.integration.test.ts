@@ -18,7 +18,7 @@ afterEach(async () => {
 /** The refill is too slow to matter during a test. */
 const RATE = { RATE_LIMIT_MESSAGES_PER_S: '1', RATE_LIMIT_BURST: '300' };
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
-const remainingOf = (response: Response) => Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
+const parseRemaining = (response: Response) => Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
 async function openReady(environment: Record<string, string> = {}): Promise<GatewayProcess> {
   const gateway = await openProcess(stores.topicPrefix, { ...RATE, ...environment });
@@ -41,7 +41,7 @@ it('gateways share the message count of a key through Redis, and count separatel
   expect((await first.post(stores.key, batch(100))).status).toBe(200);
   await until('the second gateway has the balance', async () => {
     const response = await second.post(stores.key, batch(1));
-    return response.status === 200 && remainingOf(response) < 105;
+    return response.status === 200 && parseRemaining(response) < 105;
   });
 
   proxy.mode = 'cut';

@@ -53,7 +53,7 @@ const isFromAnonymous = ({ fromType, fromId, anonymousId }: Record<string, unkno
   fromType == null && isRealId(fromId) && isRealId(anonymousId) && fromId.trim() === anonymousId.trim();
 
 /** Computes the expected record from the JSON of the message. */
-function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
+function toExpectedRecord(message: Record<string, unknown>): Record<string, unknown> {
   const sent = JSON.parse(JSON.stringify(message));
   const context = (sent.context ?? {}) as Record<string, unknown>;
   const texts = ['library', 'libraryVersion', 'userAgent', 'locale', 'timezone', 'screen'];
@@ -87,7 +87,7 @@ it('an encoded message is identical to the output of the schema’s codec, and i
   fc.assert(
     fc.property(validMessages(NOW_MS), (sent) => {
       const { key, value } = encodeAll([sent])[0]!;
-      const expected = expectedOf(sent) as unknown as MessageRecord;
+      const expected = toExpectedRecord(sent) as unknown as MessageRecord;
       expect(schemaIdOf(value)).toBe(ENVELOPE.schemaId);
       expect(value.subarray(5).equals(messageRecordCodec.encode(expected))).toBe(true);
       const owner = expected.identityKey;
