@@ -75,7 +75,7 @@ export const settings = {
 
 type EnvironmentValues = Readonly<Record<string, string | undefined>>;
 
-/** For each store, when its TLS settings apply. */
+/** For each store, the condition under which its TLS settings apply. */
 const TLS_CONDITIONS: Record<string, { isMet: (values: EnvironmentValues) => boolean; missing: string }> = {
   KAFKA: { isMet: (values) => values.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
   REDIS: { isMet: (values) => isScheme(values.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },

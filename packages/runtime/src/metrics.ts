@@ -99,8 +99,8 @@ export function createMetrics(service: string): Metrics {
 }
 
 /** Reports on every scrape whether Redis accepts writes, before a write fails. */
-export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
+export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, acceptsWrites: () => Promise<boolean>): void {
   const help = '1 if Redis accepts writes, 0 if it is full, read-only or unavailable';
-  const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
+  const collect = async (gauge: Gauge) => gauge.set((await acceptsWrites()) ? 1 : 0);
   metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

@@ -274,7 +274,7 @@ export function startHoldSweep(guards: Pick<ErasureGuards, 'dropLapsedHolds'>, l
       const dropped = await guards.dropLapsedHolds(Date.now());
       if (dropped > 0) logger.warn({ dropped }, 'unconfirmed erasure holds dropped');
     } catch (error) {
-      logger.warn({ error }, 'removing expired holds failed; retrying in the next sweep');
+      logger.warn({ error }, 'dropping unconfirmed erasure holds failed; retrying in the next sweep');
     }
   };
   const timer = setInterval(() => void sweep(), SWEEP_INTERVAL_MS);
