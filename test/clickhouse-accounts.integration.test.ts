@@ -240,7 +240,7 @@ describe('query limits enforced by the event writer', () => {
 
     it('on rows read by the portal is counted separately per project and for administrators', async () => {
       const limiters = createPortalLimiters();
-      const query = limiters.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
+      const query = limiters.limitQueries(createQueryRows(engine.accountOf('portal'), { isReadonly: true }));
       const read = (project: string, account: object | null = null) =>
         limiters.run({ project: { id: project }, account, address: '' } as never, () =>
           readRows(query('SELECT max(number) FROM numbers(90000000)')),

@@ -1,5 +1,5 @@
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, TOPICS } from '@playline/contracts';
-import { BLOCKS_PER_S_MAX, TABLE_PARTITIONS_A_BLOCK_MAX } from '@playline/runtime';
+import { BLOCKS_PER_S_MAX, TABLE_PARTITIONS_PER_BLOCK_MAX } from '@playline/runtime';
 import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -45,7 +45,7 @@ describe('the deduplication window of a table', () => {
     const hasOnePartition = (name: string, partitionKey: string) =>
       partitionKey === '' || name === 'identity_overrides';
     const tooFew = tables.filter(([name, partitionKey, window]) => {
-      const partitions = hasOnePartition(name!, partitionKey!) ? 1 : TABLE_PARTITIONS_A_BLOCK_MAX;
+      const partitions = hasOnePartition(name!, partitionKey!) ? 1 : TABLE_PARTITIONS_PER_BLOCK_MAX;
       return Number(window) < BLOCKS_PER_S_MAX * TOKEN_NEEDED_S * partitions;
     });
     expect(tooFew).toEqual([]);
@@ -59,7 +59,7 @@ describe('the deduplication window of a table', () => {
       (from) => {
         const until = new Date(from.getTime() + 59 * DAY_MS - 1);
         const months = (until.getUTCFullYear() - from.getUTCFullYear()) * 12 + until.getUTCMonth() - from.getUTCMonth();
-        expect(months + 1).toBeLessThanOrEqual(TABLE_PARTITIONS_A_BLOCK_MAX);
+        expect(months + 1).toBeLessThanOrEqual(TABLE_PARTITIONS_PER_BLOCK_MAX);
       },
     );
     fc.assert(property, { numRuns: 2_000 });

@@ -2,7 +2,7 @@ import type { ContextString, IdentityKind } from './limits.ts';
 
 export const IDENTITY_KEY_BYTES = 16;
 
-/** The value of an identity key field that has no identity. */
+/** The value of an identity key field if there is no identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
 /** Value of `audience.messages.v1`. Keys and UUIDs are 16 bytes, times epoch milliseconds; absent strings are ''. */

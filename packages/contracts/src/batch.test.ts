@@ -6,8 +6,8 @@ import { validateBatch } from './test/index.ts';
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - 1000, toMs: NOW_MS + 1000 };
 const ID = 'abcdefab-cdef-4bcd-8fab-cdefabcdefab';
-const pageOf = (messageId: unknown) => ({ type: 'page', messageId, eventTimestamp: '2026-11-21T12:00:00Z' });
-const page = (index: number) => pageOf(`0192f1c0-7b3a-7c4d-8e5f-${String(index).padStart(12, '0')}`);
+const toPage = (messageId: unknown) => ({ type: 'page', messageId, eventTimestamp: '2026-11-21T12:00:00Z' });
+const page = (index: number) => toPage(`0192f1c0-7b3a-7c4d-8e5f-${String(index).padStart(12, '0')}`);
 
 /** Validates messages as if JSON.stringify had written the body. */
 function validate(messages: unknown[], bytes: Record<number, number> = {}) {
@@ -26,7 +26,7 @@ function validate(messages: unknown[], bytes: Record<number, number> = {}) {
 }
 
 /** Formats each rejection as `id: field code, field code`. */
-function entriesOf(messages: unknown[], bytes?: Record<number, number>): string[] {
+function toEntries(messages: unknown[], bytes?: Record<number, number>): string[] {
   return validate(messages, bytes).response.rejections.map(
     ({ messageId, errors }) => `${messageId}: ${errors.map(({ field, code }) => `${field} ${code}`).join(', ')}`,
   );
@@ -57,7 +57,7 @@ it('a batch of 100 valid messages is accepted without rejections', () => {
 });
 
 it('a rejection contains a messageId that is not a string as JSON', () => {
-  expect(entriesOf([pageOf(12), pageOf({ a: [1] }), pageOf(false)])).toEqual([
+  expect(toEntries([toPage(12), toPage({ a: [1] }), toPage(false)])).toEqual([
     '12: messageId INVALID_FORMAT',
     '{"a":[1]}: messageId INVALID_FORMAT',
     'false: messageId INVALID_FORMAT',
@@ -65,32 +65,32 @@ it('a rejection contains a messageId that is not a string as JSON', () => {
 });
 
 it('messages without an id share one entry with all their errors and are not duplicates', () => {
-  expect(entriesOf([pageOf(undefined), { ...pageOf(null), test: 1 }, 'text', pageOf('')])).toEqual([
+  expect(toEntries([toPage(undefined), { ...toPage(null), test: 1 }, 'text', toPage('')])).toEqual([
     ': messageId MISSING_REQUIRED_FIELD, test INVALID_FORMAT, message INVALID_FORMAT',
   ]);
 });
 
 it('messages with equal ids that are not strings share one entry and are not duplicates', () => {
-  expect(entriesOf([pageOf(5), { ...pageOf(5), type: 'x' }, pageOf('5')])).toEqual([
+  expect(toEntries([toPage(5), { ...toPage(5), type: 'x' }, toPage('5')])).toEqual([
     '5: messageId INVALID_FORMAT, type UNSUPPORTED_TYPE',
   ]);
 });
 
 it('messages with the same blank id share one entry', () => {
-  expect(entriesOf([pageOf('  '), pageOf('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
+  expect(toEntries([toPage('  '), toPage('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
 });
 
 it('validateBatch rejects and counts all messages with a duplicate id, and lists all their errors in one entry', () => {
-  const copies = [pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, { ...pageOf(ID), surface: 'tv', type: 'y' }];
+  const copies = [toPage(ID), page(1), { ...toPage(ID), type: 'x' }, { ...toPage(ID), surface: 'tv', type: 'y' }];
   const { response } = validate(copies);
   expect(response).toMatchObject({ success: true, accepted: 1, rejected: 3 });
-  expect(entriesOf(copies)).toEqual([
+  expect(toEntries(copies)).toEqual([
     `${ID}: messageId DUPLICATE_MESSAGE_ID, type UNSUPPORTED_TYPE, surface INVALID_ENUM`,
   ]);
 });
 
 it('validateBatch lists the errors of every rejected message, even if several messages have the same id', () => {
-  const { rejected } = validate([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
+  const { rejected } = validate([toPage(ID), page(1), { ...toPage(ID), type: 'x' }, null]);
   expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
     [0, ['DUPLICATE_MESSAGE_ID']],
     [2, ['DUPLICATE_MESSAGE_ID', 'UNSUPPORTED_TYPE']],
@@ -99,17 +99,17 @@ it('validateBatch lists the errors of every rejected message, even if several me
 });
 
 it('malformed ids that differ only in case are duplicates', () => {
-  expect(entriesOf([pageOf('x'), pageOf('X')])).toEqual([
+  expect(toEntries([toPage('x'), toPage('X')])).toEqual([
     'x: messageId DUPLICATE_MESSAGE_ID, messageId INVALID_FORMAT',
   ]);
 });
 
 it('rejections are listed in the order of the messages', () => {
-  expect(entriesOf([pageOf('b'), pageOf('a')])).toEqual(['b: messageId INVALID_FORMAT', 'a: messageId INVALID_FORMAT']);
+  expect(toEntries([toPage('b'), toPage('a')])).toEqual(['b: messageId INVALID_FORMAT', 'a: messageId INVALID_FORMAT']);
 });
 
 it('the result for a message does not depend on the other messages in its batch', () => {
   const alone = validate([page(7)]).accepted[0]?.message;
-  const inBatch = validate([pageOf('x'), null, page(7), pageOf(undefined)]).accepted[0]?.message;
+  const inBatch = validate([toPage('x'), null, page(7), toPage(undefined)]).accepted[0]?.message;
   expect(inBatch).toEqual(alone);
 });

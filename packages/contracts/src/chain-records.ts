@@ -66,9 +66,9 @@ export interface IndexProgressRecord {
 export interface MintRequestRecord {
   chain: string;
   contractAddress: Buffer;
-  /** The caller's id, unique in a collection. */
+  /** The caller's id, unique within a collection. */
   referenceId: string;
-  /** A UUID, 16 bytes. A failed reference id may be accepted again, as a new attempt. */
+  /** A UUID, 16 bytes. After a failure, the reference id can be used again, which creates a new attempt. */
   attemptId: Buffer;
   /** The address that sends the transaction. All records of a signer are in one partition. */
   signer: Buffer;

@@ -1,12 +1,12 @@
 import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** The direction in which a page is read from its gap. Rows on a page are ascending in both directions. */
+/** The direction in which a page is read from its gap. Rows on a page are in ascending order in both directions. */
 export type Direction = 'next' | 'previous';
 
 export type GapSide = 'before' | 'after';
 
 /**
- * Returns true if a position is beyond a gap in reading direction.
+ * Returns true if a position is beyond a gap in the reading direction.
  * @param order the order of the position relative to the gap: negative if before, zero if equal, positive if after
  */
 export function isBeyondGap(order: number, side: GapSide, direction: Direction): boolean {
@@ -48,7 +48,7 @@ export interface SignedCursorOptions<Scope> {
   readonly keys: readonly CursorKey[];
   /** Distinguishes types of cursors that are signed with the same keys. */
   readonly purpose: string;
-  /** Cursors with a later time are malformed. */
+  /** Cursors with a later time count as malformed. */
   readonly timeMax: number;
   /** Returns the values that identify the query of a cursor, which is invalid for any other query. */
   readonly toScopeValues: (scope: Scope) => readonly unknown[];
@@ -109,7 +109,7 @@ function checkKeys(keys: readonly CursorKey[]): CursorKey {
   if (signingKey === undefined) throw new RangeError('no cursor key is set');
   if (new Set(keys.map(({ id }) => id)).size < keys.length) throw new RangeError('two cursor keys have the same id');
   for (const { id, secret } of keys) {
-    if (!Number.isInteger(id) || id < 0 || id > idMax) throw new RangeError(`cursor key ids are 0 to ${idMax}`);
+    if (!Number.isInteger(id) || id < 0 || id > idMax) throw new RangeError(`cursor key ids must be 0 to ${idMax}`);
     if (secret.length < secretBytesMin)
       throw new RangeError(`cursor key secrets must have at least ${secretBytesMin} bytes`);
   }

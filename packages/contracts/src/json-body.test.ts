@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { findJsonError, parseJsonObject, withoutByteOrderMark } from './json-body.ts';
 
-const batchOf = (middle: string) => `{"messages":[{"a":1},\n  ${middle},\n{"b":2}]}`;
+const createBatch = (middle: string) => `{"messages":[{"a":1},\n  ${middle},\n{"b":2}]}`;
 /** A byte that is invalid everywhere in JSON. */
 const INVALID = Buffer.from([0x01]);
 
@@ -17,16 +17,16 @@ function isJson(body: Buffer): boolean {
 }
 
 it.each([
-  ['an unknown literal', batchOf('{"x":NaN}'), { offset: 29, line: 2, column: 8, messageIndex: 1, found: 'NaN' }],
-  ['a raw tab', batchOf('{"x":"\t"}'), { offset: 30, line: 2, column: 9, messageIndex: 1, found: 'U+0009' }],
+  ['an unknown literal', createBatch('{"x":NaN}'), { offset: 29, line: 2, column: 8, messageIndex: 1, found: 'NaN' }],
+  ['a raw tab', createBatch('{"x":"\t"}'), { offset: 30, line: 2, column: 9, messageIndex: 1, found: 'U+0009' }],
   [
     'a Latin-1 byte',
-    Buffer.from(batchOf('{"x":"\xe9"}'), 'latin1'),
+    Buffer.from(createBatch('{"x":"\xe9"}'), 'latin1'),
     { offset: 30, line: 2, column: 9, messageIndex: 1, found: 'byte 0xE9' },
   ],
-  ['a leading zero', batchOf('{"x":01}'), { offset: 30, line: 2, column: 9, messageIndex: 1, found: '1' }],
-  ['a trailing comma', batchOf('{"x":1,}'), { offset: 31, line: 2, column: 10, messageIndex: 1, found: '}' }],
-  ['a curly quote', batchOf('{“x”:1}'), { offset: 25, line: 2, column: 4, messageIndex: 1, found: '“' }],
+  ['a leading zero', createBatch('{"x":01}'), { offset: 30, line: 2, column: 9, messageIndex: 1, found: '1' }],
+  ['a trailing comma', createBatch('{"x":1,}'), { offset: 31, line: 2, column: 10, messageIndex: 1, found: '}' }],
+  ['a curly quote', createBatch('{“x”:1}'), { offset: 25, line: 2, column: 4, messageIndex: 1, found: '“' }],
   ['an error after a multi-byte character', '{"é":nil}', { offset: 6, line: 1, column: 6, found: 'nil' }],
   ['an unclosed array', '{"messages":[', { offset: 13, line: 1, column: 14, messageIndex: 0, found: 'end of body' }],
   ['a second document', '{} {}', { offset: 3, line: 1, column: 4, found: '{' }],

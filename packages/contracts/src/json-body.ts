@@ -82,7 +82,7 @@ export function findJsonError(body: Buffer): JsonErrorDetails | null {
   return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** No check reads more bytes past the end, because `false` and UTF-8 characters are shorter. */
+/** No check reads further past the end, because `false` and UTF-8 characters are shorter. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;

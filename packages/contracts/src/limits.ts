@@ -76,5 +76,5 @@ export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 /** Maximum bytes after decompression. The longest id and source need 5 KiB if every character is escaped. */
 export const CONSENT_BYTES_MAX = 16 * 1024;
 
-/** Exclusive upper bound of the times of a person, which Redis stores in six bytes. */
+/** Exclusive upper bound for a person's timestamps, which Redis stores in six bytes. */
 export const STORED_TIME_END_MS: number = 2 ** 48;

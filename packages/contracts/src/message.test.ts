@@ -35,7 +35,7 @@ const ALIAS = { ...PAGE, type: 'alias', fromId: 'a', toId: 'b' };
 const EMOJI = '😀';
 
 /** Returns every error as `field code`, sorted; empty if the message is accepted. */
-function errorsOf(value: unknown): string[] {
+function findErrors(value: unknown): string[] {
   const parsed = parseMessage(value, WINDOW);
   return parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`).sort();
 }
@@ -176,7 +176,7 @@ const rows: Row[] = [
 it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
   'parseMessage follows the contract: $title',
   ({ value, errors }) => {
-    expect(errorsOf(value)).toEqual(errors);
+    expect(findErrors(value)).toEqual(errors);
   },
 );
 
@@ -194,19 +194,19 @@ it.each([
     (name) => [name, 256] as const,
   ),
 ])('a message accepts %s with up to %i characters', (name, max) => {
-  expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max) })).toEqual([]);
-  expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max + 1) })).toEqual([`${name} INVALID_VALUE`]);
-  expect(errorsOf({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
+  expect(findErrors({ ...PAGE, [name]: 'é'.repeat(max) })).toEqual([]);
+  expect(findErrors({ ...PAGE, [name]: 'é'.repeat(max + 1) })).toEqual([`${name} INVALID_VALUE`]);
+  expect(findErrors({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
 });
 
 it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))(
   'a message accepts context.%s with up to %i characters',
   (name, max) => {
-    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
-    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
+    expect(findErrors({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
+    expect(findErrors({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
       `context.${name} INVALID_VALUE`,
     ]);
-    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
+    expect(findErrors({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
   },
 );
 
@@ -217,11 +217,11 @@ it.each([
   ['fromType', IDENTITY_TYPES],
   ['toType', IDENTITY_TYPES],
 ])('a message accepts only enumeration values as %s', (name, values) => {
-  for (const value of values) expect(errorsOf({ ...PAGE, [name]: value })).toEqual([]);
+  for (const value of values) expect(findErrors({ ...PAGE, [name]: value })).toEqual([]);
   for (const value of ['', 'Web', 'other', values[0]?.toUpperCase()]) {
-    expect(errorsOf({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
+    expect(findErrors({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
   }
-  expect(errorsOf({ ...PAGE, [name]: 3 })).toEqual([`${name} INVALID_FORMAT`]);
+  expect(findErrors({ ...PAGE, [name]: 3 })).toEqual([`${name} INVALID_FORMAT`]);
 });
 
 it('null counts as absent in every optional field of a message', () => {
@@ -234,7 +234,7 @@ it('null counts as absent in every optional field of a message', () => {
 
 it('a message may have fields with the names of built-in JavaScript properties', () => {
   expect(
-    errorsOf(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
+    findErrors(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
   ).toEqual([]);
 });
 
@@ -248,7 +248,7 @@ it.each(Object.keys(messageSchema.shape))(
   'parseMessage rejects a very deeply nested %s without overflowing the stack',
   (name) => {
     const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
-    expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
+    expect(findErrors({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
   },
 );
 
@@ -292,26 +292,26 @@ it('messageSchema produces the OpenAPI schema of a message', () => {
   expect(Message?.properties?.userId).toMatchObject({ anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }] });
 });
 
-function codesOf(schema: z.ZodType, value: unknown): string[] {
+function toCodes(schema: z.ZodType, value: unknown): string[] {
   const issues = schema.safeParse(value, { reportInput: true }).error?.issues ?? [];
   return toRejectionErrors(issues).map(({ field, code }) => `${field} ${code}`);
 }
 
 it('toRejectionErrors uses the code of a custom issue', () => {
   const schema = z.object({ a: z.string().refine(() => false, { params: { code: 'DUPLICATE_MESSAGE_ID' } }) });
-  expect(codesOf(schema, { a: 'x' })).toEqual(['a DUPLICATE_MESSAGE_ID']);
+  expect(toCodes(schema, { a: 'x' })).toEqual(['a DUPLICATE_MESSAGE_ID']);
 });
 
 it('toRejectionErrors returns INVALID_VALUE for any other violated rule', () => {
-  expect(codesOf(z.object({ a: z.string().refine(() => false, { params: { code: 'NO_SUCH' } }) }), { a: '' })).toEqual([
+  expect(toCodes(z.object({ a: z.string().refine(() => false, { params: { code: 'NO_SUCH' } }) }), { a: '' })).toEqual([
     'a INVALID_VALUE',
   ]);
-  expect(codesOf(z.object({ a: z.string().max(1) }), { a: 'xx' })).toEqual(['a INVALID_VALUE']);
+  expect(toCodes(z.object({ a: z.string().max(1) }), { a: 'xx' })).toEqual(['a INVALID_VALUE']);
 });
 
 it('toRejectionErrors names nested fields with a dot and removes duplicates', () => {
   const schema = z.object({ a: z.object({ b: z.string().max(1).max(2) }) });
-  expect(codesOf(schema, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
+  expect(toCodes(schema, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
 });
 
 it('toRejectionErrors converts every issue to an error that follows the contract, for any value', () => {

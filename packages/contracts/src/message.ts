@@ -116,14 +116,14 @@ function typeCode(field: string, input: unknown): RejectionCode {
   return typeof input === 'number' && !Number.isFinite(input) ? 'INVALID_VALUE' : 'INVALID_FORMAT';
 }
 
-function codeOf(issue: Issue, field: string): RejectionCode {
+function toCode(issue: Issue, field: string): RejectionCode {
   const custom = issue.params?.code;
   if (isRejectionCode(custom)) return custom;
   if (issue.code === 'invalid_value') return enumerationCode(field, issue.input);
   return issue.code === 'invalid_type' ? typeCode(field, issue.input) : 'INVALID_VALUE';
 }
 
-function messageOf(code: RejectionCode, { code: issueCode, expected, values = [], message, input }: Issue): string {
+function formatError(code: RejectionCode, { code: issueCode, expected, values = [], message, input }: Issue): string {
   if (code === 'MISSING_REQUIRED_FIELD') return PREDICATES.missing;
   if (issueCode === 'invalid_value' && values.length > 0) return PREDICATES.option(values);
   if (issueCode !== 'invalid_type') return message;
@@ -134,8 +134,8 @@ function messageOf(code: RejectionCode, { code: issueCode, expected, values = []
 export function toRejectionErrors(issues: readonly Issue[]): RejectionError[] {
   const errors = issues.map((issue) => {
     const field = issue.path.length === 0 ? WHOLE_MESSAGE : issue.path.join('.');
-    const code = codeOf(issue, field);
-    return { field, code, message: `${field} ${messageOf(code, issue)}` };
+    const code = toCode(issue, field);
+    return { field, code, message: `${field} ${formatError(code, issue)}` };
   });
   return distinctErrors(errors);
 }

@@ -125,14 +125,14 @@ interface RecordSchema {
 }
 
 /** Generates values of an Avro type. */
-function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
+function createArbitrary(type: avro.Type): fc.Arbitrary<unknown> {
   if (type instanceof avro.types.RecordType)
-    return fc.record(Object.fromEntries(type.fields.map((field) => [field.name, arbitraryOf(field.type)])));
-  if (type instanceof avro.types.ArrayType) return fc.array(arbitraryOf(type.itemsType), { maxLength: 3 });
+    return fc.record(Object.fromEntries(type.fields.map((field) => [field.name, createArbitrary(field.type)])));
+  if (type instanceof avro.types.ArrayType) return fc.array(createArbitrary(type.itemsType), { maxLength: 3 });
   if (type instanceof avro.types.EnumType) return fc.constantFrom(...type.symbols);
   if (type instanceof avro.types.FixedType)
     return fc.uint8Array({ minLength: type.size, maxLength: type.size }).map((bytes) => Buffer.from(bytes));
-  if (type instanceof avro.types.UnwrappedUnionType) return fc.oneof(...type.types.map(arbitraryOf));
+  if (type instanceof avro.types.UnwrappedUnionType) return fc.oneof(...type.types.map(createArbitrary));
   const primitives: Record<string, fc.Arbitrary<unknown>> = {
     string: fc.string({ unit: 'grapheme' }),
     boolean: fc.boolean(),
@@ -162,11 +162,11 @@ const added = fc.constantFrom(
 it.each(FILES)('createRecordReader reads records of %s from a later release with an additional field', async (file) => {
   const codec = CODECS.get(file)!;
   const current = JSON.parse(codec.schema) as RecordSchema;
-  const records = arbitraryOf(typeOf(current));
+  const records = createArbitrary(typeOf(current));
   await fc.assert(
     fc.asyncProperty(records, added, fc.nat(current.fields.length), async (record, field, at) => {
       const later = typeOf({ ...current, fields: current.fields.toSpliced(at, 0, field) });
-      const [value] = fc.sample(arbitraryOf(typeOf({ ...current, fields: [field] })), 1);
+      const [value] = fc.sample(createArbitrary(typeOf({ ...current, fields: [field] })), 1);
       const bytes = later.toBuffer({ ...(record as object), ...(value as object) });
       const schemaOf = async () => JSON.stringify(later.schema({ exportAttrs: true }));
       const read = await createRecordReader({ schemaOf, createReader: codec.decoderOf })(frameRecord(9, bytes));
@@ -184,7 +184,7 @@ it.each(FILES)(
     const current = JSON.parse(codec.schema) as RecordSchema;
     const { fields } = current;
     fc.assert(
-      fc.asyncProperty(arbitraryOf(typeOf(current)), added, fc.nat(fields.length), async (record, field, at) => {
+      fc.asyncProperty(createArbitrary(typeOf(current)), added, fc.nat(fields.length), async (record, field, at) => {
         const later = typeOf({ ...current, fields: fields.toSpliced(at, 0, field) });
         const createLaterReader = (writer: string) => {
           const resolver = later.createResolver(avro.Type.forSchema(JSON.parse(writer)));

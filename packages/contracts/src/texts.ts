@@ -16,7 +16,7 @@ export const isChainName = (text: string): boolean => CHAIN_NAME.test(text);
 export const ADDRESS_EXPECTED = '0x and 40 hexadecimal digits, which in mixed case must match the EIP-55 checksum';
 
 /**
- * Parses an address in lower case, upper case, or mixed case with a valid EIP-55 checksum, which detects typing errors.
+ * Parses an address in lower case, upper case, or mixed case with a valid EIP-55 checksum, which detects typos.
  * @returns the address in lower case, or null if it is invalid
  */
 export function parseAddress(text: string): string | null {

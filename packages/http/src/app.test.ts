@@ -304,14 +304,14 @@ function openLog() {
   let callbacks: (() => void)[] = [];
   const logger = createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => lines.push(line) });
   const log = createFaultLog({ logger, afterInterval: (run) => callbacks.push(run) });
-  const passInterval = () => {
+  const advanceInterval = () => {
     const due = callbacks;
     callbacks = [];
     for (const run of due) run();
   };
   const fail = (message: string, traceId = 'a'.repeat(32)) =>
     log({ traceId }, new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(message) }));
-  return { lines, log, fail, passInterval, reported: () => lines.map((line) => JSON.parse(line)) };
+  return { lines, log, fail, advanceInterval, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
 it('the fault log reports the first fault of each type immediately, with its trace id and stack', () => {
@@ -322,13 +322,13 @@ it('the fault log reports the first fault of each type immediately, with its tra
 });
 
 it('the fault log reports further faults of a type once per interval, with their count and the latest trace id', () => {
-  const { fail, reported, passInterval } = openLog();
+  const { fail, reported, advanceInterval } = openLog();
   for (let count = 0; count < 1000; count++)
     fail(`not acknowledged within ${count} ms`, String(count).padStart(32, '0'));
   expect(reported()).toHaveLength(1);
-  passInterval();
+  advanceInterval();
   for (let count = 0; count < 5; count++) fail('not acknowledged within 7 ms');
-  passInterval();
+  advanceInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
   expect(reported().slice(1)).toMatchObject([
     { msg: 'further requests failed with the same error', failures: 999, ...latest },
@@ -337,9 +337,9 @@ it('the fault log reports further faults of a type once per interval, with their
 });
 
 it('the fault log reports the next fault immediately after an interval without faults', () => {
-  const { fail, reported, passInterval } = openLog();
+  const { fail, reported, advanceInterval } = openLog();
   fail('broker is down');
-  passInterval();
+  advanceInterval();
   fail('broker is down');
   expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
 });
@@ -352,19 +352,19 @@ it('the fault log reports faults of different types separately', () => {
 });
 
 it('the fault log is bounded when every fault has a different message', () => {
-  const { fail, reported, passInterval } = openLog();
+  const { fail, reported, advanceInterval } = openLog();
   const toName = (count: number) => count.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
   for (let count = 0; count < 1000; count++) fail(`no leader for topic ${toName(count)}`);
   expect(reported()).toHaveLength(51);
-  passInterval();
+  advanceInterval();
   expect(reported()).toHaveLength(52);
   expect(reported()[51]).toMatchObject({ failures: 949 });
 });
 
 it('the fault log contains no keys or passwords in first or later lines', () => {
-  const { lines, fail, passInterval } = openLog();
+  const { lines, fail, advanceInterval } = openLog();
   for (let count = 0; count < 3; count++) fail(`redis://:hunter2@store:1 refused ${key}`);
-  passInterval();
+  advanceInterval();
   expect(lines).toHaveLength(2);
   expect(lines.join()).not.toContain('hunter2');
   expect(lines.join()).not.toContain(key);

@@ -47,7 +47,7 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
   // Path prefixes below which a route matches every path.
   const wildcardPrefixes = routes.filter(({ path }) => path.includes('{*')).map(({ path }) => path.split('{*', 1)[0]!);
-  // Web pages can then read the 404 for a wrong path.
+  // If true, 404 responses for unknown paths have CORS headers, so that web pages can read them.
   const acceptsWebPages = options.publishableKeyHeader !== undefined;
   const findHot = createFindHot(routes);
   const cold = createExpressApp(routes);

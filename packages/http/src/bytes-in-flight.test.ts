@@ -44,14 +44,14 @@ it('bytes in flight stay within the limit, except for a single request, and are 
           expect(error).toMatchObject({ code: TOO_MANY_REQUESTS });
         }
         if (action === 'release') open.splice(index, 1)[0]?.reservation.release();
-        expect(bytesInFlight.held).toBe(open.reduce((sum, request) => sum + request.bytes, 0));
-        if (open.filter((request) => request.bytes > 0).length > 1) expect(bytesInFlight.held).toBeLessThanOrEqual(MAX);
+        expect(bytesInFlight.used).toBe(open.reduce((sum, request) => sum + request.bytes, 0));
+        if (open.filter((request) => request.bytes > 0).length > 1) expect(bytesInFlight.used).toBeLessThanOrEqual(MAX);
       }
       for (const { reservation } of open) {
         reservation.release();
         reservation.release();
       }
-      expect(bytesInFlight.held).toBe(0);
+      expect(bytesInFlight.used).toBe(0);
     }),
   );
 });
@@ -64,24 +64,24 @@ it('a single owner cannot grow a body without capacity, and can grow the body on
   const second = bytesInFlight.admit('a', 40);
   second.grow(40);
   expect(() => second.grow(41)).toThrow();
-  expect(bytesInFlight.held).toBe(100);
+  expect(bytesInFlight.used).toBe(100);
   first.release();
   second.grow(100);
-  expect(bytesInFlight.held).toBe(100);
+  expect(bytesInFlight.used).toBe(100);
 });
 
 it("a single owner's bytes in memory count even above the limit", () => {
   const bytesInFlight = createBytesInFlight(MAX);
   bytesInFlight.admit('a', 60).grow(60);
   bytesInFlight.admit('a', 40).resize(50);
-  expect(bytesInFlight.held).toBe(110);
+  expect(bytesInFlight.used).toBe(110);
   expect(() => bytesInFlight.admit('a', 1)).toThrow();
 });
 
-it('a single owner reserves no memory for announced bytes that are not sent', () => {
+it('a single owner reserves no memory for declared bytes that are not sent', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   for (let caller = 0; caller < 50; caller++) bytesInFlight.admit('a', MAX / 2).grow(1);
-  expect(bytesInFlight.held).toBe(50);
+  expect(bytesInFlight.used).toBe(50);
   expect(() => bytesInFlight.admit('a', 40)).not.toThrow();
 });
 
@@ -106,7 +106,7 @@ it('an owner within its quota evicts as few incomplete bodies as needed from an 
   const bodies = Array.from({ length: 10 }, () => receive(bytesInFlight, 'a', 10));
   const other = receive(bytesInFlight, 'b', 20);
   expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([true, true, ...Array(8).fill(false)]);
-  expect([other.isEvicted, bytesInFlight.held]).toEqual([false, 100]);
+  expect([other.isEvicted, bytesInFlight.used]).toEqual([false, 100]);
 });
 
 it('an owner above its quota retains complete bodies, and is rejected until it is within its quota', () => {
@@ -123,7 +123,7 @@ it('an owner above its quota retains complete bodies, and is rejected until it i
   bytesInFlight.admit('b', 10).grow(10);
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
   now = 10_000;
-  expect(bytesInFlight.held).toBe(70);
+  expect(bytesInFlight.used).toBe(70);
 });
 
 it('an owner may exceed its quota again a few seconds after another owner was rejected', () => {

@@ -12,7 +12,7 @@ export interface Reservation {
 }
 
 export interface BytesInFlight {
-  readonly held: number;
+  readonly used: number;
   /**
    * Admits a request. Only received bytes count. Owners that compete for memory get equal quotas: an owner above its
    * quota is rejected, and its incomplete bodies are evicted, oldest first. An owner's only request is always within
@@ -27,7 +27,7 @@ export function createBytesInFlight(bytesMax: number, now: () => number = () => 
   return new Quotas(bytesMax, now);
 }
 
-/** How long an owner that was rejected within its quota competes for memory. `Retry-After` is 1 s. */
+/** How long an owner that was rejected although within its quota competes for memory. `Retry-After` is 1 s. */
 const WAITING_MS = 3000;
 
 /** A quarter of a listener's connections, because each request uses memory in addition to its body. */
@@ -35,17 +35,17 @@ const OWNER_REQUESTS_MAX = 1024;
 
 interface Owner {
   readonly name: string;
-  held: number;
+  used: number;
   /** In order of admission. */
   readonly reservations: Set<ActiveReservation>;
 }
 
 class Quotas implements BytesInFlight {
-  held = 0;
+  used = 0;
   readonly #bytesMax: number;
   readonly #now: () => number;
   readonly #owners = new Map<string, Owner>();
-  /** Owners that were rejected within their quota, and until when they compete. */
+  /** Owners that were rejected although within their quota, with the time until which they compete for memory. */
   readonly #waitingUntil = new Map<string, number>();
 
   constructor(bytesMax: number, now: () => number) {
@@ -58,7 +58,7 @@ class Quotas implements BytesInFlight {
     if (this.#waitingUntil.size > 0) this.#waitingUntil.delete(name);
     let owner = this.#owners.get(name);
     if (owner === undefined) {
-      owner = { name, held: 0, reservations: new Set() };
+      owner = { name, used: 0, reservations: new Set() };
       this.#owners.set(name, owner);
     }
     if (owner.reservations.size >= OWNER_REQUESTS_MAX)
@@ -70,10 +70,10 @@ class Quotas implements BytesInFlight {
 
   /** @param reserved how many of the `wanted` bytes the request has already reserved */
   assertCapacity(name: string, reserved: number, wanted: number): void {
-    if (this.held === reserved) return;
-    const missing = this.held - reserved + wanted - this.#bytesMax;
+    if (this.used === reserved) return;
+    const missing = this.used - reserved + wanted - this.#bytesMax;
     if (missing <= 0 && !this.#areOthersWaiting(name)) return;
-    const otherBytes = (this.#owners.get(name)?.held ?? 0) - reserved;
+    const otherBytes = (this.#owners.get(name)?.used ?? 0) - reserved;
     const quota = this.#quotaOf(name);
     if (otherBytes === 0 || otherBytes + wanted <= quota) {
       if (missing <= 0 || this.#evict(name, missing, quota)) return;
@@ -104,7 +104,7 @@ class Quotas implements BytesInFlight {
     const evicted: ActiveReservation[] = [];
     let freed = 0;
     for (const owner of this.#owners.values()) {
-      let excess = owner.name === name ? 0 : owner.held - quota;
+      let excess = owner.name === name ? 0 : owner.used - quota;
       for (const reservation of owner.reservations) {
         if (excess <= 0 || freed >= bytes) break;
         if (reservation.onEvicted === null || reservation.bytes === 0) continue;
@@ -139,8 +139,8 @@ class ActiveReservation implements Reservation {
 
   resize(to: number): void {
     if (this.#isReleased) return;
-    this.#quotas.held += to - this.bytes;
-    this.#owner.held += to - this.bytes;
+    this.#quotas.used += to - this.bytes;
+    this.#owner.used += to - this.bytes;
     this.bytes = to;
   }
 

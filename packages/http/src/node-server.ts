@@ -25,7 +25,7 @@ export function createNodeServer({ listener, connectionsMax, onMalformed, ...opt
   /** In order of opening. */
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
-    if (connections.size >= connectionsMax) (replaceableOf(connections) ?? socket).destroy();
+    if (connections.size >= connectionsMax) (findReplaceable(connections) ?? socket).destroy();
     connections.add(socket);
     socket.once('close', () => connections.delete(socket));
   });
@@ -35,11 +35,11 @@ export function createNodeServer({ listener, connectionsMax, onMalformed, ...opt
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * Returns the connection that a new connection replaces: the oldest idle connection, or the oldest connection
- * whose body is incomplete and not stored. Connections without a request are not preferred, because a caller could
+ * Returns the connection that a new connection replaces: the oldest idle connection, or else the oldest connection
+ * that is still receiving a body. Connections without a request are not preferred, because a caller could
  * block others by opening many connections.
  */
-function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
+function findReplaceable(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;
   for (const socket of connections) {
     if (socket.destroyed) continue;

@@ -10,8 +10,8 @@ const CHUNKED = `POST /v1/echo ${HEAD}transfer-encoding: chunked\r\n\r\n`;
 const SIZED = `POST /v1/echo ${HEAD}content-length: 2\r\n\r\n{}`;
 const GET = 'GET /v1/items/7 HTTP/1.1\r\nhost: a\r\n';
 
-const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
-const envelopeOf = (text: string) => JSON.parse(text.slice(text.lastIndexOf('\r\n\r\n'))) as Record<string, unknown>;
+const parseStatuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
+const parseEnvelope = (text: string) => JSON.parse(text.slice(text.lastIndexOf('\r\n\r\n'))) as Record<string, unknown>;
 
 it.each([
   ['a body of known length', SIZED, [200]],
@@ -24,7 +24,7 @@ it.each([
   ['nothing', '', []],
 ])('a caller that half-closes its connection after %s gets a response per request', async (_name, bytes, statuses) => {
   const { port, statuses: counted } = await open();
-  expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
+  expect(parseStatuses(await sendRawAndEnd(port, bytes))).toEqual(statuses);
   expect(counted).toEqual(statuses);
 });
 
@@ -36,7 +36,7 @@ it('a connection that sends no bytes is closed without a response, and no respon
 
 it('a connection that sends incomplete headers gets a 500, because clients would drop a batch on a 4xx', async () => {
   const { port, statuses } = await open(10_000, 100);
-  expect(envelopeOf(await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\n'))).toMatchObject({
+  expect(parseEnvelope(await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\n'))).toMatchObject({
     code: 'INTERNAL_SERVER_ERROR',
   });
   expect(statuses).toEqual([500]);
@@ -48,7 +48,7 @@ it('responses are sent in request order when a later request completes first and
   await until('the first body is read', () => reading() === 1);
   const received = text(socket);
   socket.write(`}GET /none HTTP/1.1\r\nhost: a\r\n\r\n\0 not a request\r\n\r\n`);
-  expect(statusesOf(await received)).toEqual([200, 404, 400]);
+  expect(parseStatuses(await received)).toEqual([200, 404, 400]);
 });
 
 it.each([
@@ -60,7 +60,7 @@ it.each([
   const { port } = await open();
   const response = await sendRaw(port, bytes);
   expect(response).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
-  expect(envelopeOf(response)).toEqual({
+  expect(parseEnvelope(response)).toEqual({
     message: 'The path and headers exceed 16384 bytes or 1000 headers.',
     link: 'https://docs.test/errors/VALIDATION_ERROR',
     trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
@@ -72,7 +72,7 @@ it.each([
 it('headers just below the limit are accepted', async () => {
   const { port } = await open();
   const many = 'a:b\r\n'.repeat(990);
-  expect(statusesOf(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
+  expect(parseStatuses(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
 });
 
 const REQUESTS: readonly [name: string, bytes: string, status: number, details?: object | null][] = [
@@ -128,16 +128,16 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
 it.each(REQUESTS)('a request with %s gets exactly one response', async (_name, bytes, status, details) => {
   const { port } = await open();
   const response = await sendRawAndEnd(port, bytes);
-  expect(statusesOf(response)).toEqual([status]);
+  expect(parseStatuses(response)).toEqual([status]);
   if (status === 400)
-    expect(envelopeOf(response)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
-  if (details !== undefined) expect(envelopeOf(response)).toMatchObject({ details });
+    expect(parseEnvelope(response)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
+  if (details !== undefined) expect(parseEnvelope(response)).toMatchObject({ details });
 });
 
 it('a request with Expect: 100-continue gets a 100 before the response', async () => {
   const { port } = await open();
   const response = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
-  expect(statusesOf(response)).toEqual([100, 200]);
+  expect(parseStatuses(response)).toEqual([100, 200]);
 });
 
 it('an absolute target is handled like its path, including CORS headers', async () => {

@@ -208,22 +208,22 @@ it.each([
   [16 * 1024, 18 * 1024 + 1],
   [LIMIT, 1.07 * LIMIT],
 ])('a body limit of %i bytes allows slightly longer compressed bodies for every encoding', (limit, most) => {
-  const planOf = (length: number) => {
+  const createPlan = (length: number) => {
     const headers = { ...json, 'content-encoding': 'gzip', 'content-length': String(length) };
     return planJsonBody({ headers } as unknown as IncomingMessage, limit);
   };
   const full = randomBytes(limit);
   for (const compress of [gzipSync, deflateSync, deflateRawSync, quickBrotliSync, zstdCompressSync])
-    expect(() => planOf(compress(full).length)).not.toThrow();
-  expect(() => planOf(most)).toThrow(PublicError);
+    expect(() => createPlan(compress(full).length)).not.toThrow();
+  expect(() => createPlan(most)).toThrow(PublicError);
 });
 
 it('a form body is accepted only as application/x-www-form-urlencoded', () => {
-  const planOf = (type: string) =>
+  const createPlan = (type: string) =>
     planFormBody({ headers: { 'content-type': type } } as unknown as IncomingMessage, LIMIT);
-  expect(planOf('application/x-www-form-urlencoded; charset=UTF-8').bytesMax).toBe(LIMIT);
+  expect(createPlan('application/x-www-form-urlencoded; charset=UTF-8').bytesMax).toBe(LIMIT);
   for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=a'])
-    expect(() => planOf(type)).toThrow('The body must be application/x-www-form-urlencoded.');
+    expect(() => createPlan(type)).toThrow('The body must be application/x-www-form-urlencoded.');
 });
 
 it('the compiler rejects an async `use` function, because the bytes are valid only until it returns', () => {
@@ -231,7 +231,7 @@ it('the compiler rejects an async `use` function, because the bytes are valid on
   expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
 });
 
-async function orderOf(body: Buffer, headers: string): Promise<string[]> {
+async function recordOrder(body: Buffer, headers: string): Promise<string[]> {
   const order: string[] = [];
   const app = createHttpApp({
     publishableKeyHeader: 'x-key',
@@ -259,12 +259,12 @@ async function orderOf(body: Buffer, headers: string): Promise<string[]> {
 }
 
 it('bodies that arrive in one packet are used together after all requests are admitted', async () => {
-  const order = await orderOf(Buffer.from('[1]'), '');
+  const order = await recordOrder(Buffer.from('[1]'), '');
   expect(order).toEqual(['admitted', 'admitted', 'admitted', 'used 3', 'used 3', 'used 3']);
 });
 
 it('at most two compressed bodies in one packet are admitted before a body is used and charged', async () => {
-  const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
+  const order = await recordOrder(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
   expect(order).toHaveLength(6);
   const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);
   expect(Math.max(...unread)).toBeLessThanOrEqual(2);

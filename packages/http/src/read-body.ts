@@ -79,7 +79,7 @@ function decodedMax(raw: Buffer, { hasSignature, expansionMax }: Coding, bytesMa
   return raw.length > 0 && hasSignature(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
 
-/** `application/*+json` types are other formats. */
+/** `application/*+json` types are not accepted, because they are other formats. */
 const JSON_BODY = { name: 'application/json', pattern: /^application\/json[ \t]*(?:;|$)/i };
 const FORM_BODY = {
   name: 'application/x-www-form-urlencoded',
@@ -176,8 +176,8 @@ export interface ReadBodyOptions {
 /** 1 MiB in 10 s is 0.8 Mbit/s. */
 const BODY_MAX_MS = 10_000;
 /**
- * Pace checks per time limit. From the second check on, a body must have grown by an eighth. Otherwise a caller could
- * occupy a mebibyte by sending one byte per second.
+ * Pace checks per time limit. From the second check on, a body must have grown by an eighth since the previous check.
+ * Otherwise a caller could occupy a mebibyte by sending one byte per second.
  */
 const PACE_CHECKS = 4;
 const PACE_RATIO = 1 / 8;

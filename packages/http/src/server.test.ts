@@ -7,7 +7,7 @@ import { until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { createHttpApp } from './app.ts';
 import type { Exchange } from './exchange.ts';
-import { type AdminServerOptions, answerMalformedRequest, openAdminServer, openHttpServer } from './server.ts';
+import { type AdminServerOptions, openAdminServer, openHttpServer, respondToMalformedRequest } from './server.ts';
 import { serve } from './test/open-server.ts';
 
 async function open() {
@@ -145,7 +145,7 @@ it('malformed bytes that arrive in several chunks get one readable response', as
   let serverSocket: Socket | undefined;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
     serverSocket = socket;
-    for (let chunk = 0; chunk < 30; chunk++) answerMalformedRequest(app, new Error('not HTTP'), socket);
+    for (let chunk = 0; chunk < 30; chunk++) respondToMalformedRequest(app, new Error('not HTTP'), socket);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -52,7 +52,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   const created = createNodeServer({
     listener: app.listener,
     connectionsMax: options.connectionsMax ?? CONNECTIONS_MAX,
-    onMalformed: (error, socket) => answerMalformedRequest(app, error, socket),
+    onMalformed: (error, socket) => respondToMalformedRequest(app, error, socket),
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout: headersMaxMs,
     requestTimeout: REQUEST_MAX_MS,
@@ -66,7 +66,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   server.httpAllowHalfOpen = true;
   // Expectations other than 100-continue are ignored (RFC 9110, 10.1.1), because clients would drop a batch on a 417.
   server.on('checkExpectation', app.listener);
-  server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, { fault: notFound() }));
+  server.on('connect', (_request, socket) => sendRawResponse(app, socket as Socket, { fault: notFound() }));
   await listen(server, host, port);
 
   let state: HttpServerState = 'open';
@@ -124,11 +124,11 @@ interface RawError {
   readonly status?: number;
 }
 
-/** Sockets whose fault is handled. Node reports every chunk after the first malformed chunk. */
+/** Sockets whose error is already handled. Node reports every chunk after the first malformed chunk. */
 const faultySockets = new WeakSet<Socket>();
 
 /** Handles `clientError`: responds to bytes that are not a valid request. */
-export function answerMalformedRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
+export function respondToMalformedRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
   const isDisconnected = error.code === 'ECONNRESET' || error.code === 'EPIPE';
   if (faultySockets.has(socket) && !isDisconnected) return;
   faultySockets.add(socket);
@@ -138,13 +138,13 @@ export function answerMalformedRequest(app: HttpApp, error: Error & { code?: str
   if (exchange === undefined) {
     // A 408 could be mistaken for the response to a request that is being sent.
     if (error.code === TIMED_OUT && socket.bytesRead === 0) endAndLinger(socket);
-    else answerRaw(app, socket, { fault, status });
+    else sendRawResponse(app, socket, { fault, status });
   } else if (!exchange.request.complete) {
     // The request may already have a response.
     exchange.failAndClose(fault, status);
     // Waits until the responses to earlier requests are sent.
     exchange.whenSent(() => endAndLinger(socket));
-  } else if (exchange.answered) exchange.whenSent(() => answerRaw(app, socket, { fault, status }));
+  } else if (exchange.answered) exchange.whenSent(() => sendRawResponse(app, socket, { fault, status }));
   // Only the bytes after this request are malformed.
   else exchange.closeAfterAnswer();
 }
@@ -164,7 +164,7 @@ function toRawError(error: Error & { code?: string }): RawError {
   return { fault: invalid('The request is not valid HTTP.') };
 }
 
-function answerRaw(app: HttpApp, socket: Socket, { fault, status: statusOverride }: RawError): void {
+function sendRawResponse(app: HttpApp, socket: Socket, { fault, status: statusOverride }: RawError): void {
   const { traceId } = traceOf(undefined);
   const { body, status: defaultStatus } = toEnvelope(fault, { traceId, link: app.context.link });
   const status = statusOverride ?? defaultStatus;
@@ -236,11 +236,11 @@ const ADMIN_CONNECTIONS_MAX = 64;
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url?.split('?', 1)[0];
-    if (request.method !== 'GET' && request.method !== 'HEAD') return answerJson(response, 404, { found: false });
-    if (path === '/livez') return answerJson(response, 200, { live: true });
-    if (path === '/readyz') return void answerReadiness(options, response);
-    if (path === '/metrics') return void answerMetrics(options.metrics, response);
-    answerJson(response, 404, { found: false });
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendJsonResponse(response, 404, { found: false });
+    if (path === '/livez') return sendJsonResponse(response, 200, { live: true });
+    if (path === '/readyz') return void sendReadinessResponse(options, response);
+    if (path === '/metrics') return void sendMetricsResponse(options.metrics, response);
+    sendJsonResponse(response, 404, { found: false });
   };
   const { server } = createNodeServer({
     listener,
@@ -258,7 +258,7 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
   };
 }
 
-async function answerReadiness(options: AdminServerOptions, response: ServerResponse): Promise<void> {
+async function sendReadinessResponse(options: AdminServerOptions, response: ServerResponse): Promise<void> {
   const { ready, metrics } = options;
   const required = typeof ready === 'function' ? runCheck(ready, READY_MAX_MS) : runChecks(ready);
   const results = await Promise.all([required, runChecks(options.degraded ?? {})]);
@@ -266,7 +266,7 @@ async function answerReadiness(options: AdminServerOptions, response: ServerResp
   const isReady = notReady.length === 0;
   const isHealthy = isReady && degraded.length === 0;
   const reasons = isHealthy ? {} : (options.reasons?.() ?? {});
-  answerJson(response, isReady ? 200 : 503, {
+  sendJsonResponse(response, isReady ? 200 : 503, {
     ready: isReady,
     version: metrics.version,
     notReady,
@@ -291,17 +291,17 @@ async function runCheck<T>(check: () => T | Promise<T>, limitMs: number): Promis
   return waitAtMost(limitMs, Promise.resolve().then(check), () => false as const).catch(() => false as const);
 }
 
-async function answerMetrics(metrics: Metrics, response: ServerResponse): Promise<void> {
+async function sendMetricsResponse(metrics: Metrics, response: ServerResponse): Promise<void> {
   try {
     const text = await metrics.text();
     response.writeHead(200, { 'content-type': metrics.contentType });
     response.end(text);
   } catch {
-    answerJson(response, 500, { metrics: false });
+    sendJsonResponse(response, 500, { metrics: false });
   }
 }
 
-function answerJson(response: ServerResponse, status: number, body: object): void {
+function sendJsonResponse(response: ServerResponse, status: number, body: object): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(JSON.stringify(body));
 }

@@ -11,7 +11,7 @@ class Model {
     this.policy = policy;
     this.thousandths = policy.burst * 1000;
   }
-  pass(ms: number) {
+  advance(ms: number) {
     this.thousandths = Math.min(this.policy.burst * 1000, this.thousandths + ms * this.policy.perSecond);
   }
   get units() {
@@ -41,7 +41,7 @@ it('a bucket always has the same balance as the reference token bucket, includin
       const model = new Model(policy);
       for (const { waitMs, units, isCompliant } of run) {
         now += waitMs;
-        model.pass(waitMs);
+        model.advance(waitMs);
         const status = bucket.status();
         expect(status.remaining).toBe(model.units);
         expect(status.allowed).toBe(model.units >= 1);

@@ -80,18 +80,18 @@ it.each(['cut', 'hung'] as const)(
   'a process applies the limit locally during a Redis outage (%s), and shares the limit afterwards',
   async (mode) => {
     const address = new URL(url);
-    const wire = closeLater(await openStoreProxy(Number(address.port)));
-    address.port = String(wire.port);
+    const proxy = closeLater(await openStoreProxy(Number(address.port)));
+    address.port = String(proxy.port);
     const limiter = closeLater(openSharedLimiter({ balances: await openConnected(address.href) }));
     const bucket = limiter.bucket(mode, policy);
-    wire.mode = mode;
+    proxy.mode = mode;
     await until('the limit is local', async () => {
       if ((await bucket.admit()).allowed) bucket.charge(1);
       return !limiter.shared;
     });
     bucket.charge(5000);
     expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0 });
-    wire.mode = 'open';
+    proxy.mode = 'open';
     await until(
       'the limit is shared',
       () => {

@@ -13,16 +13,16 @@ const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 /** Opens limiters whose shared buckets can become unavailable. */
 function setUp() {
   const memory = createMemoryBalances();
-  const world = { mode: 'available' as 'available' | 'down' | 'hung', calls: 0, changes: [] as boolean[] };
+  const state = { mode: 'available' as 'available' | 'down' | 'hung', calls: 0, changes: [] as boolean[] };
   const balances: SharedBalances = {
     charge: (charges) => {
-      world.calls++;
-      if (world.mode === 'down') return Promise.reject(new Error('connect ECONNREFUSED'));
-      return world.mode === 'hung' ? new Promise(() => {}) : memory.charge(charges);
+      state.calls++;
+      if (state.mode === 'down') return Promise.reject(new Error('connect ECONNREFUSED'));
+      return state.mode === 'hung' ? new Promise(() => {}) : memory.charge(charges);
     },
   };
-  const open = () => openSharedLimiter({ balances, onShared: (shared) => world.changes.push(shared) });
-  return { world, balances, open };
+  const open = () => openSharedLimiter({ balances, onShared: (shared) => state.changes.push(shared) });
+  return { state, balances, open };
 }
 
 const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
@@ -49,21 +49,21 @@ it('several processes together never exceed the documented bound in any window, 
       }),
       steps,
       async ({ policy, processes, latencies }, run) => {
-        const world = new LimiterCluster(policy, processes, latencies);
+        const cluster = new LimiterCluster(policy, processes, latencies);
         for (const step of run) {
           if ('passMs' in step) await vi.advanceTimersByTimeAsync(step.passMs);
           else {
             const request: Request = step.isSequential ? { ...step.request, readMs: 0 } : step.request;
             for (let time = 0; time < step.times; time++) {
-              void world.request(request);
+              void cluster.request(request);
               // Requests run either sequentially or concurrently.
               if (step.isSequential) await vi.advanceTimersByTimeAsync(0);
             }
           }
         }
         await vi.advanceTimersByTimeAsync(1000);
-        expect(world.worstExcess()).toBeLessThanOrEqual(world.bound + 1e-6);
-        await world.close();
+        expect(cluster.worstExcess()).toBeLessThanOrEqual(cluster.bound + 1e-6);
+        await cluster.close();
       },
     ),
     { numRuns: 100 },
@@ -71,40 +71,40 @@ it('several processes together never exceed the documented bound in any window, 
 });
 
 it('several processes together never refuse a caller that stays below its rate', async () => {
-  const world = new LimiterCluster(policy, 3, [1, 2]);
+  const cluster = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 2000; round++) {
-    void world.request({ process: round, cost: 10, readMs: 0 });
+    void cluster.request({ process: round, cost: 10, readMs: 0 });
     await vi.advanceTimersByTimeAsync(10);
   }
-  expect(world.refused).toBe(0);
-  await world.close();
+  expect(cluster.refused).toBe(0);
+  await cluster.close();
 });
 
 it('several processes together admit the full rate for a caller that exceeds its limit', async () => {
-  const world = new LimiterCluster(policy, 3, [1, 2]);
+  const cluster = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 500; round++) {
-    for (let process = 0; process < 3; process++) void world.request({ process, cost: 10, readMs: 0 });
+    for (let process = 0; process < 3; process++) void cluster.request({ process, cost: 10, readMs: 0 });
     await vi.advanceTimersByTimeAsync(10);
   }
-  const sum = world.charges.reduce((units, { cost }) => units + cost, 0);
+  const sum = cluster.charges.reduce((units, { cost }) => units + cost, 0);
   // The burst plus 5 s at the full rate, minus a few requests that may not have been admitted by the end.
   expect(sum).toBeGreaterThan(policy.burst + 5 * policy.perSecond - 3 * COST_MAX);
-  expect(world.refused).toBeGreaterThan(0);
-  await world.close();
+  expect(cluster.refused).toBeGreaterThan(0);
+  await cluster.close();
 });
 
 it('a process decides synchronously, and settles many requests in one call', async () => {
-  const { world, open } = setUp();
+  const { state, open } = setUp();
   const bucket = open().bucket('key', policy);
   for (let request = 0; request < 4; request++) {
     expect(bucket.admit()).toMatchObject({ allowed: true });
     bucket.charge(10);
   }
-  expect(world.calls).toBe(0);
+  expect(state.calls).toBe(0);
   await vi.advanceTimersByTimeAsync(50);
-  expect(world.calls).toBe(1);
+  expect(state.calls).toBe(1);
   await vi.advanceTimersByTimeAsync(10_000);
-  expect(world.calls).toBe(1);
+  expect(state.calls).toBe(1);
 });
 
 it('a process waits for a settlement once it has charged its unsettled maximum', async () => {
@@ -162,10 +162,10 @@ it('a limiter settles its last charges when it is closed', async () => {
 it.each(['down', 'hung'] as const)(
   'a process applies the limit locally without delaying callers while the shared buckets are unavailable (%s)',
   async (mode) => {
-    const { world, open } = setUp();
+    const { state, open } = setUp();
     const limiter = open();
     const bucket = limiter.bucket('key', policy);
-    world.mode = mode;
+    state.mode = mode;
     bucket.charge(1);
     await vi.advanceTimersByTimeAsync(300);
     expect(limiter.shared).toBe(false);
@@ -175,38 +175,38 @@ it.each(['down', 'hung'] as const)(
     expect(await bucket.admit()).toMatchObject({ allowed: false, remaining: 0, waitS: 1 });
     await vi.advanceTimersByTimeAsync(500);
     expect(await bucket.admit()).toMatchObject({ allowed: true, remaining: 500 });
-    expect(world.changes).toEqual([false]);
+    expect(state.changes).toEqual([false]);
   },
 );
 
 it.each(['down', 'hung'] as const)(
   'a process resumes sharing its limit with the first successful settlement after an outage (%s)',
   async (mode) => {
-    const { world, open, balances } = setUp();
+    const { state, open, balances } = setUp();
     const limiter = open();
-    world.mode = mode;
+    state.mode = mode;
     const bucket = limiter.bucket('key', policy);
     bucket.charge(1);
     await vi.advanceTimersByTimeAsync(300);
-    world.mode = 'available';
+    state.mode = 'available';
     await balances.charge([{ id: 'key', costMs: 5000 }]);
     bucket.charge(1);
     await vi.advanceTimersByTimeAsync(350);
-    expect(world.changes).toEqual([false, true]);
+    expect(state.changes).toEqual([false, true]);
     expect(bucket.status().allowed).toBe(false);
   },
 );
 
 it('a process drops charges that it could not settle during an outage', async () => {
-  const { world, open, balances } = setUp();
+  const { state, open, balances } = setUp();
   const limiter = open();
-  world.mode = 'down';
+  state.mode = 'down';
   const bucket = limiter.bucket('key', policy);
   for (let round = 0; round < 100; round++) {
     bucket.charge(1000);
     await vi.advanceTimersByTimeAsync(60);
   }
-  world.mode = 'available';
+  state.mode = 'available';
   bucket.charge(1);
   await vi.advanceTimersByTimeAsync(60);
   expect((await balances.charge([{ id: 'key', costMs: 0 }]))[0]).toBeLessThan(10);

@@ -86,7 +86,7 @@ class Settlements {
   }
 
   async settled(bucket: SharedBucket): Promise<void> {
-    while (this.shared && bucket.isFull) await this.#settle();
+    while (this.shared && bucket.mustSettle) await this.#settle();
   }
 
   async close(): Promise<void> {
@@ -167,7 +167,7 @@ export class SharedBucket {
   }
 
   /** True if the next request must wait for a settlement. */
-  get isFull(): boolean {
+  get mustSettle(): boolean {
     return this.#sent + this.#unsent >= this.#unsettledMax;
   }
 
@@ -177,7 +177,7 @@ export class SharedBucket {
 
   /** Returns a promise only if the bucket must be settled first. */
   admit(): RateStatus | Promise<RateStatus> {
-    return this.isFull ? this.#owner.settled(this).then(() => this.status()) : this.status();
+    return this.mustSettle ? this.#owner.settled(this).then(() => this.status()) : this.status();
   }
 
   status(): RateStatus {

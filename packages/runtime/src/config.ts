@@ -75,7 +75,7 @@ export const settings = {
 
 type EnvironmentValues = Readonly<Record<string, string | undefined>>;
 
-/** For each store, when its TLS settings apply. */
+/** For each store, the condition under which its TLS settings apply. */
 const TLS_CONDITIONS: Record<string, { isMet: (values: EnvironmentValues) => boolean; missing: string }> = {
   KAFKA: { isMet: (values) => values.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
   REDIS: { isMet: (values) => isScheme(values.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
@@ -89,7 +89,7 @@ const TLS_CONDITIONS: Record<string, { isMet: (values: EnvironmentValues) => boo
   },
 };
 
-/** Also true for a missing address, which its own setting reports. */
+/** Also returns true if the address is missing, because that error is reported for the address setting. */
 function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
@@ -121,7 +121,7 @@ function findConnectionErrors(names: readonly string[], values: EnvironmentValue
   return [...new Set(errors)];
 }
 
-/** Also true for an unreadable file, which its own setting reports. */
+/** Also returns true if a file is unreadable, because that error is reported for the file's own setting. */
 function isPair(certificatePath: string, keyPath: string): boolean {
   try {
     const certificate = new X509Certificate(readFileSync(certificatePath));

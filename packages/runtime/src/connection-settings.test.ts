@@ -129,7 +129,7 @@ it.each(['redis://:50%off@localhost:6379', 'redis://some%one:word@localhost:6379
 
 it.each([
   ['a slash in the password', 'redis://:secret/word@localhost:6379'],
-  ['an impossible port', 'redis://:secretword@localhost:99999'],
+  ['an invalid port', 'redis://:secretword@localhost:99999'],
   ['no scheme', 'secretword'],
 ])('an address with %s is rejected, and the error does not contain the address', (_, address) => {
   for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])

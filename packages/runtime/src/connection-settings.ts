@@ -31,7 +31,7 @@ const serverName = () =>
     .refine((name) => isIP(name) === 0, 'expected a host name, because TLS server names cannot be IP addresses')
     .optional();
 /**
- * Creates a validation rule for addresses. Must not throw, because errors would contain the address and its password.
+ * Creates a validation rule for addresses. The rule never throws, because URL errors contain the address and password.
  */
 const rule = (isValid: (address: URL) => boolean) => (text: string) => {
   const address = URL.parse(text);

@@ -70,14 +70,14 @@ export const deploymentSettings = {
 
 /**
  * How many tokens a table retains (`non_replicated_deduplication_window`). A block uses one token per table partition.
- * Late copies of an insert are dropped only by token, so a table must retain the tokens from the last ten
- * minutes: 166 blocks per second.
+ * Late copies of an insert are dropped only by token, so a table must retain the tokens from the last ten minutes,
+ * which allows 166 blocks per second.
  */
 const TOKENS_RETAINED = 100_000;
 const TOKEN_RETENTION_MIN_S = 600;
 export const BLOCKS_PER_S_MAX: number = Math.floor(TOKENS_RETAINED / TOKEN_RETENTION_MIN_S);
-/** A block's event times span at most 59 days (age, one day ahead, log, replayed dead letters): three months. */
-export const TABLE_PARTITIONS_A_BLOCK_MAX = 3;
+/** Event times in a block span at most 59 days (age, one day ahead, log, dead letters), so at most three months. */
+export const TABLE_PARTITIONS_PER_BLOCK_MAX = 3;
 
 /** With 166 blocks of 1,000 rows per second, ClickHouse uses four cores. */
 const BLOCK_ROWS_MIN = 1_000;

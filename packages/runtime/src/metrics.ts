@@ -23,7 +23,7 @@ export interface Metrics {
 }
 
 /**
- * prom-client samples 100 times per second: half the CPU time of an idle service. Longer blockages remain visible.
+ * prom-client's 100 samples per second take half the CPU time of an idle service. Longer blockages remain visible.
  */
 const LAG_SAMPLE_MS = 1_000;
 /** Disables prom-client's own sampling. Its gauges receive the values measured here. */
@@ -99,8 +99,8 @@ export function createMetrics(service: string): Metrics {
 }
 
 /** Reports on every scrape whether Redis accepts writes, before a write fails. */
-export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
+export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, acceptsWrites: () => Promise<boolean>): void {
   const help = '1 if Redis accepts writes, 0 if it is full, read-only or unavailable';
-  const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
+  const collect = async (gauge: Gauge) => gauge.set((await acceptsWrites()) ? 1 : 0);
   metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

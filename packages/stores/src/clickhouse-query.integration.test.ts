@@ -4,7 +4,7 @@ import { createQueryRows, readRows, sendStatement } from './clickhouse-query.ts'
 
 const account = { ...testStores().clickhouse, database: 'default' };
 
-it("ClickHouse responses are uncompressed, because compression costs several times the query's CPU", async () => {
+it("ClickHouse responses are uncompressed, because compression costs several times the query's CPU time", async () => {
   const sql = 'SELECT number FROM numbers(20000)';
   const response = await sendStatement(account, { body: sql, deadlineMs: 20_000 });
   expect(response.headers.get('content-encoding')).toBeNull();
@@ -26,7 +26,7 @@ async function suspend() {
   return { target, faults };
 }
 
-it('after ClickHouse closed all idle connections, a query is retried without a fault and a write fails', async () => {
+it('after ClickHouse has closed all idle connections, a query is retried without reporting a fault, and a write fails', async () => {
   const { target, faults } = await suspend();
   const write = sendStatement(target, { body: 'SELECT 7', deadlineMs: 20_000 });
   const query = readRows(createQueryRows(target)('SELECT 7'));

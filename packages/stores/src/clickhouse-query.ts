@@ -24,7 +24,7 @@ export interface QueryOptions {
 export interface QueryLimits {
   readonly deadlineMs?: number;
   /** True if the account cannot change settings. Its settings profile then returns large integers as strings. */
-  readonly isBound?: boolean;
+  readonly isReadonly?: boolean;
 }
 
 /** Enough to scan a hundred million rows on a laptop. */
@@ -95,14 +95,14 @@ function isConnectionClosed(fault: unknown): boolean {
   return CLOSED.has(cause?.code ?? '');
 }
 
-const UNBOUND_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
+const QUERY_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
 
 /** @throws a network error, or ClickHouseFault */
 export function createQueryRows(
   account: ClickHouseAccount,
-  { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
+  { deadlineMs = QUERY_MAX_MS, isReadonly = false }: QueryLimits = {},
 ): QueryRows {
-  const settings = isBound ? {} : UNBOUND_SETTINGS;
+  const settings = isReadonly ? {} : QUERY_SETTINGS;
   return async function* query(sql, { signal, quotaKey } = {}) {
     const body = `${sql} FORMAT JSONCompactEachRow`;
     const settingsWithQuota = quotaKey === undefined ? settings : { ...settings, quota_key: quotaKey };

@@ -51,7 +51,7 @@ it.each<[string, StoreName, unknown, RegExp]>([
     /_MECHANISM/,
   ],
   ['a wrong password', 'Kafka', fault({}, { apiId: 'SASL_AUTHENTICATION_FAILED' }), /KAFKA_SASL_PASSWORD/],
-  ['a forged server', 'Kafka', { code: 'PLT_KFK_AUTHENTICATION' }, /KAFKA_SASL_PASSWORD/],
+  ['an invalid server signature', 'Kafka', { code: 'PLT_KFK_AUTHENTICATION' }, /KAFKA_SASL_PASSWORD/],
   ['an unexpected login', 'Kafka', fault({}, { type: 'ILLEGAL_SASL_STATE' }), /remove KAFKA_SASL_MECHANISM/],
   ['a wrong password', 'Redis', { message: 'WRONGPASS invalid username-password pair' }, /password in REDIS_URL/],
   ['a missing password', 'Redis', { message: 'NOAUTH Authentication required.' }, /password in REDIS_URL/],
@@ -59,7 +59,7 @@ it.each<[string, StoreName, unknown, RegExp]>([
   ['a wrong password', 'ClickHouse', { code: '516' }, /CLICKHOUSE_PASSWORD/],
   ['a missing grant', 'ClickHouse', { code: '497' }, /grant this permission to CLICKHOUSE_USER/],
   ['a wrong password', 'the schema registry', { status: 401 }, /SCHEMA_REGISTRY_PASSWORD/],
-])('explainConnection names the setting to correct for %s in %s', (_, store, thrown, message) => {
+])('explainConnection names the setting to correct for %s (%s)', (_, store, thrown, message) => {
   const explained = explainConnection(store, thrown);
   expect(explained.message).toMatch(message);
   expect(explained).toMatchObject({ isRefusal: true, message: expect.stringContaining(`${store} cannot be used: `) });
@@ -106,7 +106,7 @@ it('an explanation contains no message from the client or the server', () => {
   );
 });
 
-it('a refusal is logged once per minute with a count, and is a reason for half a minute', () => {
+it('a refusal is logged at most once per minute with a count, and is listed as a reason for half a minute', () => {
   const lines: object[] = [];
   let now = 0;
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) }, () => now);
@@ -122,7 +122,7 @@ it('a refusal is logged once per minute with a count, and is a reason for half a
   ]);
 });
 
-it('an unavailable store is a reason but is not logged', () => {
+it('an unavailable store is listed as a reason but is not logged', () => {
   const lines: object[] = [];
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
   faults.listenerOf('Redis')(unavailable);

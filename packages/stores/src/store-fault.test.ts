@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { toStoreFault } from './store-fault.ts';
 
-const errorOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
+const createError = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
 
 it.each([
   ['241', 'MEMORY_LIMIT_EXCEEDED', 'oversize'],
@@ -20,7 +20,7 @@ it.each([
   ['53', 'TYPE_MISMATCH', 'final'],
   ['33', 'CANNOT_READ_ALL_DATA', 'final'],
 ])('toStoreFault classifies the ClickHouse error %s %s as %s', (code, type, kind) => {
-  const fault = toStoreFault(errorOf(code, type));
+  const fault = toStoreFault(createError(code, type));
   expect(fault).toMatchObject({ kind, code: type ?? code });
   expect(fault.message).toContain(type ?? code);
   expect(fault.message).not.toContain('rows');
@@ -29,5 +29,5 @@ it.each([
 it('toStoreFault classifies an unknown error as passing and names it', () => {
   expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'passing', code: 'network' });
   expect(toStoreFault('odd')).toMatchObject({ kind: 'passing', code: 'network', message: 'ClickHouse network: odd' });
-  expect(toStoreFault(errorOf('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });
+  expect(toStoreFault(createError('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });
 });

@@ -69,12 +69,12 @@ function startRedis(password: string): Promise<StartedTestContainer> {
 }
 
 function startClickHouse(password: string): Promise<StartedTestContainer> {
-  const contentOf = (name: string) => readFileSync(join(CHECKOUT, 'infra', 'clickhouse', name), 'utf8');
+  const readConfig = (name: string) => readFileSync(join(CHECKOUT, 'infra', 'clickhouse', name), 'utf8');
   return new GenericContainer(IMAGES.clickhouse)
     .withExposedPorts(8123)
     .withCopyContentToContainer([
-      { content: contentOf('users.xml'), target: `${CLICKHOUSE_FOLDER}/users.xml` },
-      { content: contentOf('named-collections.xml'), target: `${CLICKHOUSE_FOLDER}/config.d/named-collections.xml` },
+      { content: readConfig('users.xml'), target: `${CLICKHOUSE_FOLDER}/users.xml` },
+      { content: readConfig('named-collections.xml'), target: `${CLICKHOUSE_FOLDER}/config.d/named-collections.xml` },
     ])
     .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', ...toHashes(password), CLICKHOUSE_VIEWS_PASSWORD: password })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))

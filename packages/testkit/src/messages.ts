@@ -15,7 +15,7 @@ const SURROGATES = 0x800;
 const LAST = 0x10ffff;
 
 /** @throws Error if the string is not a single code point */
-function numberOf(text: unknown): number {
+function toNumber(text: unknown): number {
   const point = typeof text === 'string' ? text.codePointAt(0) : undefined;
   if (point === undefined || String.fromCodePoint(point) !== text || !text.isWellFormed())
     throw new Error('not a code point');
@@ -28,7 +28,7 @@ function numberOf(text: unknown): number {
  */
 export const codePoint = fc
   .integer({ min: 0, max: LAST - SURROGATES })
-  .map((number) => String.fromCodePoint(number > BEFORE_SURROGATES ? number + SURROGATES : number), numberOf);
+  .map((number) => String.fromCodePoint(number > BEFORE_SURROGATES ? number + SURROGATES : number), toNumber);
 
 export type MessageJson = Record<string, unknown>;
 

@@ -70,7 +70,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
   // Read only when metrics are collected, because the value changes four times per request.
   const help = 'Bytes received and not yet acknowledged by the brokers';
-  const collect: Parameters<Metrics['collectedGauge']>[2]['collect'] = (gauge) => gauge.set(bytesInFlight.held);
+  const collect: Parameters<Metrics['collectedGauge']>[2]['collect'] = (gauge) => gauge.set(bytesInFlight.used);
   parts.metrics.collectedGauge('playline_gateway_in_flight_bytes', help, { collect });
   const messages = createMessagesRoute({
     authorise,

@@ -110,7 +110,7 @@ function createEraseRoute({ config, audience, limits, ...parts }: AudienceRoutes
     handle: async (exchange) => {
       const { environmentId } = await authorise(exchange);
       const { id, kinds, identity } = parseSubject(exchange.request.url ?? '');
-      assertIdentifies(id, kinds[0] === 'anonymous' ? 'anonymousId' : 'userId');
+      assertNotPlaceholder(id, kinds[0] === 'anonymous' ? 'anonymousId' : 'userId');
       const subjectKeys = kinds.map((kind) => keyer(environmentId, kind, id));
       const { traceId, traceparent } = exchange;
       // Continues after the deadline, because the hold of a request that is logged late must still be confirmed.
@@ -147,7 +147,7 @@ function requireText(value: unknown, field: string, codePointsMax = ID_CODE_POIN
  * Refuses placeholders, because a request for one would affect everyone whose client sends that placeholder.
  * @throws PublicError VALIDATION_ERROR
  */
-function assertIdentifies(id: string, field: string): void {
+function assertNotPlaceholder(id: string, field: string): void {
   if (isPlaceholder(id))
     throw invalidField(field, `${field} is a placeholder that many clients send. Send the id of one person`);
 }
@@ -202,7 +202,7 @@ async function receiveChange(
     // The key may have been revoked while the body was arriving.
     await authorise(exchange);
     const { anonymousId, status, source } = parseConsentUpdate(body);
-    assertIdentifies(anonymousId, 'anonymousId');
+    assertNotPlaceholder(anonymousId, 'anonymousId');
     const identityKey = keyer(environmentId, 'anonymous', anonymousId);
     const { traceId } = exchange;
     return { change: { environmentId, identityKey, status, source, receivedAt: Date.now(), traceId }, reservation };
@@ -274,7 +274,7 @@ export function startHoldSweep(guards: Pick<ErasureGuards, 'dropLapsedHolds'>, l
       const dropped = await guards.dropLapsedHolds(Date.now());
       if (dropped > 0) logger.warn({ dropped }, 'unconfirmed erasure holds dropped');
     } catch (error) {
-      logger.warn({ error }, 'removing expired holds failed; retrying in the next sweep');
+      logger.warn({ error }, 'dropping unconfirmed erasure holds failed; retrying in the next sweep');
     }
   };
   const timer = setInterval(() => void sweep(), SWEEP_INTERVAL_MS);

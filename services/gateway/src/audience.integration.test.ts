@@ -13,9 +13,9 @@ import { type GatewayProcess, openProcess, openRealStores, type RealStores } fro
 const pepper = randomBytes(32);
 const keyOf = createIdentityKeyer(pepper);
 let stores: RealStores;
-/** The second gateway connects to Redis through `wire`. */
+/** The second gateway connects to Redis through `proxy`. */
 let gateways: GatewayProcess[];
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let secretKey: string;
 let people: People;
 let redis: Redis;
@@ -35,15 +35,15 @@ beforeAll(async () => {
   const context = { store: stores.store, prefix: 'svcapik' };
   secretKey = (await createKey(context, { ...stores.owner, kind: 'secret' })).key;
   const url = new URL(testStores().redis);
-  wire = await openStoreProxy(Number(url.port));
-  url.port = String(wire.port);
+  proxy = await openStoreProxy(Number(url.port));
+  url.port = String(proxy.port);
   gateways = await Promise.all([open(), open({ REDIS_URL: url.href })]);
   const canReadConsents = async ({ url }: GatewayProcess) => (await getConsent({ url, key: stores.key })).ok;
   for (const gateway of gateways) await until('the gateway returns consents', () => canReadConsents(gateway));
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
-  await wire.close();
+  await proxy.close();
   await people.close();
   for await (const names of redis.scanBufferStream({ match: `*{${environmentId()}}*`, count: 10_000 }))
     if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
@@ -54,9 +54,9 @@ afterAll(async () => {
   await stores.close();
 });
 
-const callerOf = ({ url }: GatewayProcess) => ({ url, key: stores.key });
+const toCaller = ({ url }: GatewayProcess) => ({ url, key: stores.key });
 const statusAt = async (gateway: GatewayProcess, anonymousId: string) =>
-  ((await (await getConsent(callerOf(gateway), `?anonymousId=${anonymousId}`)).json()) as { status: string }).status;
+  ((await (await getConsent(toCaller(gateway), `?anonymousId=${anonymousId}`)).json()) as { status: string }).status;
 const read = (topic: { name: string }) =>
   readTopic({ brokers: testStores().kafka, topic: stores.topicPrefix + topic.name });
 
@@ -74,7 +74,7 @@ async function readLatestStatuses(): Promise<Map<string, string>> {
 it('a consent change is readable on both gateways as soon as one of them has returned 204', async () => {
   for (const [index, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
     const gateway = gateways[index % 2]!;
-    expect((await putConsent(callerOf(gateway), consentChange({ anonymousId: 'seen', status }))).status).toBe(204);
+    expect((await putConsent(toCaller(gateway), consentChange({ anonymousId: 'seen', status }))).status).toBe(204);
     for (const other of gateways) expect(await statusAt(other, 'seen')).toBe(status);
   }
 });
@@ -87,7 +87,7 @@ it('after concurrent consent changes on two gateways, both gateways return the s
       change: consentChange({ anonymousId, status }),
     })),
   );
-  const responses = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
+  const responses = await Promise.all(race.map(({ gateway, change }) => putConsent(toCaller(gateway), change)));
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([204]));
   const latest = await readLatestStatuses();
   for (const id of ids) {
@@ -99,13 +99,13 @@ it('after concurrent consent changes on two gateways, both gateways return the s
 it('a consent change returns 500 if Redis is unavailable after the change was logged, and succeeds when it is retried', async () => {
   const gateway = gateways[1]!;
   const change = consentChange({ anonymousId: 'unlucky', status: 'none' });
-  wire.mode = 'cut';
-  expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
-  expect((await getConsent(callerOf(gateway))).status).toBe(500);
+  proxy.mode = 'cut';
+  expect((await putConsent(toCaller(gateway), change)).status).toBe(500);
+  expect((await getConsent(toCaller(gateway))).status).toBe(500);
   const name = keyOf(environmentId(), 'anonymous', 'unlucky').toString('hex');
   expect((await readLatestStatuses()).get(name)).toBe('none');
-  wire.mode = 'open';
-  await until('the change is accepted', async () => (await putConsent(callerOf(gateway), change)).status === 204);
+  proxy.mode = 'open';
+  await until('the change is accepted', async () => (await putConsent(toCaller(gateway), change)).status === 204);
   expect(await statusAt(gateways[0]!, 'unlucky')).toBe('none');
 });
 
@@ -137,10 +137,10 @@ it('an erasure parks later links of the subject, but no links of other identitie
 
 it('a consent change that was received before the cut-off is not applied to a fenced identity', async () => {
   const key = keyOf(environmentId(), 'anonymous', 'erased');
-  await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }));
+  await putConsent(toCaller(gateways[0]!), consentChange({ anonymousId: 'erased' }));
   await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
   await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
-  expect((await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }))).status).toBe(204);
+  expect((await putConsent(toCaller(gateways[0]!), consentChange({ anonymousId: 'erased' }))).status).toBe(204);
   expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
 });
 

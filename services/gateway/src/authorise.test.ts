@@ -72,21 +72,21 @@ it('key usage counts a request once, with its accepted and rejected messages', a
 it('key usage records the trace id and the reason of the last refusal', async () => {
   const { post, usage, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 3 });
   const takeFirst = () => usage.take().keys[0]!;
-  const refusalOf = (response: Response, reason: string) => ({
+  const expectedRefusal = (response: Response, reason: string) => ({
     uses: 1,
     refusals: 1,
     lastRefusal: { at: expect.any(Number), reason, traceId: response.headers.get('x-trace-id') },
   });
   const rejected = await post({ messages: [message({ eventName: '' })] });
-  expect(takeFirst()).toMatchObject(refusalOf(rejected, 'ALL_MESSAGES_REJECTED'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(rejected, 'ALL_MESSAGES_REJECTED'));
   const nonsense = await post('nonsense');
-  expect(takeFirst()).toMatchObject(refusalOf(nonsense, 'VALIDATION_ERROR'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(nonsense, 'VALIDATION_ERROR'));
   producer.mode = 'fail';
   const failed = await post({ messages: [message()] });
-  expect(takeFirst()).toMatchObject(refusalOf(failed, 'INTERNAL_SERVER_ERROR'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(failed, 'INTERNAL_SERVER_ERROR'));
   const limited = await post({ messages: [message()] });
   expect(limited.status).toBe(429);
-  expect(takeFirst()).toMatchObject(refusalOf(limited, 'TOO_MANY_REQUESTS_ERROR'));
+  expect(takeFirst()).toMatchObject(expectedRefusal(limited, 'TOO_MANY_REQUESTS_ERROR'));
 });
 
 it('key usage does not count requests with an unknown key or without a key', async () => {
@@ -115,24 +115,24 @@ it('key usage counts consent reads under the publishable key, and erasures under
   expect(environments).toEqual([]);
 });
 
-const exchangeOf = (address: string) => ({ request: { address } }) as unknown as Exchange;
+const createExchange = (address: string) => ({ request: { address } }) as unknown as Exchange;
 
 /** Creates a failed-key limit with one valid key, `good`. All other keys are unknown. */
 function setUp() {
   const keys = new Map<string, KeyRecord>([['good', { keyId: 'k' } as KeyRecord]]);
-  const world = { keys, queries: 0, isUnavailable: false };
+  const state = { keys, queries: 0, isUnavailable: false };
   const limit = createFailedKeyLimit({
     limiter: createLocalLimiter({ policy: { name: 'failed-keys', perSecond: 1, burst: 3 }, now: () => 0 }),
     addressOf: (request) => (request as unknown as { address: string }).address,
     onRefused: () => {},
   });
   const verify = limit.guard(async (key) => {
-    world.queries++;
-    if (world.isUnavailable) throw new Error('unavailable');
+    state.queries++;
+    if (state.isUnavailable) throw new Error('unavailable');
     return keys.get(key) ?? null;
   });
-  const query = async (key: string, address = '192.0.2.1') => verify(key, exchangeOf(address));
-  return { world, query };
+  const query = async (key: string, address = '192.0.2.1') => verify(key, createExchange(address));
+  return { state, query };
 }
 
 it('the failed-key limit counts concurrent attempts individually', async () => {
@@ -149,19 +149,19 @@ it('the failed-key limit does not charge valid keys', async () => {
 });
 
 it('the failed-key limit accepts cached and new valid keys from a limited address, and limits a key once it is revoked', async () => {
-  const { world, query } = setUp();
+  const { state, query } = setUp();
   await query('good');
   for (let attempt = 0; attempt < 3; attempt++) await query('wrong');
-  world.keys.set('successor', { keyId: 's' } as KeyRecord);
+  state.keys.set('successor', { keyId: 's' } as KeyRecord);
   expect(await query('successor')).not.toBeNull();
   expect(await query('good')).not.toBeNull();
-  world.keys.delete('good');
+  state.keys.delete('good');
   await expect(query('good')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 1 });
 });
 
 it('the failed-key limit does not charge requests while the key store is unavailable', async () => {
-  const { world, query } = setUp();
-  world.isUnavailable = true;
+  const { state, query } = setUp();
+  state.isUnavailable = true;
   for (let attempt = 0; attempt < 10; attempt++) await expect(query('any')).rejects.toThrow('unavailable');
 });
 

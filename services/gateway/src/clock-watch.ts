@@ -6,12 +6,12 @@ import { waitAtMost } from '@playline/stores';
 export type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /** With a larger offset, the gateway would reject valid events, and erasures would have a wrong cut-off. */
-export const CLOCK_OFF_MAX_MS = 3_600_000;
+export const CLOCK_OFFSET_MAX_MS = 3_600_000;
 /**
  * A comparison expires after this time. The monotonic clock does not advance while a machine is suspended, so without
  * an expiry a gateway that cannot reach its stores would never become ready again.
  */
-const COMPARISON_MAX_MS = 600_000;
+const COMPARISON_TTL_MS = 600_000;
 /** Without traffic, there are no acknowledgements to compare with. */
 const COMPARISON_INTERVAL_MS = 30_000;
 /** The maximum time that startup waits for the first comparison. */
@@ -27,9 +27,9 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
   const fault = () => {
     if (compared === null) return null;
     const sinceMs = monotonicMs() - compared.atMs;
-    if (sinceMs > COMPARISON_MAX_MS) return null;
+    if (sinceMs > COMPARISON_TTL_MS) return null;
     const aheadMs = wallClockMs() - (compared.storeAtMs + sinceMs);
-    if (Math.abs(aheadMs) <= CLOCK_OFF_MAX_MS) return null;
+    if (Math.abs(aheadMs) <= CLOCK_OFFSET_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
     return `this host's clock is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
   };

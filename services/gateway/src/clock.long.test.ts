@@ -19,21 +19,21 @@ const HOUR_MS = 3_600_000;
 
 let stores: RealStores;
 let clock: WallClock;
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let gateway: GatewayProcess;
 beforeAll(async () => {
   stores = await openRealStores();
   clock = overrideWallClock();
   const redis = new URL(testStores().redis);
-  wire = await openStoreProxy(Number(redis.port));
-  redis.port = String(wire.port);
+  proxy = await openStoreProxy(Number(redis.port));
+  redis.port = String(proxy.port);
   gateway = await openProcess(stores.topicPrefix, { ...clock.environment, REDIS_URL: redis.href });
   await until('the gateway is ready', async () => (await fetch(`${gateway.adminUrl}/readyz`)).ok);
 });
 afterEach(() => clock.set(gateway.child, 0));
 afterAll(async () => {
   await gateway.close();
-  await wire.close();
+  await proxy.close();
   clock.close();
   await stores.close();
 });
@@ -55,11 +55,11 @@ describe.each([
 
   it('accepts messages with a cached key throughout a Redis outage', async () => {
     expect(await post()).toBe(200);
-    wire.mode = 'cut';
+    proxy.mode = 'cut';
     await clock.set(gateway.child, shiftMs);
     const endMs = performance.now() + 1500;
     while (performance.now() < endMs) expect(await post()).toBe(200);
-    wire.mode = 'open';
+    proxy.mode = 'open';
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-after-${shiftMs}` };
     const { key } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
     await until('Redis is queried again', async () => (await post(key)) === 200, 2000);

@@ -27,7 +27,7 @@ export const configSchema = z.object({
   ...registrySettings,
   ...redisSettings,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
-  /** Maximum request bytes in memory. At least two batches of the maximum size, so that one cannot block the rest. */
+  /** Maximum request bytes in memory. At least two batches of the maximum size, so that one cannot block all others. */
   BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
   /**
    * Maximum time that a request waits for the brokers before it returns 500. The upper bound of 20 s is shorter

@@ -39,16 +39,16 @@ async function readWritableMetric(): Promise<string | undefined> {
   return /^playline_redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
 }
 
-const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, consentChange())).status;
+const getPutConsentStatus = async () => (await putConsent({ url: gateway.url, key }, consentChange())).status;
 
 it('if Redis is full, ingest continues, a metric reports the failure, and readiness explains how to fix it', async () => {
-  await until('a consent is stored', async () => (await statusOfConsent()) === 204);
+  await until('a consent is stored', async () => (await getPutConsentStatus()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await readWritableMetric()).toBe('1');
 
   // Less than an empty Redis needs, so Redis refuses all writes.
   await redis.client.config('SET', 'maxmemory', '1kb');
-  expect(await statusOfConsent()).toBe(500);
+  expect(await getPutConsentStatus()).toBe(500);
   expect(await readReadiness()).toEqual({
     status: 200,
     body: {
@@ -63,7 +63,7 @@ it('if Redis is full, ingest continues, a metric reports the failure, and readin
   expect((await gateway.post(key, { messages: [message()] })).status).toBe(200);
 
   await redis.client.config('SET', 'maxmemory', '0');
-  await until('a consent is stored again', async () => (await statusOfConsent()) === 204);
+  await until('a consent is stored again', async () => (await getPutConsentStatus()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
   expect(await readWritableMetric()).toBe('1');
 });

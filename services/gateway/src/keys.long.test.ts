@@ -39,17 +39,17 @@ async function open(redisUrl: string, environment: Record<string, string> = {}):
 /** Opens a gateway whose connection to Redis the test can cut. */
 async function openBehindProxy(environment: Record<string, string> = {}) {
   const redis = new URL(stores.redisUrl);
-  const wire = await openStoreProxy(Number(redis.port));
-  onTestFinished(() => wire.close());
-  redis.port = String(wire.port);
+  const proxy = await openStoreProxy(Number(redis.port));
+  onTestFinished(() => proxy.close());
+  redis.port = String(proxy.port);
   const gateway = await open(redis.href, environment);
   onTestFinished(async () => void (await gateway.close()));
-  return { gateway, wire };
+  return { gateway, proxy };
 }
 
 const toArgs = (environment: string, kind: string) => ['--environment', environment, '--kind', kind, '--json'];
 const parseKey = (output: string) => (JSON.parse(output) as { key: string }).key;
-const statusOf = async (gateway: GatewayProcess, key: string) =>
+const getPostStatus = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
 it('the Redis login of the test gateways allows neither publishing nor subscribing', async () => {
@@ -61,25 +61,25 @@ it('the Redis login of the test gateways allows neither publishing nor subscribi
 
 it('without Redis pub/sub, two gateways under load refuse a refreshed key within a second and accept the new key', async () => {
   const oldKey = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
-  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, oldKey), 401));
+  const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, oldKey), 401));
   await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
   const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable')));
   const refreshedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { acceptedAt } of load) expect(acceptedAt() - refreshedAt).toBeLessThan(1000);
-  for (const gateway of gateways) expect(await statusOf(gateway, successor)).toBe(200);
-  for (const gateway of gateways) expect(await statusOf(gateway, oldKey)).toBe(401);
+  for (const gateway of gateways) expect(await getPostStatus(gateway, successor)).toBe(200);
+  for (const gateway of gateways) expect(await getPostStatus(gateway, oldKey)).toBe(401);
 });
 
 it('without Redis pub/sub, two gateways under load refuse a revoked key within a second', async () => {
   const key = parseKey(await stores.keys('create', ...toArgs('development', 'publishable')));
-  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
+  const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, key), 401));
   await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
   await stores.keys('revoke', ...toArgs('development', 'publishable'));
   const revokedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { acceptedAt } of load) expect(acceptedAt() - revokedAt).toBeLessThan(1000);
-  for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
+  for (const gateway of gateways) expect(await getPostStatus(gateway, key)).toBe(401);
 });
 
 /** Creates requests with `secret` in every position where a client can send a string. */
@@ -132,18 +132,18 @@ async function sendRaw(url: string, text: string): Promise<string> {
   return response;
 }
 
-const textOf = async (response: Response) =>
+const formatResponse = async (response: Response) =>
   `${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`;
 
 it('a secret key does not appear in any log, metric or response, wherever a request contains the key', async () => {
-  const { gateway, wire } = await openBehindProxy({ LOG_LEVEL: 'trace' });
+  const { gateway, proxy } = await openBehindProxy({ LOG_LEVEL: 'trace' });
   const secret = parseKey(await stores.keys('create', ...toArgs('production', 'secret')));
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const random = secret.slice(secret.indexOf('-') + 1);
   const responses: string[] = [];
   const postAll = async () => {
     const sent = createRequests(secret, key).flatMap(({ path, init }) =>
-      [gateway.url, gateway.adminUrl].map(async (url) => textOf(await fetch(url + path, init))),
+      [gateway.url, gateway.adminUrl].map(async (url) => formatResponse(await fetch(url + path, init))),
     );
     const texts = [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret];
     responses.push(...(await Promise.all([...sent, ...texts.map((text) => sendRaw(gateway.url, text))])));
@@ -156,9 +156,9 @@ it('a secret key does not appear in any log, metric or response, wherever a requ
   expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
   responses.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
   // Errors have the longest log lines.
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   await postAll();
-  wire.mode = 'open';
+  proxy.mode = 'open';
   responses.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
   await gateway.close();
 
@@ -170,7 +170,7 @@ it('a secret key does not appear in any log, metric or response, wherever a requ
 
 const limit = (...args: string[]) =>
   stores.projects('limit', '--project', 'demo', '--environment', 'production', ...args, '--json');
-const policyOf = async ({ post }: GatewayProcess, key: string) =>
+const readPolicy = async ({ post }: GatewayProcess, key: string) =>
   (await post(key, { messages: [message()] })).headers.get('ratelimit-policy');
 
 it('two running gateways apply each change of a project’s rate within a second', async () => {
@@ -184,7 +184,7 @@ it('two running gateways apply each change of a project’s rate within a second
     await limit(...args);
     const changedAt = performance.now();
     for (const gateway of gateways)
-      await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === policy);
+      await until('the gateway applies the rate', async () => (await readPolicy(gateway, key)) === policy);
     expect(performance.now() - changedAt).toBeLessThan(1000);
   }
 });
@@ -192,13 +192,13 @@ it('two running gateways apply each change of a project’s rate within a second
 it('a project’s rate is enforced, and the last known rate applies while Redis is unavailable', async () => {
   await limit('--cap', '1/3');
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
-  const { gateway, wire } = await openBehindProxy();
-  await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === '"messages";q=3;w=3');
+  const { gateway, proxy } = await openBehindProxy();
+  await until('the gateway applies the rate', async () => (await readPolicy(gateway, key)) === '"messages";q=3;w=3');
   const { status } = await gateway.post(key, { messages: Array.from({ length: 9 }, () => message()) });
   expect(status).toBeLessThan(500);
   expect((await gateway.post(key, { messages: [message()] })).status).toBe(429);
-  wire.mode = 'cut';
-  expect(await policyOf(gateway, key)).toBe('"messages";q=3;w=3');
+  proxy.mode = 'cut';
+  expect(await readPolicy(gateway, key)).toBe('"messages";q=3;w=3');
 });
 
 async function create(partner: string): Promise<RateLimitKeyRecord> {

@@ -43,7 +43,7 @@ const change = (environment: string, action: string) =>
   stores.keys(action, '--environment', environment, '--kind', 'publishable', '--json');
 const changeKey = async (environment: string, action = 'create') =>
   (JSON.parse(await change(environment, action)) as { key: string }).key;
-const statusesOf = (key: string) =>
+const postWithKey = (key: string) =>
   Promise.all(gateways.map(async (gateway) => (await gateway.post(key, { messages: [message()] })).status));
 
 /** Crashes Redis, then completes its fences as the eraser would. No person was erased in these tests. */
@@ -59,7 +59,7 @@ async function watch(keys: Record<string, string>): Promise<Record<string, numbe
   const entries = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
   const endMs = performance.now() + WATCHED_MS;
   while (performance.now() < endMs)
-    for (const [name, statuses] of entries) for (const status of await statusesOf(keys[name]!)) statuses.add(status);
+    for (const [name, statuses] of entries) for (const status of await postWithKey(keys[name]!)) statuses.add(status);
   return Object.fromEntries(entries.map(([name, statuses]) => [name, [...statuses].sort()]));
 }
 
@@ -80,19 +80,19 @@ it('after a crash in which Redis lost its last writes, lost key changes are rest
       ),
     ) as { key: string }
   ).key;
-  for (const key of [revoked, refreshed, valid]) expect(await statusesOf(key)).toEqual([200, 200]);
+  for (const key of [revoked, refreshed, valid]) expect(await postWithKey(key)).toEqual([200, 200]);
   redis.saveState();
   await change('production', 'revoke');
   const successor = await changeKey('development', 'refresh');
   for (const key of [revoked, refreshed])
-    await until('the key is refused', async () => (await statusesOf(key)).every((status) => status === 401));
+    await until('the key is refused', async () => (await postWithKey(key)).every((status) => status === 401));
   await crash();
   // No gateway accepts an invalid key or refuses a valid key. While a gateway cannot verify a key, it returns 500.
   const observed = await watch({ revoked, refreshed, valid });
   expect(observed.revoked).not.toContain(200);
   expect(observed.refreshed).not.toContain(200);
   expect(observed.valid).toEqual([200]);
-  const allStatuses = async () => Promise.all([revoked, refreshed, valid, successor].map(statusesOf));
+  const allStatuses = async () => Promise.all([revoked, refreshed, valid, successor].map(postWithKey));
   await until(
     'all key changes are restored',
     async () => String(await allStatuses()) === String([401, 401, 401, 401, 200, 200, 200, 200]),

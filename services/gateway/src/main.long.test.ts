@@ -9,16 +9,16 @@ import { type GatewayProcess, openProcess, openRealStores, type RealStores } fro
 
 let stores: RealStores;
 let gateway: GatewayProcess | undefined;
-let wire: StoreProxy | undefined;
+let proxy: StoreProxy | undefined;
 beforeAll(async () => {
   stores = await openRealStores();
 });
 afterAll(() => stores.close());
 afterEach(async () => {
   await gateway?.close();
-  await wire?.close();
+  await proxy?.close();
   gateway = undefined;
-  wire = undefined;
+  proxy = undefined;
 });
 
 const idsIn = (values: Buffer[]) =>
@@ -91,35 +91,35 @@ it('without brokers, the gateway keeps running, reports the missing brokers and 
 });
 
 it('without a schema registry, the gateway reports the missing schemas and returns 500 until the registry is available', async () => {
-  wire = await openStoreProxy(Number(new URL(testStores().registry).port));
-  wire.mode = 'cut';
+  proxy = await openStoreProxy(Number(new URL(testStores().registry).port));
+  proxy.mode = 'cut';
   const registry = new URL(testStores().registry);
-  registry.port = String(wire.port);
+  registry.port = String(proxy.port);
   const opened = await open({ SCHEMA_REGISTRY_URL: registry.href });
   await until('the other stores are connected', async () => String(await readNotReady(opened)) === 'schemas');
   expect((await opened.post(stores.key, batch(1))).status).toBe(500);
-  wire.mode = 'open';
+  proxy.mode = 'open';
   await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
 });
 
 it('while Redis hangs or is unreachable, the gateway accepts messages with a cached key and returns 500 for other keys', async () => {
   const redis = new URL(testStores().redis);
-  wire = await openStoreProxy(Number(redis.port));
-  redis.port = String(wire.port);
+  proxy = await openStoreProxy(Number(redis.port));
+  redis.port = String(proxy.port);
   const opened = await openReady({ REDIS_URL: redis.href });
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
   for (const mode of ['hung', 'cut'] as const) {
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
-    wire.mode = mode;
+    proxy.mode = mode;
     const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);
     const end = Date.now() + 1500;
     while (Date.now() < end) expect((await opened.post(stores.key, batch(1))).status).toBe(200);
     expect((await opened.post(uncached, batch(1))).status).toBe(500);
     expect((await fetch(`${opened.adminUrl}/readyz`)).status).toBe(200);
-    wire.mode = 'open';
+    proxy.mode = 'open';
     await until('the uncached key is found', async () => (await opened.post(uncached, batch(1))).status === 200);
   }
 });

@@ -7,7 +7,7 @@ export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>;
 /** From one round trip to the publish deadline. */
 const PUBLISH_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** Labels have few fixed values and contain no ids or message content. */
+/** Each label has a small, fixed set of values, none of which is an id or message content. */
 export function createGatewayMetrics(metrics: Metrics) {
   const accepted = metrics.counter('playline_gateway_messages_accepted_total', 'Messages acknowledged to clients');
   const rejected = metrics.counter('playline_gateway_rejections_total', 'Rejection errors by code', ['code']);

@@ -7,7 +7,7 @@ export type Publish = (records: readonly OutgoingRecord[], reservation: Reservat
 
 /**
  * Creates the function that sends all messages to the brokers. The promise rejects with INTERNAL_SERVER_ERROR if the
- * send fails or the deadline passes. The reservation lasts until the producer settles and the memory is free.
+ * send fails or the deadline passes. The reservation is released when the producer settles and the memory is free.
  */
 export function createPublish(options: {
   producer: Pick<Producer, 'send'>;

@@ -2,13 +2,13 @@ import { expect, it } from 'vitest';
 import { createReadiness } from './app.ts';
 
 function setUp() {
-  const world = { broker: true, schemas: true, keys: true, accepting: true, clock: true };
+  const state = { broker: true, schemas: true, keys: true, accepting: true, clock: true };
   const ready = createReadiness({
-    producer: { ready: async () => world.broker },
-    schemas: { current: () => (world.schemas ? { messages: 1, identityLinks: 2 } : null) },
-    keys: { ready: () => (world.keys ? Promise.resolve(true) : Promise.reject(new Error('unavailable'))) },
-    accepting: () => world.accepting,
-    clock: { fault: () => (world.clock ? null : 'the clock is wrong') },
+    producer: { ready: async () => state.broker },
+    schemas: { current: () => (state.schemas ? { messages: 1, identityLinks: 2 } : null) },
+    keys: { ready: () => (state.keys ? Promise.resolve(true) : Promise.reject(new Error('unavailable'))) },
+    accepting: () => state.accepting,
+    clock: { fault: () => (state.clock ? null : 'the clock is wrong') },
   });
   const query = async () => {
     const results = Object.entries(ready).map(async ([name, check]) => {
@@ -17,28 +17,28 @@ function setUp() {
     });
     return Object.fromEntries(await Promise.all(results));
   };
-  return { world, query };
+  return { state, query };
 }
 
 it('readiness reports every failing check', async () => {
-  const { world, query } = setUp();
-  world.keys = false;
-  world.broker = false;
-  world.clock = false;
+  const { state, query } = setUp();
+  state.keys = false;
+  state.broker = false;
+  state.clock = false;
   expect(await query()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
 });
 
 it('after the first successful read of the keys, the gateway stays ready if they cannot be read', async () => {
-  const { world, query } = setUp();
+  const { state, query } = setUp();
   await query();
-  world.keys = false;
+  state.keys = false;
   expect(await query()).toEqual({ accepting: true, broker: true, schemas: true, keys: true, clock: true });
 });
 
 it('the gateway is not ready without brokers or during a drain', async () => {
-  const { world, query } = setUp();
-  world.broker = false;
+  const { state, query } = setUp();
+  state.broker = false;
   expect((await query()).broker).toBe(false);
-  world.accepting = false;
+  state.accepting = false;
   expect((await query()).accepting).toBe(false);
 });

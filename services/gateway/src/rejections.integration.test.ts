@@ -26,7 +26,7 @@ const openReady = async () => {
   await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
   return opened;
 };
-const metricsOf = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminUrl}/metrics`)).text();
+const readMetrics = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminUrl}/metrics`)).text();
 const post = ({ post: send }: GatewayProcess) =>
   send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
 
@@ -70,7 +70,7 @@ it('the gateway still accepts messages after the rejection topic was deleted', a
   const opened = await openReady();
   await until('a rejection is dropped', async () => {
     expect((await post(opened)).status).toBe(200);
-    return /playline_gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
+    return /playline_gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await readMetrics(opened));
   });
   expect((await post(opened)).status).toBe(200);
   expect(await opened.close()).toBe(0);

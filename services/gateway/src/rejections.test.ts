@@ -17,7 +17,7 @@ const rejection: RejectionRecord = {
   receivedAt: 1_790_000_000_000,
   traceId: 'a'.repeat(32),
 };
-const batchOf = (errors: number, omitted = 0): BatchRejections => ({
+const createBatch = (errors: number, omitted = 0): BatchRejections => ({
   records: Array.from({ length: errors }, () => rejection),
   omitted,
 });
@@ -64,19 +64,19 @@ it('the rejection publisher writes one record per error, keyed by environment, w
 
 it('the rejection publisher writes as many errors as the batch’s log limit allows, and counts the rest', async () => {
   const { publish, producer, dropped, sentCount } = openPublisher();
-  publish(batchOf(50), 1_000);
+  publish(createBatch(50), 1_000);
   const bytes = producer.sent[0]!.records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0);
   expect(bytes).toBeLessThanOrEqual(1_000);
   expect(bytes).toBeGreaterThan(700);
   expect(await dropped('batch')).toBe(50 - sentCount());
-  publish(batchOf(1), 0);
+  publish(createBatch(1), 0);
   expect(producer.sent).toHaveLength(1);
   expect(await dropped('batch')).toBe(51 - sentCount());
 });
 
 it('the rejection publisher drops and counts errors beyond its memory limit while the producer does not acknowledge', async () => {
   const { publish, producer, waitingBytes, dropped, sentCount } = openPublisher();
-  for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
+  for (let batch = 0; batch < 100; batch++) publish(createBatch(5));
   expect(sentCount()).toBeGreaterThan(0);
   expect(await waitingBytes()).toBeLessThanOrEqual(BYTES_MAX);
   expect(await dropped('budget')).toBe(500 - sentCount());
@@ -84,7 +84,7 @@ it('the rejection publisher drops and counts errors beyond its memory limit whil
   for (const { done } of producer.sent) done(null);
   expect(await waitingBytes()).toBe(0);
   const before = sentCount();
-  publish(batchOf(5));
+  publish(createBatch(5));
   expect(sentCount()).toBe(before + 5);
 });
 
@@ -99,7 +99,7 @@ it('the rejection publisher respects its memory limit and counts each error once
       let [total, failed, settled] = [0, 0, 0];
       for (const action of steps) {
         if (action.kind === 'publish') {
-          publish(batchOf(action.errors, action.omitted));
+          publish(createBatch(action.errors, action.omitted));
           total += action.errors + action.omitted;
         } else if (settled < producer.sent.length) {
           const { records, done } = producer.sent[settled++]!;
@@ -119,7 +119,7 @@ it('the rejection publisher respects its memory limit and counts each error once
 
 it('the rejection publisher counts records that the brokers or the producer refused, and frees their memory', async () => {
   const refused = openPublisher();
-  refused.publish(batchOf(2));
+  refused.publish(createBatch(2));
   refused.producer.sent[0]?.done(new Error('refused'));
   // A producer that settles twice must not free the memory twice.
   refused.producer.sent[0]?.done(new Error('refused'));
@@ -132,7 +132,7 @@ it('the rejection publisher counts records that the brokers or the producer refu
       },
     },
   });
-  throwing.publish(batchOf(3));
+  throwing.publish(createBatch(3));
   expect([await throwing.dropped('fault'), await throwing.waitingBytes()]).toEqual([3, 0]);
 
   const broken = openPublisher();
@@ -142,14 +142,14 @@ it('the rejection publisher counts records that the brokers or the producer refu
 
 it('the rejection publisher drops and counts all errors until the registry has returned the schema id', async () => {
   const { publish, producer, dropped } = openPublisher({ schemaId: () => null });
-  publish(batchOf(4, 2));
+  publish(createBatch(4, 2));
   expect(producer.sent).toEqual([]);
   expect([await dropped('schema'), await dropped('batch')]).toEqual([4, 2]);
 });
 
 it('the rejection publisher copies records out of shared buffers', () => {
   const { publish, producer } = openPublisher();
-  publish(batchOf(3));
+  publish(createBatch(3));
   const records = producer.sent[0]?.records ?? [];
   const buffers = records.flatMap(({ key, value }) => [key!, value]);
   const bytes = buffers.reduce((sum, { length }) => sum + length, 0);

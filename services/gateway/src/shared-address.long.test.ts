@@ -26,14 +26,14 @@ const args = ['--environment', 'production', '--kind', 'publishable', '--json'];
 const changeKey = async (...action: string[]) =>
   (JSON.parse(await stores.keys(...action, ...args)) as { key: string }).key;
 const createUnknownKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
-const statusOf = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
+const postWith = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
 
 /** Posts with keys from `nextKey` until `isOver`. @returns the number of responses per status */
 async function postAll(nextKey: () => string, isOver: () => boolean) {
   const counts: Record<number, number> = {};
   const client = async () => {
     while (!isOver()) {
-      const status = await statusOf(nextKey());
+      const status = await postWith(nextKey());
       counts[status] = (counts[status] ?? 0) + 1;
     }
   };
@@ -43,7 +43,7 @@ async function postAll(nextKey: () => string, isOver: () => boolean) {
 
 it('the new key is always accepted while 1,000 clients at the same address post with the old key or unknown keys', async () => {
   const oldKey = await changeKey('create', '--replace');
-  await until('the key is accepted', async () => (await statusOf(oldKey)) === 200);
+  await until('the key is accepted', async () => (await postWith(oldKey)) === 200);
   let posted = 0;
   let isOver = false;
   const clients = postAll(
@@ -52,7 +52,7 @@ it('the new key is always accepted while 1,000 clients at the same address post 
   );
   const successor = await changeKey('refresh');
   const statuses: number[] = [];
-  while (statuses.length < NEW_KEY_POSTS) statuses.push(await statusOf(successor));
+  while (statuses.length < NEW_KEY_POSTS) statuses.push(await postWith(successor));
   isOver = true;
   const clientStatuses = await clients;
   expect(statuses).toEqual(statuses.map(() => 200));
@@ -65,7 +65,7 @@ it('a new key is accepted as soon as the command has printed it, even if clients
   let isOver = false;
   const flood = postAll(createUnknownKey, () => isOver);
   const statuses: number[] = [];
-  for (let attempt = 0; attempt < 3; attempt++) statuses.push(await statusOf(await changeKey('create', '--replace')));
+  for (let attempt = 0; attempt < 3; attempt++) statuses.push(await postWith(await changeKey('create', '--replace')));
   isOver = true;
   await flood;
   expect(statuses).toEqual([200, 200, 200]);

@@ -43,7 +43,7 @@ it('concurrent queries that find an incomplete copy are repeated after one updat
   expect(await Promise.all([query(), query(), query()])).toEqual(['result', 'result', 'result']);
 });
 
-it('after an update that did not help, queries fail without waiting for another update until a query succeeds', async () => {
+it('queries do not wait for another update after an update left the copy incomplete, until one of them succeeds', async () => {
   const { view, read, query } = open();
   await until('the first update has finished', () => view.runs > 0);
   view.isUpToDate = false;
@@ -59,7 +59,7 @@ it('after an update that did not help, queries fail without waiting for another 
   expect(read).toHaveBeenCalledTimes(2);
 });
 
-it('a query waits for a second update if the first update was already running and did not help', async () => {
+it('a query waits for a second update if the first update was already running and left the copy incomplete', async () => {
   const runs: PromiseWithResolvers<void>[] = [];
   const { view, query } = open(async () => {
     const run = Promise.withResolvers<void>();

@@ -135,7 +135,7 @@ interface CatchUpOptions {
 export interface CatchUp extends Closable {
   /**
    * Runs a query. If the copy may be incomplete, waits for an update and runs the query again, unless the last update
-   * failed or did not help (a new deployment has an empty log).
+   * failed or left the copy incomplete (a new deployment has an empty log).
    * @throws the error of the query or of the update
    */
   query<T>(run: () => Promise<T>): Promise<T>;
@@ -150,8 +150,8 @@ const RETRY_MS = 1_000;
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): CatchUp {
   let running: Promise<void> | null = null;
   let hasFailed = false;
-  // The last update did not help, so queries do not wait for another update until a query succeeds.
-  let isUpdateUseless = false;
+  // True if an update left the copy incomplete. Queries then do not wait for another update until one of them succeeds.
+  let isStillIncomplete = false;
   const update = () => {
     running ??= run()
       .then(
@@ -174,15 +174,15 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): C
     for (let updates = 0; ; updates++) {
       try {
         const result = await read();
-        isUpdateUseless = false;
+        isStillIncomplete = false;
         return result;
       } catch (fault) {
         if (!isLagging(fault)) throw fault;
-        if (updates === 0 && (isUpdateUseless || hasFailed)) throw fault;
+        if (updates === 0 && (isStillIncomplete || hasFailed)) throw fault;
         // An update in progress may have started before Redis lost the data.
         if (updates === 0 && running !== null) updatesMax = 2;
-        isUpdateUseless = updates === updatesMax;
-        if (isUpdateUseless) throw fault;
+        isStillIncomplete = updates === updatesMax;
+        if (isStillIncomplete) throw fault;
       }
       await update();
     }

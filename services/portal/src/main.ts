@@ -47,7 +47,7 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'), clientId: SERVICE };
 const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing: new RedisSharing() };
 const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
-const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: true });
+const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isReadonly: true });
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;

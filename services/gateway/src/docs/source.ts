@@ -80,7 +80,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
 function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'] {
   return {
     title: 'Playline',
-    lead: "Playline receives your game's events over HTTP and stores each event exactly once. A second later you can query them by person.",
+    lead: "Playline receives your game's events over HTTP and stores each event exactly once. A second later you can query the events by person.",
     heading: 'Send your first event',
     anchor: 'first-event',
     before: html`<p>You need the publishable key of an environment, such as <code>development</code>. If you run Playline locally, <code>npm start</code> prints it. Otherwise the operator of this service can create one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,

@@ -15,7 +15,7 @@ import type { RateLimitSettings } from './settings.ts';
 const UNIT_BYTES = 1024;
 
 /**
- * Returns the cost of a body: its messages or its KiB, whichever is greater, and at least one.
+ * Returns the cost of a body in units: the number of its messages or KiB, whichever is greater, but at least one.
  * @param messages 0 if the body is not a batch
  * @param bytes size as sent or decompressed, whichever is greater
  */

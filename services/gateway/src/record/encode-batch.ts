@@ -123,8 +123,8 @@ const CHAR_T = 0x74;
 /** Up to this size, a loop is at least as fast as Buffer.copy (both take 45 ns). */
 const LOOP_COPY_BYTES_MAX = 40;
 /**
- * Several batches share one buffer, which is a single object for the garbage collector. A slab is smaller than the data
- * in flight on a busy gateway.
+ * Size of a slab: a buffer that several batches share, so that the garbage collector has fewer objects to track. A slab
+ * is smaller than the data in flight on a busy gateway.
  */
 const SLAB_BYTES = 512 * 1024;
 /** Memory for smaller bodies is reserved without counting their strings, which wastes at most an eighth of a slab. */

@@ -44,16 +44,16 @@ function encode(message: unknown) {
   return { ...record, decoded: messageRecordCodec.decode(record.value.subarray(5)) };
 }
 
-const isNamed = (id: unknown): id is string => typeof id === 'string' && !isPlaceholder(id);
+const isRealId = (id: unknown): id is string => typeof id === 'string' && !isPlaceholder(id);
 const storedId = (id: unknown) => (typeof id === 'string' && id.trim() !== '' ? id : '');
 const keyFor = (id: unknown, kind: unknown): Buffer =>
-  isNamed(id) ? keyOf((kind ?? 'untyped') as IdentityKind, id.trim()) : ZERO;
+  isRealId(id) ? keyOf((kind ?? 'untyped') as IdentityKind, id.trim()) : ZERO;
 
 const isFromAnonymous = ({ fromType, fromId, anonymousId }: Record<string, unknown>) =>
-  fromType == null && isNamed(fromId) && isNamed(anonymousId) && fromId.trim() === anonymousId.trim();
+  fromType == null && isRealId(fromId) && isRealId(anonymousId) && fromId.trim() === anonymousId.trim();
 
 /** Computes the expected record from the JSON of the message. */
-function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
+function toExpectedRecord(message: Record<string, unknown>): Record<string, unknown> {
   const sent = JSON.parse(JSON.stringify(message));
   const context = (sent.context ?? {}) as Record<string, unknown>;
   const texts = ['library', 'libraryVersion', 'userAgent', 'locale', 'timezone', 'screen'];
@@ -68,7 +68,7 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
     traceId: ENVELOPE.traceId,
     eventTime: Math.floor(Date.parse(String(sent.eventTimestamp))),
     messageId: Buffer.from(String(sent.messageId).replaceAll('-', ''), 'hex'),
-    identityKey: isNamed(sent.userId) ? userKey : anonymousKey,
+    identityKey: isRealId(sent.userId) ? userKey : anonymousKey,
     anonymousKey,
     userKey,
     fromKey: keyFor(sent.fromId, isFromAnonymous(sent) ? 'anonymous' : sent.fromType),
@@ -87,7 +87,7 @@ it('an encoded message is identical to the output of the schema’s codec, and i
   fc.assert(
     fc.property(validMessages(NOW_MS), (sent) => {
       const { key, value } = encodeAll([sent])[0]!;
-      const expected = expectedOf(sent) as unknown as MessageRecord;
+      const expected = toExpectedRecord(sent) as unknown as MessageRecord;
       expect(schemaIdOf(value)).toBe(ENVELOPE.schemaId);
       expect(value.subarray(5).equals(messageRecordCodec.encode(expected))).toBe(true);
       const owner = expected.identityKey;

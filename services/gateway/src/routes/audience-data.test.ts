@@ -210,7 +210,7 @@ it.each(['GET', 'POST', 'PUT', 'PATCH', 'OPTIONS'])(
   },
 );
 
-const cutoffOf = ({ audience, keyer }: TestGateway) =>
+const readCutoff = ({ audience, keyer }: TestGateway) =>
   audience.people.holdOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
 
 it('an erasure that the brokers refuse returns 500 without internal details, and its hold lapses', async () => {
@@ -221,10 +221,10 @@ it('an erasure that the brokers refuse returns 500 without internal details, and
   expect(await response.clone().text()).not.toContain('broker-7');
   await expectEnvelope(response, 'INTERNAL_SERVER_ERROR');
   // The hold remains for a minute, because the request may be on the log anyway.
-  expect(cutoffOf(gateway)).not.toBeNull();
+  expect(readCutoff(gateway)).not.toBeNull();
   expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 59_000)).toBe(0);
   expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 60_000)).toBe(1);
-  expect(cutoffOf(gateway)).toBeNull();
+  expect(readCutoff(gateway)).toBeNull();
 });
 
 it('an erasure returns 500 at the deadline, but a request that is logged later confirms its hold', async () => {
@@ -260,7 +260,7 @@ it('an erasure returns 500, publishes nothing and releases its hold if the linke
   const gateway = await openGateway({ audience: { people: { ...defaults.audience.people, graph: { membersOf } } } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
-  expect(cutoffOf(gateway)).toBeNull();
+  expect(readCutoff(gateway)).toBeNull();
 });
 
 it('an erasure returns 500, sets no hold and publishes nothing while the identity graph is missing', async () => {
@@ -269,13 +269,13 @@ it('an erasure returns 500, sets no hold and publishes nothing while the identit
   const gateway = await openGateway({ audience: { people } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
-  expect(cutoffOf(gateway)).toBeNull();
+  expect(readCutoff(gateway)).toBeNull();
 });
 
 it('an erasure returns 500 until the schema id is known', async () => {
   const gateway = await openGateway({ audience: { schemaIds: () => null } });
   expect((await erase(gateway)).status).toBe(500);
-  expect(cutoffOf(gateway)).toBeNull();
+  expect(readCutoff(gateway)).toBeNull();
 });
 
 it('an erasure returns 500 instead of 401 if the key store is unavailable', async () => {

@@ -139,7 +139,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
     if (name !== UNKNOWN && isSeen) lastStart = i;
     if (name !== UNKNOWN && !isSeen && bytes[i] === OPEN_BRACKET) {
       i = scanMessages(state, i);
-      found = countOf(state);
+      found = checkCount(state);
     } else i = endOfValue(bytes, i, VALUE_DEPTH);
     isSeen ||= name !== UNKNOWN;
     if (i === FAIL) return BODY_ERROR.notJson;
@@ -157,10 +157,10 @@ function scanBody(state: ScanState, bodyLength: number): number {
 function scanLastMessages(state: ScanState, at: number): number {
   if (state.bytes[at] !== OPEN_BRACKET) return BODY_ERROR.noMessages;
   scanMessages(state, at);
-  return countOf(state);
+  return checkCount(state);
 }
 
-function countOf({ batch: { count } }: ScanState): number {
+function checkCount({ batch: { count } }: ScanState): number {
   if (count === 0) return BODY_ERROR.tooFew;
   return count > BATCH_MESSAGES_MAX ? BODY_ERROR.tooMany : count;
 }

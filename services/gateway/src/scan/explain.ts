@@ -89,7 +89,7 @@ function validateByContract(message: unknown, field: string, window = ANY_TIME):
 
 const FIELD_NAMES = Object.keys(FIELD) as FieldName[];
 
-function sampleOf(kind: number, name: FieldName): unknown {
+function createSample(kind: number, name: FieldName): unknown {
   const max = name in CONTEXT_CODE_POINTS_MAX ? CONTEXT_CODE_POINTS_MAX[name as ContextString] : ID_CODE_POINTS_MAX;
   const strings: Record<number, string> = {
     [KIND.surrogate]: '\ud800',
@@ -119,7 +119,7 @@ function getErrors(field: Field, kind: Kind): readonly MessageError[] {
 }
 
 function validateSample(name: FieldName, kind: Kind): readonly MessageError[] {
-  const sample = sampleOf(kind, name);
+  const sample = createSample(kind, name);
   if (FIELD[name] < FIELD.library) return validateByContract({ ...VALID_MESSAGE, [name]: sample }, name);
   return validateByContract({ ...VALID_MESSAGE, context: { ...VALID_CONTEXT, [name]: sample } }, `context.${name}`);
 }
@@ -147,18 +147,18 @@ export const MESSAGE_ERRORS = {
   duplicateId: toMessageError(DUPLICATE_ID),
 } as const;
 
-const errorsOfElement = (value: unknown) => validateByContract(value, 'message');
+const validateElement = (value: unknown) => validateByContract(value, 'message');
 const ELEMENTS: Readonly<Record<string, readonly MessageError[]>> = {
-  '"': errorsOfElement('x'),
-  '[': errorsOfElement([]),
-  n: errorsOfElement(null),
-  t: errorsOfElement(true),
-  f: errorsOfElement(true),
+  '"': validateElement('x'),
+  '[': validateElement([]),
+  n: validateElement(null),
+  t: validateElement(true),
+  f: validateElement(true),
 };
-const NUMBER = errorsOfElement(1);
+const NUMBER = validateElement(1);
 /** Numbers too large for a double, such as 1e999. */
-const INFINITE = errorsOfElement(Number.POSITIVE_INFINITY);
-const MINUS_INFINITE = errorsOfElement(Number.NEGATIVE_INFINITY);
+const INFINITE = validateElement(Number.POSITIVE_INFINITY);
+const MINUS_INFINITE = validateElement(Number.NEGATIVE_INFINITY);
 
 /**
  * Returns the errors of an element that is not an object.
@@ -217,8 +217,8 @@ type Form = Kind | typeof STRING;
 const FINITE_BYTES_MAX = 300;
 
 /**
- * Finds the errors of an uncertain message from the ranges of the scan. Decodes only individual strings. A message
- * without errors is prepared for encoding. Returns the errors that `validateBatch` returns.
+ * Returns the errors of an `UNCERTAIN` message, which are those that `validateBatch` returns. Uses the ranges from the
+ * scan and decodes only individual strings. A message without errors is prepared for encoding.
  */
 export function explain(state: ScanState, message: number): readonly MessageError[] {
   if (state.verdicts[message] === NOT_AN_OBJECT) {

@@ -89,7 +89,7 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
   ),
 }));
 function toObject(members: [string, string, string, string, string][]): string {
-  return `{${members.map(([a, key, b, of, c]) => `${a}"${key}"${b}:${of}${c}`).join()}}`;
+  return `{${members.map(([a, key, b, text, c]) => `${a}"${key}"${b}:${text}${c}`).join()}}`;
 }
 
 it('only the last of several duplicate keys is stored', () => {

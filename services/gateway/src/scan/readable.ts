@@ -31,11 +31,11 @@ const MEMBER_BYTES_MIN = 5;
 const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
 /** A power of two that is more than twice the maximum number of members. */
 const SLOTS = 16_384;
-/** Smaller objects are compared without the hash table. */
+/** The keys of smaller objects are compared without the hash table. */
 const SMALL_OBJECT_MEMBERS = 16;
 /**
- * The hash is seeded with random numbers, so that clients cannot send colliding keys, which would take a thousand times
- * as long.
+ * The hash is seeded with random numbers, so that clients cannot construct colliding keys. Comparing such keys would
+ * take a thousand times as long.
  */
 const HASH_START = randomInt(2 ** 32);
 const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
@@ -196,10 +196,10 @@ function decode(
       target[end++] = SIMPLE[bytes[i + 1]!]!;
       i += 2;
     } else {
-      let code = unitOf(bytes, i);
+      let code = readUnit(bytes, i);
       if (isSurrogate(bytes, i)) {
         const isComplete = isPair(bytes, i);
-        code = isComplete ? 0x10000 + ((code & 0x3ff) << 10) + (unitOf(bytes, i + ESCAPE_BYTES) & 0x3ff) : 0xfffd;
+        code = isComplete ? 0x10000 + ((code & 0x3ff) << 10) + (readUnit(bytes, i + ESCAPE_BYTES) & 0x3ff) : 0xfffd;
         if (isComplete) i += ESCAPE_BYTES;
       }
       i += ESCAPE_BYTES;
@@ -209,7 +209,7 @@ function decode(
   return end;
 }
 
-function unitOf(bytes: Uint8Array, at: number): number {
+function readUnit(bytes: Uint8Array, at: number): number {
   let unit = 0;
   for (let i = at + 2; i < at + ESCAPE_BYTES; i++) unit = unit * 16 + HEX_VALUES[bytes[i]!]!;
   return unit;
@@ -402,13 +402,13 @@ function isReadable(bytes: Buffer, start: number, end: number): boolean {
     while (isDigit(bytes[i]!)) i++;
   }
   if (!isDigit(bytes[first]!)) return true;
-  if (i < end) power += exponentOf(bytes, i + 1, end);
+  if (i < end) power += parseExponent(bytes, i + 1, end);
   if (power !== DOUBLE_POWER_MAX + 1) return power <= DOUBLE_POWER_MAX;
   const order = compareDigits(bytes, first, DOUBLE_MAX);
   return order === 0 ? Number.isFinite(Number(bytes.toString('latin1', start, end))) : order < 0;
 }
 
-function exponentOf(bytes: Uint8Array, start: number, end: number): number {
+function parseExponent(bytes: Uint8Array, start: number, end: number): number {
   let exponent = 0;
   for (let i = start; i < end && exponent < EXPONENT_MAX; i++)
     if (isDigit(bytes[i]!)) exponent = exponent * 10 + bytes[i]! - DIGIT_0;

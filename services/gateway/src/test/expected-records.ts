@@ -60,7 +60,7 @@ export interface IdentityReference {
 
 type IdFields = 'anonymousId' | 'userId' | 'identityType' | 'fromId' | 'fromType' | 'toId' | 'toType';
 
-function referenceOf(kind: IdentityKind, id: string | undefined): IdentityReference | null {
+function toReference(kind: IdentityKind, id: string | undefined): IdentityReference | null {
   const trimmed = id?.trim() ?? '';
   return isPlaceholder(trimmed) ? null : { kind, id: trimmed };
 }
@@ -70,11 +70,11 @@ function referenceOf(kind: IdentityKind, id: string | undefined): IdentityRefere
  * id. The owner is the user or, without a user, the anonymous id.
  */
 export function identitiesOf(message: Pick<Message, IdFields>) {
-  const anonymous = referenceOf('anonymous', message.anonymousId);
-  const user = referenceOf(message.identityType ?? 'untyped', message.userId);
+  const anonymous = toReference('anonymous', message.anonymousId);
+  const user = toReference(message.identityType ?? 'untyped', message.userId);
   const isAnonymous = message.fromType === undefined && message.fromId?.trim() === anonymous?.id;
-  const from = referenceOf(isAnonymous ? 'anonymous' : (message.fromType ?? 'untyped'), message.fromId);
-  const to = referenceOf(message.toType ?? 'untyped', message.toId);
+  const from = toReference(isAnonymous ? 'anonymous' : (message.fromType ?? 'untyped'), message.fromId);
+  const to = toReference(message.toType ?? 'untyped', message.toId);
   return { owner: user ?? anonymous, anonymous, user, from, to };
 }
 

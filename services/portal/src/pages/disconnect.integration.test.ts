@@ -21,8 +21,8 @@ afterEach(() => portal?.close());
 async function openSlow(deadlineMs: number) {
   const marker = randomUUID();
   const errors: unknown[] = [];
-  const sleep = createQueryRows({ ...account, onFault: (error) => errors.push(error) }, { deadlineMs, isBound: true });
-  const query: QueryRows = (_sql, options) => sleep(`${SLOW_SQL} /* ${marker} */`, options);
+  const run = createQueryRows({ ...account, onFault: (error) => errors.push(error) }, { deadlineMs, isReadonly: true });
+  const query: QueryRows = (_sql, options) => run(`${SLOW_SQL} /* ${marker} */`, options);
   const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => errors.push(line) });
   portal = await openPortal({ reads: createPortalReads(query), logger });
   const project = await portal.addProject('Game');

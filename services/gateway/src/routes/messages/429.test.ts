@@ -20,7 +20,7 @@ const large = () => ({ messages: [message({ properties: { text: 'x'.repeat(20 * 
 /** A chunk of 10 KiB. */
 const CHUNK = `2800\r\n${' '.repeat(10 * KIB)}\r\n`;
 
-const headOf = (key: string) => [
+const createHead = (key: string) => [
   `POST ${MESSAGES} HTTP/1.1`,
   'host: gateway',
   'content-type: application/json',
@@ -39,8 +39,8 @@ const POLICY = '"messages";q=10;w=2';
 /** A batch of 10 empties the bucket. The refill of 5 messages a second is too slow to matter during a test. */
 const small = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 10 };
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
-const limitOf = (response: Response) => /^"messages";r=(\d+);t=(\d+)$/.exec(response.headers.get('ratelimit') ?? '');
-const remainingOf = (response: Response) => Number(limitOf(response)?.[1]);
+const parseLimit = (response: Response) => /^"messages";r=(\d+);t=(\d+)$/.exec(response.headers.get('ratelimit') ?? '');
+const parseRemaining = (response: Response) => Number(parseLimit(response)?.[1]);
 
 it('a batch returns 429 with whole seconds in Retry-After while the bucket is empty, and 200 after the refill', async () => {
   const { post, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 40, RATE_LIMIT_BURST: 40 });
@@ -58,7 +58,7 @@ it('a batch returns 429 with whole seconds in Retry-After while the bucket is em
 it('the rate limit returns 429 before the client sends the body', async () => {
   const { post, port, key } = await openGateway(small);
   await post(batch(100));
-  const response = await readFirstResponse(port, [...headOf(key), `content-length: ${20 * KIB}`, '', '']);
+  const response = await readFirstResponse(port, [...createHead(key), `content-length: ${20 * KIB}`, '', '']);
   expect(response).toMatch(/^HTTP\/1\.1 429 /);
 });
 
@@ -77,7 +77,7 @@ it('the rate limit counts rejected messages, and counts a body without messages 
     await post({ messages: [] }),
   ];
   expect(responses.map(({ status }) => status)).toEqual([200, 400, 400, 400]);
-  expect(responses.map(remainingOf)).toEqual([997, 995, 994, 993]);
+  expect(responses.map(parseRemaining)).toEqual([997, 995, 994, 993]);
 });
 
 it('the rate limit charges a body for its decompressed KiB if they exceed the number of messages, even if the body is invalid', async () => {
@@ -99,7 +99,7 @@ it('the rate limit charges a body for its decompressed KiB if they exceed the nu
   for (const [body, headers] of bodies) {
     const response = await post(body, headers);
     expect(response.status).toBe(400);
-    remaining.push(remainingOf(response));
+    remaining.push(parseRemaining(response));
   }
   expect(gzipSync(nonsense).length).toBeLessThan(2 * KIB);
   const refilledMax = Math.ceil((performance.now() - startAt) / 1000);
@@ -119,7 +119,7 @@ it('the rate limit charges a body for its KiB as sent if decompression makes the
     ['deflate', Buffer.of(0, 0, 0, 0xff, 0xff), deflateRawSync(text)],
   ] as const) {
     const blocks = Buffer.alloc(100 * KIB - ((100 * KIB) % empty.length), empty);
-    remaining.push(remainingOf(await post(Buffer.concat([blocks, complete]), { 'content-encoding': coding })));
+    remaining.push(parseRemaining(await post(Buffer.concat([blocks, complete]), { 'content-encoding': coding })));
   }
   // The bucket may gain a unit during the test.
   expect([remaining[0]! < 10_000 - 95, remaining[1]! < 10_000 - 190]).toEqual([true, true]);
@@ -149,8 +149,8 @@ it('the rate limit counts a message of 940 bytes as one unit, and admits a batch
   const responses = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
   // The last batch is 1 MiB long and leaves a debt, because any batch is admitted while the bucket is not empty.
-  const refilled = remainingOf(responses[1]!) - 899;
-  expect([remainingOf(responses[0]!), remainingOf(responses[2]!)]).toEqual([999, 0]);
+  const refilled = parseRemaining(responses[1]!) - 899;
+  expect([parseRemaining(responses[0]!), parseRemaining(responses[2]!)]).toEqual([999, 0]);
   expect(refilled >= 0 && refilled <= Math.ceil((performance.now() - startAt) / 1000)).toBe(true);
   expect((await post(batch(1))).status).toBe(429);
 });
@@ -160,7 +160,7 @@ it('the rate limit uses the rate that the settings specify for an environment', 
   const { post } = await openGateway({ RATE_LIMITS_BY_ENVIRONMENT: rates });
   const response = await post(batch(4));
   expect(response.headers.get('ratelimit-policy')).toBe(POLICY);
-  expect(remainingOf(response)).toBe(6);
+  expect(parseRemaining(response)).toBe(6);
 });
 
 it('the rate limit uses the project’s rate, and a changed rate starts with a full bucket', async () => {
@@ -170,7 +170,7 @@ it('the rate limit uses the project’s rate, and a changed rate starts with a f
   expect(response.headers.get('ratelimit-policy')).toBe('"messages";q=10;w=10');
   expect((await post(batch(1))).status).toBe(429);
   rate = { perSecond: 1, burst: 20 };
-  expect(remainingOf(await post(batch(1)))).toBe(19);
+  expect(parseRemaining(await post(batch(1)))).toBe(19);
 });
 
 it('a metric counts refused requests by limit', async () => {
@@ -201,7 +201,7 @@ it('every response to a request with a valid key has RateLimit and RateLimit-Pol
   expect(responses.map(({ status }) => status)).toEqual([200, 400, 400, 500, 429, 200, 200, 429]);
   for (const response of responses) {
     expect(response.headers.get('ratelimit-policy')).toBe('"messages";q=60;w=12');
-    expect(limitOf(response)).not.toBeNull();
+    expect(parseLimit(response)).not.toBeNull();
   }
 });
 
@@ -266,7 +266,7 @@ it('a request with a chunked body returns 429 as soon as the body exceeds the li
   const inFlight = post(large());
   await until('a batch is in flight', () => producer.sent.length === 1);
   // The body has no end, so the response cannot depend on the complete body.
-  const lines = [...headOf(key), 'transfer-encoding: chunked', '', CHUNK.repeat(20)];
+  const lines = [...createHead(key), 'transfer-encoding: chunked', '', CHUNK.repeat(20)];
   expect(await readFirstResponse(port, lines)).toMatch(/^HTTP\/1\.1 429 /);
   producer.sent[0]?.done(null);
   expect((await inFlight).status).toBe(200);
@@ -287,7 +287,7 @@ const readBytesInFlight = async ({ metrics }: TestGateway) =>
 
 /** Sends the headers of a request and only the first bytes of its body. */
 function sendIncomplete(port: number, key: string, bytes: number, length = MIB): Socket {
-  const lines = [...headOf(key), `content-length: ${length}`, '', ' '.repeat(bytes)];
+  const lines = [...createHead(key), `content-length: ${length}`, '', ' '.repeat(bytes)];
   const socket = connect(port, '127.0.0.1', () => socket.write(lines.join('\r\n')));
   onTestFinished(() => void socket.destroy());
   return socket;
@@ -325,7 +325,7 @@ it('the rate limit charges an aborted request for the bytes that arrived', async
   await until('the first bytes have arrived', async () => (await readBytesInFlight(gateway)) === 100 * KIB);
   socket.destroy();
   await until('the request is aborted', async () => (await readBytesInFlight(gateway)) === 0);
-  const remaining = remainingOf(await post(batch(1)));
+  const remaining = parseRemaining(await post(batch(1)));
   // The bucket refills by one unit per second.
   expect(remaining >= 899 && remaining < 950).toBe(true);
 });
@@ -336,7 +336,7 @@ it('the rate limit charges a request that exceeds the memory limit for the bytes
   producer.mode = 'hold';
   const inFlight = post(large());
   await until('a batch is in flight', () => producer.sent.length === 1);
-  const lines = [...headOf(key), 'transfer-encoding: chunked', '', CHUNK.repeat(60)];
+  const lines = [...createHead(key), 'transfer-encoding: chunked', '', CHUNK.repeat(60)];
   const response = await readFirstResponse(port, lines);
   expect(response).toMatch(/^HTTP\/1\.1 429 /);
   const remaining = Number(/ratelimit: "messages";r=(\d+)/.exec(response)?.[1]);
@@ -350,7 +350,7 @@ const REQUESTS = 150;
 /** Creates a request with one message. */
 function createRequest(key: string): string {
   const body = JSON.stringify({ messages: [message()] });
-  return `${headOf(key).join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  return `${createHead(key).join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 }
 
 /** Sends all requests in one write on one connection. @returns the status of each response */

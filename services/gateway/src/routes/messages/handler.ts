@@ -264,7 +264,7 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
     const { rejected, entries } = validateScanned(state);
     return {
       records: encodeBatch(state.batch, envelope, keyOf),
-      links: linksOf(state.batch, envelope),
+      links: createLinks(state.batch, envelope),
       accepted: count - rejected.length,
       rejected: rejected.length,
       entries,
@@ -274,7 +274,7 @@ export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   };
 }
 
-function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRecord[] {
+function createLinks(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRecord[] {
   const { environmentId, receivedAt, traceId } = envelope;
   const links: IdentityLinkRecord[] = [];
   for (let message = 0; message < batch.count; message++) {
@@ -345,7 +345,7 @@ type ClientInfo = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'
 
 function readClientInfo(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): ClientInfo {
   const [surface, library, version] = [FIELD.surface, FIELD.library, FIELD.libraryVersion].map((field) =>
-    stringOf(batch, message, field),
+    readString(batch, message, field),
   ) as [string, string, string];
   return {
     surface: SURFACES.find((name) => name === surface) ?? '',
@@ -355,7 +355,7 @@ function readClientInfo(batch: ScannedBatch, message: number, libraries: Readonl
 }
 
 /** Returns '' if the value is not a string. */
-function stringOf(batch: ScannedBatch, message: number, field: Field): string {
+function readString(batch: ScannedBatch, message: number, field: Field): string {
   const start = batch.starts[(message << ROW_SHIFT) + field]!;
   return start > 0 && batch.body[start - 1] === QUOTE ? readText(batch, message, field) : '';
 }

@@ -39,7 +39,7 @@ it.each([
   'null',
   `${GAME}:8443`,
   `${GAME}, ${OTHER_ORIGIN}`,
-])('a key with allowed origins returns 401 to %s, without CORS headers, and stores nothing', async (origin) => {
+])('a page at %s, which its key does not allow, gets 401 without CORS headers and stores nothing', async (origin) => {
   const { post, producer, usage } = await openWithOrigins();
   const response = await post(origin);
   expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, null]);

@@ -22,7 +22,7 @@ const FOUND = '"here"\there';
 const withProbe = (members: string) => `{"probe":"here"${members === '' ? '' : `,${members}`}}`;
 
 /** Writes the batch as a string, because JavaScript cannot represent all of these numbers. */
-const bodyOf = (texts: readonly string[]) => {
+const createBody = (texts: readonly string[]) => {
   const messages = texts.map((text) => {
     const start = JSON.stringify(message()).slice(0, -1);
     return `${start},"properties":${text},"traits":${text}}`;
@@ -63,7 +63,7 @@ it('ClickHouse can read all stored properties and traits', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(freeForm, { minLength: 1, maxLength: 60 }), async (texts) => {
       const { post, producer } = await openGateway();
-      expect((await post(bodyOf(texts))).status).toBe(200);
+      expect((await post(createBody(texts))).status).toBe(200);
       const stored = sentMessages(producer).flatMap(({ properties, traits }) => [properties, traits]);
       expect(stored).toHaveLength(2 * texts.length);
       expect(await readWithClickHouse(stored)).toEqual(stored.map(() => FOUND));
@@ -89,7 +89,7 @@ it.each([
   ['a string that only looks like an escape and a number', '"a":"\\\\ud83c 20000000000000000000"', null],
 ])('ClickHouse can read %s, and other JSON is stored unchanged', async (_name, sent, stored) => {
   const { post, producer } = await openGateway();
-  expect((await post(bodyOf([withProbe(sent), '{ "a" : 1.0 }']))).status).toBe(200);
+  expect((await post(createBody([withProbe(sent), '{ "a" : 1.0 }']))).status).toBe(200);
   const [first, second] = sentMessages(producer);
   expect([first?.properties, first?.traits]).toEqual(Array(2).fill(withProbe(stored ?? sent)));
   expect(second?.properties).toBe('{ "a" : 1.0 }');
@@ -100,7 +100,7 @@ it.each(['"probe":"first","probe":"here"', '"probe":"first","a":{"probe":1},"pro
   'ClickHouse reads the last of the duplicate keys in {%s}',
   async (members) => {
     const { post, producer } = await openGateway();
-    expect((await post(bodyOf([`{${members}}`]))).status).toBe(200);
+    expect((await post(createBody([`{${members}}`]))).status).toBe(200);
     const [stored] = sentMessages(producer);
     expect(await readWithClickHouse([stored!.properties, stored!.traits])).toEqual([FOUND, FOUND]);
   },

@@ -24,7 +24,7 @@ function readRejections(messages: unknown[]) {
   return { entries, ...rejections };
 }
 
-it('each error of a rejected message is recorded with its client after the response', async () => {
+it('each error of a rejected message is recorded after the response, with the surface and library of the client', async () => {
   const { post, producer, rejectionProducer } = await openGateway();
   producer.mode = 'hold';
   const context = { library: 'playline-unity', libraryVersion: '2.1' };
@@ -86,7 +86,7 @@ it('an error of the rejection producer does not change the response', async () =
   );
 });
 
-it('messages with duplicate ids are recorded separately, each with its client', () => {
+it('messages with duplicate ids are recorded separately, each with its own surface', () => {
   const { messageId } = message();
   const duplicates = SURFACES.map((surface) => message({ messageId, surface }));
   expect(readRejections(duplicates).records.map(({ code, surface }) => [code, surface])).toEqual(

@@ -47,11 +47,11 @@ it('readDocument finds the same values as JSON.parse in any JSON', () => {
       for (const [index, source] of sources.entries()) {
         const sent = messages[index];
         const fields = (Array.isArray(sent) ? {} : Object(sent)) as Record<string, unknown>;
-        const textOf = (name: string) => (Object.hasOwn(fields, name) ? JSON.stringify(fields[name]) : undefined);
+        const toText = (name: string) => (Object.hasOwn(fields, name) ? JSON.stringify(fields[name]) : undefined);
         const compact = (text: string | undefined) => text && JSON.stringify(JSON.parse(text));
-        expect(compact(source.messageIdText || undefined)).toBe(textOf('messageId'));
-        expect(compact(source.propertiesText)).toBe(textOf('properties'));
-        expect(compact(source.traitsText)).toBe(textOf('traits'));
+        expect(compact(source.messageIdText || undefined)).toBe(toText('messageId'));
+        expect(compact(source.propertiesText)).toBe(toText('properties'));
+        expect(compact(source.traitsText)).toBe(toText('traits'));
       }
     }),
   );

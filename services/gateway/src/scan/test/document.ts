@@ -39,7 +39,7 @@ export function readDocument(sent: Buffer): DocumentResult {
   } catch {
     return { ok: false };
   }
-  return { ok: true, document, sources: sourcesOf(body) };
+  return { ok: true, document, sources: findSources(body) };
 }
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
@@ -98,15 +98,15 @@ interface Range {
 }
 
 /** Finds the elements of `messages`, at most one more than a batch may contain. The body must be JSON. */
-function sourcesOf(body: Buffer): BodySource[] {
+function findSources(body: Buffer): BodySource[] {
   const at = skipSpace(body, 0);
   if (body[at] !== OPEN_BRACE) return [];
   const messages = findFields(body, at, BODY_FIELDS).messages;
   if (messages === undefined || body[messages.start] !== OPEN_BRACKET) return [];
-  return elementsOf(body, messages.start).map((range) => sourceOf(body, range));
+  return findElements(body, messages.start).map((range) => readSource(body, range));
 }
 
-function sourceOf(body: Buffer, { start, end }: Range): BodySource {
+function readSource(body: Buffer, { start, end }: Range): BodySource {
   const textOf = (range: Range | undefined) => range && body.toString('utf8', range.start, range.end);
   if (body[start] !== OPEN_BRACE) return { bytes: end - start, messageIdText: '' };
   const fields = findFields(body, start, MESSAGE_FIELDS);
@@ -137,7 +137,7 @@ function isTooDeep(body: Buffer, range: Range | undefined): boolean {
 }
 
 /** Returns the ranges of the elements of the array that starts at `at`. */
-function elementsOf(body: Buffer, at: number): Range[] {
+function findElements(body: Buffer, at: number): Range[] {
   const ranges: Range[] = [];
   let i = skipSpace(body, at + 1);
   while (body[i] !== CLOSE_BRACKET && ranges.length <= BATCH_MESSAGES_MAX) {

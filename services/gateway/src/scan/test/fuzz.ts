@@ -91,7 +91,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   [BODY_ERROR.tooMany]: 'messages has more than 100 items',
 };
 
-const errorsOf = (errors: readonly MessageError[]) => errors.map(({ error }) => error);
+const toErrors = (errors: readonly MessageError[]) => errors.map(({ error }) => error);
 
 function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const count = scanner.scan(body, window);
@@ -100,8 +100,8 @@ function validateByScan(body: Buffer, window: TimeWindow): Validated {
   return {
     refusal: null,
     records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => toReadableKey(kind, Buffer.from(id).toString())),
-    rejections: entries.map(({ messageId, errors }) => ({ messageId, errors: errorsOf(errors) })),
-    rejected: rejected.map(({ message, errors }) => ({ index: message, errors: errorsOf(errors) })),
+    rejections: entries.map(({ messageId, errors }) => ({ messageId, errors: toErrors(errors) })),
+    rejected: rejected.map(({ message, errors }) => ({ index: message, errors: toErrors(errors) })),
   };
 }
 
