@@ -14,14 +14,14 @@ import {
   type Tab,
   walkFocus,
 } from './browser.ts';
-import { getPageUse, listPages, pathFor } from './pages.ts';
+import { getPageSpec, listPages, pathFor } from './pages.ts';
 import { type Seed, seedAccount, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
 const FIRST_PORTAL = await openSeededPortal();
 const PAGES = listPages(FIRST_PORTAL)
   .map(({ path }) => path)
-  .filter((path) => getPageUse(path).isData !== true);
+  .filter((path) => getPageSpec(path).isData !== true);
 await FIRST_PORTAL.close();
 
 const MISSING_PAGE = '/no/such/page';

@@ -27,7 +27,7 @@ const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline 
 const stranger = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
 const HOSTS = ['localhost', '127.0.0.1'];
 const validCertificate = authority.issue('server', HOSTS);
-const flaws: Record<'authority' | 'host', CertificateFiles> = {
+const invalidCertificates: Record<'authority' | 'host', CertificateFiles> = {
   authority: stranger.issue('server', HOSTS),
   host: authority.issue('elsewhere', ['elsewhere.example']),
 };
@@ -129,10 +129,10 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
     `services report in one line that the certificate of ${store} is untrusted or for another host, and recover once it is valid`,
     sequential,
     async () => {
-      proxies[store].useCertificate(flaws.authority);
+      proxies[store].useCertificate(invalidCertificates.authority);
       await withServices({ store, services }, async (processes) => {
         for (const flaw of ['authority', 'host'] as const) {
-          proxies[store].useCertificate(flaws[flaw]);
+          proxies[store].useCertificate(invalidCertificates[flaw]);
           await checkRefusal({ store, services, message: new RegExp(messages[flaw]) }, processes, proxies[store]);
         }
         proxies[store].useCertificate(validCertificate);
