@@ -350,7 +350,7 @@ const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } 
 };
 
 /**
- * Finds errors that the service would reject, so that the developer sees them at the call site.
+ * Finds errors that would make the service reject a message, so that the developer sees them at the call site.
  * @returns an error message like the service's, or '' if the fields are valid
  */
 function findFault(type: MessageType, fields: Partial<Message>): string {

@@ -72,7 +72,7 @@ export function createQueue(options: QueueOptions) {
     },
     /**
      * Returns the oldest entries that fit into one batch, or null. The entries stay in the queue until `remove`. Skips
-     * entries in requests that outlive the page, but not in other requests, so run only one other request at a time.
+     * entries in requests that outlive the page, but not in other requests, of which only one may run at a time.
      */
     take: (limits: BatchLimits, keepalive = false) => take(state, limits, keepalive),
     /** Returns whether a full batch, or an entry up to `order`, is waiting. */

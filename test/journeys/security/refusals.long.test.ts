@@ -24,11 +24,11 @@ import { openTlsProxy, type TlsProxy } from './tls-proxy.ts';
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
-const stranger = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
+const unrelatedAuthority = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
 const HOSTS = ['localhost', '127.0.0.1'];
 const validCertificate = authority.issue('server', HOSTS);
 const invalidCertificates: Record<'authority' | 'host', CertificateFiles> = {
-  authority: stranger.issue('server', HOSTS),
+  authority: unrelatedAuthority.issue('server', HOSTS),
   host: authority.issue('elsewhere', ['elsewhere.example']),
 };
 

@@ -14,7 +14,7 @@ export interface KeyType {
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 178 bits. */
 const RANDOM_CHARACTERS = 30;
-/** 62^6 > 2^32. */
+/** 62^6 is greater than 2^32, so any CRC32 fits. */
 const CHECKSUM_CHARACTERS = 6;
 /** The largest multiple of 62 below 256. Using larger bytes would make some characters more likely. */
 const UNBIASED_BELOW = 248;
