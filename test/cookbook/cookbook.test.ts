@@ -1,7 +1,7 @@
 import { type Recipe, readRecipes } from '@playline/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { occurredIn, toTime } from './answers/facts.ts';
-import { EXPECTED_ROWS, type RecipeParams, type Row } from './answers/index.ts';
+import { occurredIn, toTime } from './expected/facts.ts';
+import { EXPECTED_ROWS, type RecipeParams, type Row } from './expected/index.ts';
 import { fill } from './fill.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { createWorld, ENVIRONMENT } from './world.ts';

@@ -18,7 +18,7 @@ import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
 const OTHER_ENVIRONMENT = 'staging';
 const OTHER_ROWS = 500;
 
-/** Stores the world like the event writer and keeps copies of messages unmerged. */
+/** Stores the world as the event writer does, and keeps the copies of messages unmerged. */
 export async function fill(database: OwnDatabase, world: World): Promise<void> {
   await addPropertyColumns(database);
   await database.command('SYSTEM STOP MERGES events');

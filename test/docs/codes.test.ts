@@ -34,7 +34,7 @@ it('every code that the gateway can return has an example', () => {
   for (const code of REJECTION_CODES) expect(examplesOfItemError(SOURCE, code), code).not.toEqual([]);
 });
 
-it('the gateway serves every document, and the link in an error opens the page of its code', async () => {
+it('the gateway serves every document, and error responses link to the page for their error code', async () => {
   const { url, routes } = await openGatewayIn(undefined);
   expect(routes.map(({ path }) => path)).toEqual(expect.arrayContaining([...documents.keys()]));
   const { code, link } = (await (await fetch(`${url}/nowhere`)).json()) as { code: string; link: string };

@@ -2,7 +2,7 @@ import { allExamples, createDocuments } from '@playline/api-docs';
 import { findFaults } from '@playline/api-docs/test';
 import { expect, it } from 'vitest';
 import { openGatewayIn, PUBLIC_URL, SOURCE, send } from './gateways.ts';
-import { examplesInCollection, examplesInPage, examplesInText } from './shown.ts';
+import { examplesInCollection, examplesInPage, examplesInText } from './parse-examples.ts';
 
 const examples = allExamples(SOURCE);
 

@@ -5,7 +5,7 @@ import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 
 /** A documented request, with placeholders instead of keys. */
-export interface ShownRequest {
+export interface DocumentedRequest {
   method: string;
   address: string;
   headers: Record<string, string>;
@@ -30,7 +30,7 @@ export async function openGatewayIn(situation: string | undefined): Promise<Test
 }
 
 /** Sends a documented request with real keys. @returns the response, with the trace id from the examples */
-export async function send(gateway: TestGateway, { address, method, headers, body }: ShownRequest) {
+export async function send(gateway: TestGateway, { address, method, headers, body }: DocumentedRequest) {
   const keys: Record<string, string> = { [DOCS_KEYS.publishable]: gateway.key, [DOCS_KEYS.secret]: gateway.secretKey };
   const realHeaders = Object.entries(headers).map(([name, value]): [string, string] => [name, keys[value] ?? value]);
   const response = await fetch(address.replace(PUBLIC_URL, gateway.url), { method, headers: realHeaders, body });

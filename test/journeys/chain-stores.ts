@@ -4,10 +4,10 @@ import { CONTRACT_ABIS, openTestChain } from '@playline/testkit/chain';
 import { encodeFunctionData, type Hash } from 'viem';
 import { type Exit, OPERATOR, runProgram } from './stack.ts';
 
-export const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
-/** The number of latest blocks that are not final: two epochs of two blocks. */
-export const DEPTH = 4;
-export const NAME = 'demo-chain';
+export const mainOf = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
+/** Number of further blocks after which a block is final: two epochs of two blocks. */
+export const FINAL_AFTER = 4;
+export const CHAIN_NAME = 'demo-chain';
 export const CHAIN_ID = 'eip155:31337';
 
 export type ChainStores = Awaited<ReturnType<typeof openChainStores>>;
@@ -17,7 +17,7 @@ export async function openChainStores(options: { partitions?: number; node?: obj
   const chain = await openTestChain();
   const stores = await openOwnStores(options.partitions === undefined ? {} : { partitions: options.partitions });
   const redis = await openRedisDatabase();
-  const node = { name: NAME, id: CHAIN_ID, urls: [chain.rpc], pollMs: 100, ...options.node };
+  const node = { name: CHAIN_NAME, id: CHAIN_ID, urls: [chain.rpc], pollMs: 100, ...options.node };
   const environment = { ...stores.environment, CHAIN_NODES: JSON.stringify([node]) };
   return {
     chain,

@@ -11,7 +11,7 @@ import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { type Address, createPublicClient, encodeFunctionData, http, recoverMessageAddress } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findInBytes } from '../erasure/traces/needle.ts';
-import { createKeyAndDumpMemory, needlesOf, searchFiles, searchMemory, searchRedis } from '../sealed-keys/search.ts';
+import { createKeyAndDumpMemory, searchFiles, searchMemory, searchRedis, toNeedles } from '../sealed-keys/search.ts';
 import { OPERATOR, query, readRecords, runProgram } from './stack.ts';
 
 const START_MS = 240_000;
@@ -185,24 +185,24 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
   afterAll(() => created?.close());
 
   it('no file in the stack contains the private key: logs, append-only file, tables, process logs, records', () => {
-    const { ofKey, locationsOf } = searchFiles(directory, created);
+    const { keyMatches, locationsOf } = searchFiles(directory, created);
     // The log and the append-only file contain the sealed key, which proves that the search works.
     expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
     expect(locationsOf('table')).toContain('data/clickhouse');
-    expect(ofKey).toEqual([]);
+    expect(keyMatches).toEqual([]);
   });
 
   it('no key in Redis contains the private key', async () => {
     const found = await searchRedis(stack.file.redis, created);
-    expect(found).toEqual({ ofAddress: expect.arrayContaining([expect.anything()]), ofKey: [] });
+    expect(found).toEqual({ addressMatches: expect.arrayContaining([expect.anything()]), keyMatches: [] });
   });
 
   it('the memory of the process that created the key does not contain the private key', () => {
-    expect(searchMemory(created)).toEqual({ ofAddress: ['heap.heapsnapshot', 'memory'], ofKey: [] });
+    expect(searchMemory(created)).toEqual({ addressMatches: ['heap.heapsnapshot', 'memory'], keyMatches: [] });
   });
 
   it('the search finds the private key in every encoding', () => {
-    const needles = needlesOf(created.key);
+    const needles = toNeedles(created.key);
     for (const { bytes } of needles) {
       const around = Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]);
       expect(findInBytes('somewhere', around, needles)).not.toEqual([]);

@@ -3,7 +3,7 @@ import { TOPICS } from '@playline/contracts';
 import { type HttpProcess, openHttpProcess, openServiceProcesses, until } from '@playline/testkit';
 import type { Address, Hash } from 'viem';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CHAIN_ID, type ChainStores, call, DEPTH, MAIN, NAME, openChainStores } from './chain-stores.ts';
+import { CHAIN_ID, CHAIN_NAME, type ChainStores, call, FINAL_AFTER, mainOf, openChainStores } from './chain-stores.ts';
 
 const PARTITIONS = 2;
 /** `ConsecutiveTransfer(uint256,uint256,address,address)` from EIP-2309. */
@@ -19,12 +19,12 @@ beforeAll(async () => {
   chain = stores.chain;
   const environment = { ...stores.environment, LOG_LEVEL: 'error' };
   services = [
-    openServiceProcesses(MAIN('chain-indexer'), environment),
-    openServiceProcesses(MAIN('activity-writer'), { ...environment, CONSUMER_GROUP: `${stores.prefix}writer` }),
+    openServiceProcesses(mainOf('chain-indexer'), environment),
+    openServiceProcesses(mainOf('activity-writer'), { ...environment, CONSUMER_GROUP: `${stores.prefix}writer` }),
   ];
-  api = await openHttpProcess(MAIN('chain-api'), {
+  api = await openHttpProcess(mainOf('chain-api'), {
     ...environment,
-    CHAINS: JSON.stringify([{ name: NAME, id: CHAIN_ID }]),
+    CHAINS: JSON.stringify([{ name: CHAIN_NAME, id: CHAIN_ID }]),
     CURSOR_KEYS: `1=${'ab'.repeat(32)}`,
     RATE_LIMIT_CALLS: '1000000',
     ACTIVITY_PARTITIONS: String(PARTITIONS),
@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 const word = (value: bigint | number | Address): Hash => `0x${BigInt(value).toString(16).padStart(64, '0')}`;
-const get = (path: string) => fetch(`${api.url}/v1/chains/${NAME}${path}`);
+const get = (path: string) => fetch(`${api.url}/v1/chains/${CHAIN_NAME}${path}`);
 
 async function setNextBlockTime(seconds: number): Promise<void> {
   const { timestamp } = await chain.client.getBlock();
@@ -58,7 +58,7 @@ it('a transaction that claims 200,000 tokens is reported, and delays later trans
   const mint = () => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, 5n]) });
   const untilListed = async (count: number) => {
     const startedMs = performance.now();
-    await chain.mine(DEPTH);
+    await chain.mine(FINAL_AFTER);
     await until('the honest transfer is listed', async () => (await historyOf(erc20)).length === count, 110_000);
     return performance.now() - startedMs;
   };
@@ -72,10 +72,10 @@ it('a transaction that claims 200,000 tokens is reported, and delays later trans
   await mint();
   const laterMs = await untilListed(3);
   expect(laterMs, `${usualMs} ms without the hostile block`).toBeLessThan(usualMs + 10_000);
-  const named = `${NAME} ${hostile.toLowerCase()}: 190000 tokens (ids 0 to 4999) from 38 logs in block ${block}`;
+  const named = `${CHAIN_NAME} ${hostile.toLowerCase()}: 190000 tokens (ids 0 to 4999) from 38 logs in block ${block}`;
   const deadLetters = await stores.operate('dead-letters', 'list', '--topic', TOPICS.activities.name, '--json');
   expect(deadLetters.out).toContain(named.slice(0, 80));
-  const verified = await stores.operate('chain', 'verify', '--chain', NAME);
+  const verified = await stores.operate('chain', 'verify', '--chain', CHAIN_NAME);
   expect(verified.out + verified.err).toContain(
     `block ${block}, log 2: 5000 tokens of ${hostile.toLowerCase()} (ids 0 to 4999) exceed the limit per contract and block`,
   );
@@ -99,7 +99,7 @@ it('an honest range in every block is indexed even if all blocks claim more toke
     await chain.mine();
   }
   const { timestamp } = await chain.client.getBlock();
-  await chain.mine(DEPTH);
+  await chain.mine(FINAL_AFTER);
   const from = encodeURIComponent(new Date(Number(timestamp) * 1_000).toISOString());
   const countLast = async ({ address }: typeof honest) => {
     const response = await get(`/activity-history?contract_address=${address}&from_indexed_at=${from}&page_size=200`);
@@ -123,15 +123,15 @@ it('an honest token is described within a minute even if hostile tokens are in t
       const data = call(contract, 'mint', [player, 1n]);
       await chain.client.sendTransaction({ account: player, to, chain: null, data });
     }
-    await chain.mine(DEPTH + 1);
+    await chain.mine(FINAL_AFTER + 1);
     await until('the honest token is described', async () => (await toName(honest)) === name, 60_000);
     await until('the hostile token has no name', async () => (await toName(hostile)) === null, 60_000);
   }
 });
 
 it('a token without transfers can be looked up by address, unlike other contracts and unused addresses', async () => {
-  const salted = await chain.deploy('demo-erc20', [chain.accounts[0], 'Silver', 'SLV']);
-  const response = await get(`/tokens/${salted}`);
+  const silver = await chain.deploy('demo-erc20', [chain.accounts[0], 'Silver', 'SLV']);
+  const response = await get(`/tokens/${silver}`);
   expect(response.status, await response.clone().text()).toBe(200);
   expect(await response.json()).toMatchObject({ result: { name: 'Silver', symbol: 'SLV', decimals: 18 } });
   const nft = await chain.deploy('consecutive-erc721', [chain.accounts[1], 0n]);

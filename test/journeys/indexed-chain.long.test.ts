@@ -5,7 +5,7 @@ import { readTopic } from '@playline/stream/kafka';
 import { openServiceProcesses, testStores, until } from '@playline/testkit';
 import { type Address, parseEther, stringToHex } from 'viem';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ChainStores, call, DEPTH, MAIN, NAME, openChainStores } from './chain-stores.ts';
+import { CHAIN_NAME, type ChainStores, call, FINAL_AFTER, mainOf, openChainStores } from './chain-stores.ts';
 
 let stores: ChainStores;
 let chain: ChainStores['chain'];
@@ -15,9 +15,9 @@ let writers: ReturnType<typeof openServiceProcesses>;
 beforeAll(async () => {
   stores = await openChainStores({ node: { rangeBlocks: 50 } });
   chain = stores.chain;
-  const environment = { ...stores.environment, LOG_LEVEL: 'warn' };
-  indexers = openServiceProcesses(MAIN('chain-indexer'), environment);
-  writers = openServiceProcesses(MAIN('activity-writer'), { ...environment, CONSUMER_GROUP: `${stores.prefix}writer` });
+  const settings = { ...stores.environment, LOG_LEVEL: 'warn' };
+  indexers = openServiceProcesses(mainOf('chain-indexer'), settings);
+  writers = openServiceProcesses(mainOf('activity-writer'), { ...settings, CONSUMER_GROUP: `${stores.prefix}writer` });
 });
 afterAll(async () => {
   await Promise.all([indexers?.close(), writers?.close()]);
@@ -37,7 +37,7 @@ const detailsOf = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
 /** Computes the activity ids in all final blocks from new requests to the node, block by block. */
 async function computeIndex(): Promise<string[]> {
   const node = createRpcNode({ name: 'test', url: chain.rpc });
-  const read = createReadActivities({ chain: NAME, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
+  const read = createReadActivities({ chain: CHAIN_NAME, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   const final = (await node.block('finalized'))!.number;
   const blocks = await node.blocks(0, final);
   const logs = (await Promise.all(blocks.map(({ hash }) => node.logsOf(hash)))).flat();
@@ -75,7 +75,7 @@ describe('the index of a chain from a real node', () => {
     const old = await chain.deploy('old-erc20', [stringToHex('Early', { size: 32 }), stringToHex('ERL', { size: 32 })]);
     await chain.send({ to: old, data: call('old-erc20', 'mint', [player, 3n]) });
     await chain.deploy('consecutive-erc721', [player, 3n]);
-    await chain.mine(DEPTH);
+    await chain.mine(FINAL_AFTER);
     const expected = await untilIndexed();
     const rows = await published();
     expect(rows.map(({ id }) => id)).toEqual(expected);
@@ -102,15 +102,15 @@ describe('the index of a chain from a real node', () => {
     for (let value = 1n; value <= 3n; value++) await mint(value);
     await chain.reorg(3);
     await mint(4n);
-    await chain.mine(DEPTH);
+    await chain.mine(FINAL_AFTER);
     await indexers.close();
     await chain.save();
     await chain.kill();
     await chain.restart();
-    await chain.mine(DEPTH);
+    await chain.mine(FINAL_AFTER);
     await indexers.start();
     await mint(5n);
-    await chain.mine(DEPTH);
+    await chain.mine(FINAL_AFTER);
     const expected = await untilIndexed();
     expect((await published()).map(({ id }) => id)).toEqual(expected);
   });
@@ -119,17 +119,17 @@ describe('the index of a chain from a real node', () => {
     const { code: statusCode, out: status } = await chainCommand('status', '--json');
     expect(statusCode, status).toBe(0);
     const { head, horizon, indexed, behind } = JSON.parse(status);
-    expect([head - horizon, horizon - indexed, behind]).toEqual([DEPTH, behind, behind]);
-    const before = await chainCommand('verify', '--chain', NAME);
+    expect([head - horizon, horizon - indexed, behind]).toEqual([FINAL_AFTER, behind, behind]);
+    const before = await chainCommand('verify', '--chain', CHAIN_NAME);
     expect(before.code, before.out).toBe(1);
     expect(before.out).toContain('is not in the history');
     const count = (await published()).length;
-    const backfill = ['backfill', '--chain', NAME, '--from', '0', '--to'];
+    const backfill = ['backfill', '--chain', CHAIN_NAME, '--from', '0', '--to'];
     const early = await chainCommand(...backfill, String(indexed), '--writer-group', `${stores.prefix}writer`);
     expect(early.code, early.out).toBe(0);
     expect((await published()).length).toBe(count);
     await writers.start();
-    await until('the history is written', async () => (await chainCommand('verify', '--chain', NAME)).code === 0);
+    await until('the history is written', async () => (await chainCommand('verify', '--chain', CHAIN_NAME)).code === 0);
     const beyond = await chainCommand(...backfill, String(indexed + 100));
     expect(beyond.code).toBe(2);
     expect(beyond.out).not.toContain(chain.rpc);

@@ -1,4 +1,4 @@
-/** An operator works at night, using only commands, on a stack that was started with every setting changed. */
+/** Operates a stack on which every setting was changed, and recovers it after failures, using only commands. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePorts, readStackFile, type StackFile, stackPathsOf } from '@playline/infra/local';
@@ -160,7 +160,7 @@ it('this test changes every setting of every service', () => {
   expect(known.filter((name) => !tested.has(name) && !OPTIONAL_STORE_SETTINGS.test(name))).toEqual([]);
 });
 
-describe("an operator's night", { timeout: NIGHT_MS }, () => {
+describe('a stack with changed settings', { timeout: NIGHT_MS }, () => {
   it('a stack starts with every setting changed, and uses the changed names', async () => {
     const started = await up();
     const ignored = Object.keys(STACK_SETTINGS).sort().join(', ');

@@ -85,7 +85,7 @@ export async function query<T>(engine: Engine, sql: string, caFile?: string): Pr
 }
 
 /** Waits until the exact view contains all of these messages. @returns the row counts in the table and the view */
-export async function stored(stack: JourneyStack, messageIds: readonly string[]) {
+export async function countStored(stack: JourneyStack, messageIds: readonly string[]) {
   const ids = messageIds.map((id) => `'${id}'`).join();
   const count = async (table: string) => {
     const sql = `SELECT toString(count()) AS n FROM ${table} WHERE message_id IN (${ids})`;

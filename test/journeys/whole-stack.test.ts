@@ -5,7 +5,7 @@ import { until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
-import { type JourneyStack, query, startJourneyStack, stored, trackMessage } from './stack.ts';
+import { countStored, type JourneyStack, query, startJourneyStack, trackMessage } from './stack.ts';
 
 let stack: JourneyStack;
 beforeAll(async () => {
@@ -45,7 +45,7 @@ describe('a person in a complete stack', () => {
       expect(
         await stack.post([sent, identify, bystander], { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }),
       ).toMatchObject({ status: 200, body: { accepted: 3 } });
-    expect((await stored(stack, all)).exact).toBe(3);
+    expect((await countStored(stack, all)).exact).toBe(3);
     const [row] = await stack.query<Record<string, unknown>>(
       `SELECT * EXCEPT (identity_key, anonymous_key, user_key, from_key, to_key),
          toString(toUnixTimestamp64Milli(event_time)) AS event_ms

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
+import { LOW_CONTRAST_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
 import { VIEWPORTS } from '../docs/pages/visit-docs.ts';
 import {
   closeContexts,
@@ -14,14 +14,14 @@ import {
   type Tab,
   walkFocus,
 } from './browser.ts';
-import { getPageUse, listPages, pathFor } from './pages.ts';
+import { getPageSpec, listPages, pathFor } from './pages.ts';
 import { type Seed, seedAccount, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
 const FIRST_PORTAL = await openSeededPortal();
 const PAGES = listPages(FIRST_PORTAL)
   .map(({ path }) => path)
-  .filter((path) => getPageUse(path).isData !== true);
+  .filter((path) => getPageSpec(path).isData !== true);
 await FIRST_PORTAL.close();
 
 const MISSING_PAGE = '/no/such/page';
@@ -31,9 +31,9 @@ const OPEN_DETAILS = "document.querySelectorAll('details').forEach((element) => 
 /** Runs in a page. A single script opens all details and runs all probes, because each call takes milliseconds. */
 const PROBES = `(() => {
   ${OPEN_DETAILS};
-  return { tooWide: ${TOO_WIDE}, tallRows: ${TALL_ROWS}, faintText: ${FAINT_TEXT} };
+  return { tooWide: ${TOO_WIDE}, tallRows: ${TALL_ROWS}, lowContrastText: ${LOW_CONTRAST_TEXT} };
 })()`;
-type ProbeResult = Readonly<Record<'tooWide' | 'tallRows' | 'faintText', readonly string[]>>;
+type ProbeResult = Readonly<Record<'tooWide' | 'tallRows' | 'lowContrastText', readonly string[]>>;
 /** Runs in a page. Returns the number of visible main headings and the type of each visible button. */
 const CONTROLS = `(() => {
   const findVisible = (selector) =>
@@ -103,10 +103,10 @@ it.for([...PAGES, MISSING_PAGE])(
     for (const viewport of VIEWPORTS) {
       await setViewport(page, viewport);
       const name = `${path} ${viewport.width} ${viewport.scheme}`;
-      const { tooWide, tallRows, faintText } = await page.evaluate<ProbeResult>(PROBES);
+      const { tooWide, tallRows, lowContrastText } = await page.evaluate<ProbeResult>(PROBES);
       expect.soft(tooWide, `${name}: wider than the screen`).toEqual([]);
       expect.soft(tallRows, `${name}: a row taller than the screen`).toEqual([]);
-      expect.soft(faintText, `${name}: contrast below 4.5`).toEqual([]);
+      expect.soft(lowContrastText, `${name}: contrast below 4.5`).toEqual([]);
       expect.soft(await findViolations(page, viewport), `${name}: axe`).toEqual([]);
       await screenshot(sharedTab, path, viewport);
     }

@@ -81,9 +81,9 @@ export async function screenshot({ page, protocol }: Tab, name: string, { width,
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
   const { height } = cssContentSize;
-  // Without this, content outside the viewport would cause a second layout for each screenshot.
+  // Content outside the viewport would otherwise cause a second layout for each screenshot.
   if (page.viewportSize()?.height !== height) await page.setViewportSize({ width, height });
-  // Most of the time is spent on compression.
+  // Compression takes most of the time of a screenshot.
   const { data } = await protocol.send('Page.captureScreenshot', { optimizeForSpeed: true });
   await writeFile(new URL(file, SCREENSHOTS), Buffer.from(data, 'base64'));
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTILE } from './hostile-texts.ts';
 import { normalize, readShape, type Shape } from './page-shape.ts';
-import { EXPORTS, getActionUse, listPages, openClient, pathFor, type Response, storedMessagesPath } from './pages.ts';
+import { EXPORTS, getActionSpec, listPages, openClient, pathFor, type Response, storedMessagesPath } from './pages.ts';
 import { AUTHOR, seedAccount, seedProject, type ToText } from './seed.ts';
 import { openSeededPortal, PROVIDER_URL, type SeededPortal } from './seeded-portal.ts';
 
@@ -60,7 +60,7 @@ async function submitForms(text: string): Promise<{ responses: FormResponse[]; e
   const responses: FormResponse[] = [];
   for (const { path: page, actions = {} } of listPages(portal)) {
     for (const action of Object.keys(actions)) {
-      const { fields = () => ({}), references = () => ({}) } = getActionUse(page, action);
+      const { fields = () => ({}), references = () => ({}) } = getActionSpec(page, action);
       // The short password is rejected, so that the form shows all other fields again.
       const values = Object.entries({ ...fields(seed), ...references(seed) }).map(([name, value]) =>
         SELECTING_FIELDS.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],

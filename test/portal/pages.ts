@@ -16,16 +16,16 @@ import { STORED_ID, TRACE_ID } from './seeded-portal.ts';
 export type { Response };
 
 /** Defines how to request a portal page and how to fill in each form on it. */
-export interface PageUse {
+export interface PageSpec {
   /** Path parameters other than `:project` and `:environment`. */
   readonly params?: (seed: Seed) => Readonly<Record<string, string>>;
   readonly query?: (seed: Seed) => Readonly<Record<string, string>>;
-  readonly actions?: Readonly<Record<string, ActionUse>>;
+  readonly actions?: Readonly<Record<string, ActionSpec>>;
   /** True if the path is requested by scripts and returns data instead of a page. */
   readonly isData?: boolean;
 }
 
-export interface ActionUse {
+export interface ActionSpec {
   /** Fields that do not contain an id. */
   readonly fields?: (seed: Seed) => Readonly<Record<string, string>>;
   /** Fields that contain the id of an account or of an object that belongs to a project. */
@@ -42,25 +42,25 @@ const invited = ({ invitedId }: Seed) => ({ account: invitedId });
 export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
 const invitee = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 
-const linkUse = (getCode: (seed: Seed) => string): Pick<PageUse, 'query' | 'actions'> => ({
+const linkSpec = (getCode: (seed: Seed) => string): Pick<PageSpec, 'query' | 'actions'> => ({
   query: (seed) => ({ code: getCode(seed) }),
   actions: { accept: { fields: (seed) => ({ code: getCode(seed), ...invitee }) } },
 });
 /** Signed-in users can accept an invitation with their existing account. */
-const invitationUse: PageUse = {
+const invitationSpec: PageSpec = {
   query: ({ invitationCode }) => ({ code: invitationCode }),
   actions: {
-    ...linkUse(({ invitationCode }) => invitationCode).actions,
+    ...linkSpec(({ invitationCode }) => invitationCode).actions,
     join: { fields: ({ invitationCode }) => ({ code: invitationCode }) },
   },
 };
-const passkeyUse = (getCode: (seed: Seed) => string): PageUse => ({
+const passkeySpec = (getCode: (seed: Seed) => string): PageSpec => ({
   isData: true,
   query: (seed) => ({ code: getCode(seed), login: 'newcomer', name: 'Newcomer' }),
 });
 
 /** All pages, keyed by path. The tests fail if a page is missing. */
-export const PAGE_USES: Readonly<Record<string, PageUse>> = {
+export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
   '/': { actions: { create: { fields: () => ({ name: 'Another game' }) } } },
   '/projects/:project': {
     actions: {
@@ -141,12 +141,12 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   // Rejected, because no sign-in was started.
   '/sign-in/openid': { isData: true, query: () => ({ state: 'unknown', code: 'none' }) },
   '/sign-out': { actions: { 'sign-out': {} } },
-  '/first-sign-in': linkUse(({ firstCode }) => firstCode),
-  '/first-sign-in/passkey': passkeyUse(({ firstCode }) => firstCode),
-  '/invitation': invitationUse,
-  '/invitation/passkey': passkeyUse(({ invitationCode }) => invitationCode),
-  '/reset': linkUse(({ invitationCode }) => invitationCode),
-  '/reset/passkey': passkeyUse(({ invitationCode }) => invitationCode),
+  '/first-sign-in': linkSpec(({ firstCode }) => firstCode),
+  '/first-sign-in/passkey': passkeySpec(({ firstCode }) => firstCode),
+  '/invitation': invitationSpec,
+  '/invitation/passkey': passkeySpec(({ invitationCode }) => invitationCode),
+  '/reset': linkSpec(({ invitationCode }) => invitationCode),
+  '/reset/passkey': passkeySpec(({ invitationCode }) => invitationCode),
   '/settings': {
     actions: {
       rename: { fields: () => ({ name: 'Renamed' }) },
@@ -212,22 +212,22 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
 }
 
-/** @throws Error if the page is not in PAGE_USES */
-export function getPageUse(path: string): PageUse {
-  const use = PAGE_USES[path];
-  if (use !== undefined) return use;
-  throw new Error(`The page ${path} is missing from PAGE_USES. Add its path parameters and forms.`);
+/** @throws Error if the page is not in PAGE_SPECS */
+export function getPageSpec(path: string): PageSpec {
+  const spec = PAGE_SPECS[path];
+  if (spec !== undefined) return spec;
+  throw new Error(`The page ${path} is missing from PAGE_SPECS. Add its path parameters and forms.`);
 }
 
-/** @throws Error if the form is not in PAGE_USES */
-export function getActionUse(path: string, action: string): ActionUse {
-  const use = getPageUse(path).actions?.[action];
-  if (use !== undefined) return use;
-  throw new Error(`The form ${action} on ${path} is missing from PAGE_USES. Add its fields.`);
+/** @throws Error if the form is not in PAGE_SPECS */
+export function getActionSpec(path: string, action: string): ActionSpec {
+  const spec = getPageSpec(path).actions?.[action];
+  if (spec !== undefined) return spec;
+  throw new Error(`The form ${action} on ${path} is missing from PAGE_SPECS. Add its fields.`);
 }
 
 export function pathFor(path: string, seed: Seed, environment = seed.environment): string {
-  const { params, query } = getPageUse(path);
+  const { params, query } = getPageSpec(path);
   const values: Record<string, string> = { project: seed.id, environment, ...params?.(seed) };
   const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
   return query === undefined ? filled : `${filled}?${new URLSearchParams(query(seed))}`;

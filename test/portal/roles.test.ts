@@ -1,7 +1,7 @@
 import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
 import { readShape } from './page-shape.ts';
-import { type Client, getActionUse, listPages, openClient, pathFor, type Response } from './pages.ts';
+import { type Client, getActionSpec, listPages, openClient, pathFor, type Response } from './pages.ts';
 import { EXPECTED_STATUSES, USER_TYPES, type UserType } from './role-table.ts';
 import { type Seed, seedAccount, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
@@ -41,7 +41,7 @@ async function open(userType: UserType, parts?: Parameters<typeof openSeededPort
 async function sendAction({ page, action }: RowAction, { seed, client }: UserSession): Promise<Response> {
   const path = pathFor(page, seed);
   if (action === null) return client.get(path);
-  const { fields = () => ({}), references = () => ({}) } = getActionUse(page, action);
+  const { fields = () => ({}), references = () => ({}) } = getActionSpec(page, action);
   return client.send(path, action, { ...fields(seed), ...references(seed) });
 }
 

@@ -6,8 +6,8 @@ import {
   type Client,
   EXEMPT_ROUTES,
   EXPORTS,
-  getActionUse,
-  getPageUse,
+  getActionSpec,
+  getPageSpec,
   listPages,
   openClient,
   pathFor,
@@ -68,7 +68,7 @@ function createAttempts({ portal, project }: World, target: Seed): Attempt[] {
       })),
     ]),
     ...Object.keys(actions).flatMap((action): Attempt[] => {
-      const { fields = () => ({}), references } = getActionUse(page, action);
+      const { fields = () => ({}), references } = getActionSpec(page, action);
       if (references === undefined) return [];
       return [{ page, action, path: pathFor(page, project), values: { ...fields(project), ...references(target) } }];
     }),
@@ -87,14 +87,14 @@ function listPaths(page: string, project: Seed, target: Seed): string[] {
       pathFor(page, target, 'production'),
       pathFor(page, project, target.environmentId),
       pathFor(page, { ...project, id: target.environmentId }),
-      ...(getPageUse(page).params === undefined ? [] : [pathFor(page, mixed)]),
+      ...(getPageSpec(page).params === undefined ? [] : [pathFor(page, mixed)]),
     ];
   }
   return page.includes(':') ? [pathFor(page, target)] : [];
 }
 
 function toValues(page: string, action: string, target: Seed): Readonly<Record<string, string>> {
-  const { fields = () => ({}), references = () => ({}) } = getActionUse(page, action);
+  const { fields = () => ({}), references = () => ({}) } = getActionSpec(page, action);
   return { ...fields(target), ...references(target) };
 }
 
@@ -223,10 +223,10 @@ it('the page table covers every route of the portal', async () => {
   const routes = createPortalApp(portal.parts).routes.map(({ method, path }) => `${method} ${path}`);
   await portal.close();
   const unknown = routes.filter((name) => !pageRoutes.includes(name) && !EXEMPT_ROUTES.some((each) => each.test(name)));
-  expect(unknown, 'unknown routes: add them to PAGE_USES or EXEMPT_ROUTES').toEqual([]);
+  expect(unknown, 'unknown routes: add them to PAGE_SPECS or EXEMPT_ROUTES').toEqual([]);
   for (const { path, actions = {} } of pages) {
-    getPageUse(path);
-    for (const action of Object.keys(actions)) getActionUse(path, action);
+    getPageSpec(path);
+    for (const action of Object.keys(actions)) getActionSpec(path, action);
   }
 });
 

@@ -47,7 +47,7 @@ async function unsealAsSigner(sealed: string, signerKeys: string): Promise<Buffe
   return Buffer.from((await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }))).plaintext);
 }
 
-export function needlesOf(bytes: Buffer): Needle[] {
+export function toNeedles(bytes: Buffer): Needle[] {
   const hex = bytes.toString('hex');
   const forms: [string, Buffer][] = [
     ['bytes', bytes],
@@ -69,9 +69,9 @@ export function needlesOf(bytes: Buffer): Needle[] {
 export function searchFiles(folder: string, { record, key }: CreatedKey) {
   const locationOf = (path: string) => path.split('/').slice(0, 2).join('/');
   const known = [textNeedle('sealed', record.sealed), textNeedle('table', 'events_exact')];
-  const found = findInFiles(folder, [...known, ...needlesOf(key)], { locationOf, decompress: true });
+  const found = findInFiles(folder, [...known, ...toNeedles(key)], { locationOf, decompress: true });
   return {
-    ofKey: found.filter(({ kind }) => kind === 'key'),
+    keyMatches: found.filter(({ kind }) => kind === 'key'),
     locationsOf: (needle: string) => locationsIn(found.filter((trace) => trace.needle === needle)),
   };
 }
@@ -79,14 +79,14 @@ export function searchFiles(folder: string, { record, key }: CreatedKey) {
 export async function searchRedis(url: string, { record, key }: CreatedKey) {
   const redis = new Redis(url);
   try {
-    const ofAddress = await findInRedis(redis, [textNeedle('address', record.address)]);
-    return { ofAddress, ofKey: await findInRedis(redis, needlesOf(key)) };
+    const addressMatches = await findInRedis(redis, [textNeedle('address', record.address)]);
+    return { addressMatches, keyMatches: await findInRedis(redis, toNeedles(key)) };
   } finally {
     redis.disconnect();
   }
 }
 
 export function searchMemory({ record, key, memory }: CreatedKey) {
-  const ofAddress = locationsIn(findInFiles(memory, [textNeedle('address', record.address)]));
-  return { ofAddress, ofKey: findInFiles(memory, needlesOf(key)) };
+  const addressMatches = locationsIn(findInFiles(memory, [textNeedle('address', record.address)]));
+  return { addressMatches, keyMatches: findInFiles(memory, toNeedles(key)) };
 }

@@ -21,7 +21,7 @@ function pack() {
   // Drop `private`, which only prevents accidental publishing of the sources.
   const { private: _, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
   const { prepack, postpack } = rest.scripts;
-  // Retained, so that packing after a killed run still restores the original file.
+  // The two scripts are retained, so that packing after a killed run still restores the original file.
   const packed = { ...rest, ...publishConfig, scripts: { prepack, postpack } };
   copyFileSync(join(folder, '..', '..', 'LICENSE'), license);
   copyFileSync(manifest, backup);

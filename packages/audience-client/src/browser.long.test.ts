@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => context.close());
 
 const trackMany = ({ client }: PageGlobals, { count, bytes }: { count: number; bytes: number }) =>
-  Array.from({ length: count }, (_, level) => client.track('level_done', { level, filling: 'x'.repeat(bytes) }) ?? '');
+  Array.from({ length: count }, (_, level) => client.track('level_done', { level, padding: 'x'.repeat(bytes) }) ?? '');
 
 it('a page on another origin sends its events with context and receives no errors', async () => {
   const page = await openPage(context, `${site.url}/play?level=1`);

@@ -123,7 +123,7 @@ function createParts(options: AudienceClientOptions): Client {
   const post = createPost({
     url: `${baseUrl.replace(/\/+$/, '')}/v1/audience/messages`,
     headers: { 'content-type': 'application/json', [`${headerPrefix}-publishable-key`]: publishableKey },
-    // Looked up on each call, because pages may replace `fetch`. Called unbound, because `fetch` requires it.
+    // Looked up on each call, because pages may replace `fetch`. Calling it as a method of `options` would throw.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
     compress: options.compress ?? true,
@@ -350,27 +350,27 @@ const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } 
 };
 
 /**
- * Finds errors that the service would reject, so that the developer sees them at the call site.
+ * Finds errors that would make the service reject a message, so that the developer sees them at the call site.
  * @returns an error message like the service's, or '' if the fields are valid
  */
 function findFault(type: MessageType, fields: Partial<Message>): string {
   for (const name of REQUIRED[type] ?? []) if (fields[name] == null) return `${name} is required`;
   for (const [name, value] of Object.entries(fields)) {
-    const fault = value == null ? '' : faultOf(name, value);
+    const fault = value == null ? '' : findFieldFault(name, value);
     if (fault !== '') return fault;
   }
   return type === 'alias' && fields.fromId?.trim() === fields.toId?.trim() ? 'toId is the same as fromId' : '';
 }
 
-function faultOf(name: string, value: unknown): string {
+function findFieldFault(name: string, value: unknown): string {
   if (name === 'properties' || name === 'traits')
     return typeof value === 'object' && !Array.isArray(value) ? '' : `${name} is not an object`;
   if (name.endsWith('Type'))
     return IDENTITY_TYPES.includes(value as never) ? '' : `${name} is not one of ${IDENTITY_TYPES.join(', ')}`;
-  return faultOfText(name, value);
+  return findTextFault(name, value);
 }
 
-function faultOfText(name: string, value: unknown): string {
+function findTextFault(name: string, value: unknown): string {
   if (typeof value !== 'string') return `${name} is not a string`;
   if (value.trim() === '') return `${name} is required`;
   // The service counts code points.
@@ -382,13 +382,13 @@ function faultOfText(name: string, value: unknown): string {
 function checkOptions({ baseUrl, publishableKey, deviceId, sessionId }: AudienceClientOptions): void {
   const fault =
     (typeof baseUrl === 'string' ? '' : 'baseUrl is not a string') ||
-    faultOfText('publishableKey', publishableKey) ||
+    findTextFault('publishableKey', publishableKey) ||
     (publishableKey.startsWith('sk_') ? 'publishableKey is a secret key' : '') ||
     findFault('page', { deviceId, sessionId });
   if (fault !== '') throw new TypeError(`openAudienceClient: ${fault}`);
 }
 
-const PREFIX = '[playline]';
+const LOG_PREFIX = '[playline]';
 
 type ConsoleReporter = ReturnType<typeof createConsoleReporter>;
 
@@ -396,9 +396,9 @@ type ConsoleReporter = ReturnType<typeof createConsoleReporter>;
 function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientOptions) {
   const reported = new Set<ConsentLevel>();
   const note = (...values: unknown[]) => {
-    if (debug) console.log(PREFIX, ...values);
+    if (debug) console.log(LOG_PREFIX, ...values);
   };
-  const warn = (...values: unknown[]) => console.warn(PREFIX, ...values);
+  const warn = (...values: unknown[]) => console.warn(LOG_PREFIX, ...values);
   /** A listener that throws must not interrupt delivery. */
   const toReport =
     <T>(listener: (report: T) => unknown) =>
@@ -414,7 +414,7 @@ function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientO
     /** Logs only if `debug` is set. */
     debug: note,
     /** Reports an invalid call. Always logged. */
-    reportInvalid: (call: string, fault: string) => console.error(PREFIX, `${call} was dropped: ${fault}`),
+    reportInvalid: (call: string, fault: string) => console.error(LOG_PREFIX, `${call} was dropped: ${fault}`),
     /** Reports a call that the consent level does not allow. Logged once per level. */
     reportNoConsent: (call: string, level: ConsentLevel) => {
       note(call, 'dropped: consent is', level);

@@ -38,7 +38,7 @@ it('a batch never has more than 100 messages, even if `batchMessagesMax` is high
 it('a batch never exceeds 60 KiB, and is sent immediately when it is full', async () => {
   const service = createService();
   const { client } = createClient(service);
-  for (let level = 0; level < 10; level += 1) client.track('größe', { filling: 'ü'.repeat(10_000) });
+  for (let level = 0; level < 10; level += 1) client.track('größe', { padding: 'ü'.repeat(10_000) });
   await pass(0);
   expect(service.requests.length).toBeGreaterThan(3);
   for (const { bytes } of service.requests) expect(bytes).toBeLessThanOrEqual(60 * 1024);

@@ -88,7 +88,7 @@ async function perform(world: World, step: Step): Promise<void> {
   if (!('tab' in step)) return;
   const tab = world.tabs[step.tab] ?? openTab(world);
   world.tabs[step.tab] = tab;
-  if (step.do === 'track') world.tracked.add(tab.client.track('step', { filling: 'x'.repeat(step.bytes) }) ?? '');
+  if (step.do === 'track') world.tracked.add(tab.client.track('step', { padding: 'x'.repeat(step.bytes) }) ?? '');
   if (step.do === 'flush') void tab.client.flush();
   if (step.do === 'crash') tab.crashed = true;
   if (step.do === 'close') void tab.client.close();

@@ -31,7 +31,7 @@ it('a hidden page never exceeds the keepalive quota, even if it is hidden repeat
   const service = createService();
   service.defaultReply = 'silent';
   const { client } = createClient(service);
-  for (let level = 0; level < 300; level += 1) client.track('level_done', { filling: 'x'.repeat(level) });
+  for (let level = 0; level < 300; level += 1) client.track('level_done', { padding: 'x'.repeat(level) });
   await pass(0);
   const before = service.requests.length;
   page.hide();

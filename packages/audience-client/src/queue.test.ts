@@ -22,7 +22,7 @@ it('the queue drops and reports the oldest messages above its message limit', as
 it('the queue drops and reports the oldest messages above its size limit', async () => {
   const store = createMemoryStore();
   const { client, reports } = createClient(createService(), { store, queueBytesMax: 10_000 });
-  for (let level = 0; level < 20; level += 1) client.track('level_done', { filling: 'ü'.repeat(500) });
+  for (let level = 0; level < 20; level += 1) client.track('level_done', { padding: 'ü'.repeat(500) });
   const bytes = messageKeys(store).reduce((sum, key) => sum + Buffer.byteLength(store.get(key) ?? ''), 0);
   expect(bytes).toBeLessThanOrEqual(10_000);
   expect(reports.dropped.length).toBe(20 - messageKeys(store).length);
@@ -43,11 +43,11 @@ it('the queue accepts a message of exactly 32 KiB, and drops and reports a large
   const { client, reports } = createClient(createService());
   const store = createMemoryStore();
   const probe = createClient(createService(), { store });
-  probe.client.track('big', { filling: '' });
+  probe.client.track('big', { padding: '' });
   const frame = Buffer.byteLength(store.get(messageKeys(store)[0] ?? '') ?? '');
-  expect(client.track('big', { filling: 'x'.repeat(32 * 1024 - frame) })).not.toBeNull();
+  expect(client.track('big', { padding: 'x'.repeat(32 * 1024 - frame) })).not.toBeNull();
   expect(reports.dropped).toEqual([]);
-  expect(client.track('big', { filling: 'x'.repeat(32 * 1024 - frame + 1) })).toBeNull();
+  expect(client.track('big', { padding: 'x'.repeat(32 * 1024 - frame + 1) })).toBeNull();
   expect(reports.dropped).toMatchObject([{ reason: 'too_large' }]);
 });
 
@@ -84,11 +84,11 @@ it('the store contains a message from the track call until the service confirms 
 });
 
 it('messages are sent from memory if every store operation fails', async () => {
-  const refuse = () => {
+  const fail = () => {
     throw new Error('QuotaExceededError');
   };
   const service = createService('server error');
-  const store = { get: refuse, set: refuse, remove: refuse, keys: refuse };
+  const store = { get: fail, set: fail, remove: fail, keys: fail };
   const { client } = createClient(service, { store });
   client.track('one');
   await pass(DAY_MS);

@@ -18,7 +18,7 @@ export interface Entry {
   /** Number of in-flight requests that contain this entry. */
   requests: number;
   /** True if a request that contains this entry outlives the page. */
-  leaving: boolean;
+  keepalive: boolean;
 }
 
 export interface Batch {
@@ -26,7 +26,7 @@ export interface Batch {
   readonly bytes: number;
   readonly entries: Entry[];
   /** True if the batch's request outlives the page. */
-  readonly leaving: boolean;
+  readonly keepalive: boolean;
 }
 
 export interface BatchLimits {
@@ -72,9 +72,9 @@ export function createQueue(options: QueueOptions) {
     },
     /**
      * Returns the oldest entries that fit into one batch, or null. The entries stay in the queue until `remove`. Skips
-     * entries in requests that outlive the page, but not in other requests, so run only one other request at a time.
+     * entries in requests that outlive the page, but not in other requests, of which only one may run at a time.
      */
-    take: (limits: BatchLimits, leaving = false) => take(state, limits, leaving),
+    take: (limits: BatchLimits, keepalive = false) => take(state, limits, keepalive),
     /** Returns whether a full batch, or an entry up to `order`, is waiting. */
     isDue: (order: number, { messagesMax, bytesMax }: BatchLimits) => {
       const waiting = state.entries.filter(({ requests }) => requests === 0);
@@ -82,10 +82,10 @@ export function createQueue(options: QueueOptions) {
       return waiting.reduce((sum, { bytes }) => sum + bytes, 0) >= bytesMax;
     },
     /** Call when a request has ended, so that its entries can be taken again. */
-    release: ({ entries, leaving }: Batch) => {
+    release: ({ entries, keepalive }: Batch) => {
       for (const entry of entries) {
         entry.requests -= 1;
-        if (leaving) entry.leaving = false;
+        if (keepalive) entry.keepalive = false;
       }
     },
     /** Removes entries. Returns the entries that were still in the queue. */
@@ -103,7 +103,7 @@ function insert(state: State, added: Pick<Entry, 'key' | 'text' | 'stored'>): En
     bytes: byteLength(added.text) + 1,
     order: state.newest,
     requests: 0,
-    leaving: false,
+    keepalive: false,
   };
   state.entries.push(entry);
   state.bytes += entry.bytes;
@@ -152,12 +152,12 @@ function trim(state: State): void {
   drop(state, dropped, 'queue_full');
 }
 
-function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null {
+function take(state: State, limits: BatchLimits, keepalive: boolean): Batch | null {
   const dropped: Entry[] = [];
   const entries: Entry[] = [];
   let bytes = BODY_START.length + BODY_END.length;
   for (const entry of state.entries) {
-    if (entry.leaving) continue;
+    if (entry.keepalive) continue;
     if (!refresh(state, entry)) {
       dropped.push(entry);
       continue;
@@ -170,9 +170,9 @@ function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null
   if (entries.length === 0) return null;
   for (const entry of entries) {
     entry.requests += 1;
-    entry.leaving = leaving;
+    entry.keepalive = keepalive;
   }
-  return { body: BODY_START + entries.map(({ text }) => text).join() + BODY_END, bytes, entries, leaving };
+  return { body: BODY_START + entries.map(({ text }) => text).join() + BODY_END, bytes, entries, keepalive };
 }
 
 /** Applies changes by other tabs. Returns false if another tab has settled the message. */

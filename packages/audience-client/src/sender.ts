@@ -33,7 +33,7 @@ const createState = (options: SenderOptions) => ({
   /** End of the service's Retry-After by `performance.now()`. Only a new page ignores Retry-After. */
   refusedUntilMs: 0,
   /** Total size of in-flight `keepalive` requests. */
-  leavingBytes: 0,
+  keepaliveBytes: 0,
 });
 type State = ReturnType<typeof createState>;
 
@@ -109,13 +109,13 @@ function schedule(state: State): void {
 function leave(state: State): void {
   if (host.navigator?.onLine === false || performance.now() < state.refusedUntilMs) return;
   for (;;) {
-    const bytesMax = BATCH_BYTES_MAX - state.leavingBytes;
+    const bytesMax = BATCH_BYTES_MAX - state.keepaliveBytes;
     const batch = state.queue.take({ ...limitsOf(state), bytesMax }, true);
     if (!batch) return;
-    state.leavingBytes += batch.bytes;
+    state.keepaliveBytes += batch.bytes;
     // Not awaited: if the page closes first, the next page resends the batch.
     void state.post.send(batch.body, true).then((result) => {
-      state.leavingBytes -= batch.bytes;
+      state.keepaliveBytes -= batch.bytes;
       settle(state, batch, result);
       schedule(state);
     });

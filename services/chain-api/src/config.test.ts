@@ -19,7 +19,7 @@ it('the default limit per client address is 1,500 calls in 5 minutes', () => {
   expect(parse()).toMatchObject({ RATE_LIMIT_CALLS: 1500, RATE_LIMIT_WINDOW_S: 300, TRUSTED_PROXIES: 0 });
 });
 
-it('cursor keys keep their order, because the first key signs', () => {
+it('cursor keys keep their order, because the first key signs cursors', () => {
   const { CURSOR_KEYS } = parse({ CURSOR_KEYS: `2=${SECRET}, 1=${'cd'.repeat(40)}` });
   expect(CURSOR_KEYS.map(({ id }) => id)).toEqual([2, 1]);
   expect(CURSOR_KEYS[1].secret).toEqual(Buffer.from('cd'.repeat(40), 'hex'));

@@ -16,7 +16,7 @@ interface HorizonParts {
 
 /** Redis normally responds within a millisecond. */
 const READ_MAX_MS = 250;
-/** Watermark reads took an eighth of the time of page reads. A single reader always gets the latest watermark. */
+/** Reading watermarks took an eighth of the time needed for pages. A single reader always gets the latest watermark. */
 const SHARED_AGE_MAX_MS = 50;
 
 /** Rows below a watermark never change, so the last known watermark is safe to use when Redis is unavailable. */

@@ -7,16 +7,16 @@ import { activityRow, addressOf, NOON_US, tokenRow } from './test/rows.ts';
 
 let stores: ChainStores;
 let api: ChainApiProcess | undefined;
-let wire: StoreProxy | undefined;
+let proxy: StoreProxy | undefined;
 beforeAll(async () => {
   stores = await openChainStores();
 });
 afterAll(() => stores.close());
 afterEach(async () => {
   await api?.close();
-  await wire?.close();
+  await proxy?.close();
   api = undefined;
-  wire = undefined;
+  proxy = undefined;
 });
 
 const HISTORY = `/${CHAIN.name}/activity-history`;
@@ -34,11 +34,11 @@ async function openReady(environment: Record<string, string> = {}): Promise<Chai
 }
 
 /** Opens a proxy to Redis. @returns the proxy and the setting that uses it */
-async function openRedisWire(): Promise<{ wire: StoreProxy; REDIS_URL: string }> {
+async function openRedisProxy(): Promise<{ proxy: StoreProxy; REDIS_URL: string }> {
   const url = new URL(stores.redisUrl);
-  wire = await openStoreProxy(Number(url.port));
-  url.port = String(wire.port);
-  return { wire, REDIS_URL: url.href };
+  proxy = await openStoreProxy(Number(url.port));
+  url.port = String(proxy.port);
+  return { proxy, REDIS_URL: url.href };
 }
 
 async function idsOf({ get }: ChainApiProcess): Promise<string[]> {
@@ -105,27 +105,27 @@ it('the chain API completes all accepted requests after SIGTERM and exits with c
 
 it('the chain API returns 500 and is not ready while ClickHouse is unavailable', async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
-  wire = await openStoreProxy(Number(clickhouse.port));
-  wire.mode = 'cut';
-  clickhouse.port = String(wire.port);
+  proxy = await openStoreProxy(Number(clickhouse.port));
+  proxy.mode = 'cut';
+  clickhouse.port = String(proxy.port);
   const opened = await open({ CLICKHOUSE_URL: clickhouse.href });
-  await until('only one check fails', async () => String(await opened.notReady()) === 'store');
+  await until('only the store check fails', async () => String(await opened.notReady()) === 'store');
   expect((await opened.get(TOKEN)).status).toBe(500);
   expect((await opened.get(HISTORY)).status).toBe(500);
   expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
-  wire.mode = 'open';
+  proxy.mode = 'open';
   await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
   expect((await opened.get(TOKEN)).status).toBe(200);
 });
 
 it('the chain API serves tokens but is not ready before it has read a watermark from Redis', async () => {
-  const redis = await openRedisWire();
-  redis.wire.mode = 'cut';
+  const redis = await openRedisProxy();
+  redis.proxy.mode = 'cut';
   const opened = await open({ REDIS_URL: redis.REDIS_URL });
-  await until('only one check fails', async () => String(await opened.notReady()) === 'horizons');
+  await until('only the horizons check fails', async () => String(await opened.notReady()) === 'horizons');
   expect((await opened.get(HISTORY)).status).toBe(500);
   expect((await opened.get(TOKEN)).status).toBe(200);
-  redis.wire.mode = 'open';
+  redis.proxy.mode = 'open';
   await until('the chain API is ready', async () => (await opened.notReady()).length === 0);
   expect((await opened.get(HISTORY)).status).toBe(200);
 });
@@ -133,16 +133,16 @@ it('the chain API serves tokens but is not ready before it has read a watermark 
 it.each(['cut', 'hung'] as const)(
   'the chain API stays ready and reports degraded features when the connection to Redis is in mode "%s"',
   async (mode) => {
-    const redis = await openRedisWire();
+    const redis = await openRedisProxy();
     const opened = await openReady({ REDIS_URL: redis.REDIS_URL });
     const idsBefore = await idsOf(opened);
-    redis.wire.mode = mode;
+    redis.proxy.mode = mode;
     const latest = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
     await stores.put(latest);
     expect(await idsOf(opened)).toEqual(idsBefore);
     expect(await opened.notReady()).toEqual([]);
     expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys', 'minting']);
-    redis.wire.mode = 'open';
+    redis.proxy.mode = 'open';
     await until('the new activity is served', async () => (await idsOf(opened)).includes(latest.id));
   },
 );

@@ -81,17 +81,17 @@ it.each(['cut', 'hung'] as const)(
   'the chain API accepts known rate limit keys and returns 500 for unknown keys when the connection to Redis is in mode "%s"',
   async (mode) => {
     const url = new URL(stores.redisUrl);
-    const wire = await openStoreProxy(Number(url.port));
-    onTestFinished(() => wire.close());
-    url.port = String(wire.port);
+    const proxy = await openStoreProxy(Number(url.port));
+    onTestFinished(() => proxy.close());
+    url.port = String(proxy.port);
     const api = await open({ REDIS_URL: url.href });
     const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
     expect(await statusOf(api, key)).toBe(200);
-    wire.mode = mode;
+    proxy.mode = mode;
     expect(await statusOf(api, UNKNOWN_KEY)).toBe(500);
     expect(await statusOf(api, key)).toBe(200);
     await revokeRateLimitKey(stores.rateLimitKeys, (await latest()).keyId);
-    wire.mode = 'open';
+    proxy.mode = 'open';
     await until('the key is revoked', async () => (await statusOf(api, key)) === 403);
   },
 );

@@ -37,17 +37,17 @@ interface CachedToken {
 }
 
 /** Token metadata rarely changes. */
-const TOKEN_MS = 600_000;
+const TOKEN_TTL_MS = 600_000;
 /** A newly deployed contract is found within a minute. */
-const NONE_MS = 60_000;
-const FAULT_MS = 5_000;
-/** About 10 MB. */
+const NO_TOKEN_TTL_MS = 60_000;
+const FAULT_TTL_MS = 5_000;
+/** The cache uses about 10 MB. */
 const CACHED_MAX = 10_000;
 /** Concurrent lookups per chain. Anyone can request any address, so linked contracts have a separate limit. */
-const UNKNOWN_MAX = 8;
+const UNLINKED_MAX = 8;
 const LINKED_MAX = 4;
 /** A lookup makes six calls to a node. */
-const UNKNOWN_PER_SECOND = 10;
+const UNLINKED_PER_SECOND = 10;
 /** Limits per caller: burst, refill interval, concurrency. */
 const CALLER_BURST = 10;
 const CALLER_REFILL_MS = 5_000;
@@ -55,7 +55,7 @@ const CALLER_RUNNING_MAX = 2;
 /** Reserved for callers that were idle, so that a few dozen busy callers cannot use up the limit. */
 const RESERVED_PER_SECOND = 3;
 const IDLE_MS = 30_000;
-/** About 2 MB. */
+/** The caller states use about 2 MB. */
 const CALLERS_MAX = 10_000;
 
 interface CallerState {
@@ -69,7 +69,7 @@ class LookupChain {
   private readonly nodes: readonly ChainNode[];
   private readonly checkedNodes = new Set<ChainNode>();
   private readonly callers = new Map<string, CallerState>();
-  private readonly running = { linked: 0, unknown: 0 };
+  private readonly running = { linked: 0, unlinked: 0 };
   private second = 0;
   private startedInSecond = 0;
 
@@ -85,16 +85,16 @@ class LookupChain {
     const second = Math.floor(nowMs / 1_000);
     if (second !== this.second) [this.second, this.startedInSecond] = [second, 0];
     if (state.remaining < 1) throw tooMany(Math.ceil(((1 - state.remaining) * CALLER_REFILL_MS) / 1_000));
-    const perSecond = isIdle ? UNKNOWN_PER_SECOND : UNKNOWN_PER_SECOND - RESERVED_PER_SECOND;
-    const isFull = this.running.unknown >= UNKNOWN_MAX || this.startedInSecond >= perSecond;
+    const perSecond = isIdle ? UNLINKED_PER_SECOND : UNLINKED_PER_SECOND - RESERVED_PER_SECOND;
+    const isFull = this.running.unlinked >= UNLINKED_MAX || this.startedInSecond >= perSecond;
     if (isFull || state.running >= CALLER_RUNNING_MAX) throw tooMany();
     this.startedInSecond++;
     state.remaining--;
     state.running++;
-    this.running.unknown++;
+    this.running.unlinked++;
     return () => {
       state.running--;
-      this.running.unknown--;
+      this.running.unlinked--;
     };
   }
 
@@ -144,7 +144,7 @@ function tooMany(retryAfterS = 1): PublicError {
   return new PublicError('TOO_MANY_REQUESTS_ERROR', { message, retryAfterS });
 }
 
-/** Caches tokens, contracts without a token, and failures. */
+/** Caches tokens, contracts that are not tokens, and failures. */
 export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   const { isLinked, onLookup, wallClockMs } = parts;
   const cache = new Map<string, CachedToken>();
@@ -173,11 +173,11 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
     try {
       const record = await chain.describe(contract);
       const token = record && toRow(record, cache.get(key)?.token ?? null, wallClockMs());
-      store(key, { token, fault: null }, token === null ? NONE_MS : TOKEN_MS);
+      store(key, { token, fault: null }, token === null ? NO_TOKEN_TTL_MS : TOKEN_TTL_MS);
       onLookup(token === null ? 'none' : 'token');
       return token;
     } catch (fault) {
-      store(key, { token: cache.get(key)?.token ?? null, fault }, FAULT_MS);
+      store(key, { token: cache.get(key)?.token ?? null, fault }, FAULT_TTL_MS);
       onLookup('failed');
       throw fault;
     }

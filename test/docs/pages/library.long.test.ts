@@ -103,7 +103,7 @@ it('the buttons for the next and previous page appear after a response with curs
   expect(await visible()).toEqual([false, false]);
 });
 
-it('a form generates new values only for the declared fresh fields', async () => {
+it('a form generates new values only for the fields declared in `refreshedFields`', async () => {
   const { library, page } = await openReference();
   const form = formOf(page, LEND);
   await form.getByLabel(/Desk key/).fill('desk');

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
 import type { ServiceName, ServiceProcess } from '../../faults/world/service-process.ts';
-import type { TlsGate } from './tls-gate.ts';
+import type { TlsProxy } from './tls-proxy.ts';
 
 export type Settings = Record<string, string>;
 export type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
@@ -16,7 +16,7 @@ const LINES_MAX = 2;
 export interface Refusal {
   store: Store;
   services: readonly ServiceName[];
-  sentence: RegExp;
+  message: RegExp;
   secrets?: readonly string[];
 }
 
@@ -42,27 +42,27 @@ async function expectNoSecrets(processes: readonly ServiceProcess[], secrets: re
 
 /** Checks a refusal: services log one clear message, retry with delays, report the reason, and reveal no secrets. */
 export async function checkRefusal(
-  { store, services, sentence, secrets = [] }: Refusal,
+  { store, services, message, secrets = [] }: Refusal,
   processes: readonly ServiceProcess[],
-  gate: TlsGate,
+  proxy: TlsProxy,
 ): Promise<void> {
   for (const service of processes)
     await until(`${service.name} reports the reason`, async () => {
       const { ready, reasons } = await readinessOf(service);
-      return !ready && sentence.test(reasons?.[store] ?? '');
+      return !ready && message.test(reasons?.[store] ?? '');
     });
-  const before = gate.attempts;
+  const before = proxy.attempts;
   const startMs = performance.now();
   await until('the attempts are counted', async () => {
     for (const service of processes) expect((await readinessOf(service)).ready).toBe(false);
     return performance.now() - startMs > WATCH_MS;
   });
   const seconds = (performance.now() - startMs) / 1_000;
-  const attempts = (gate.attempts - before) / seconds / services.length;
+  const attempts = (proxy.attempts - before) / seconds / services.length;
   console.log(`${store}: ${attempts.toFixed(1)} attempts per second and service`);
   expect(attempts).toBeLessThan(ATTEMPTS_PER_SECOND_MAX);
   for (const service of processes) {
-    const found = (await outputOf(service)).lines.filter((line) => sentence.test(line));
+    const found = (await outputOf(service)).lines.filter((line) => message.test(line));
     expect(found.length, service.name).toBeGreaterThan(0);
     expect(found.length, service.name).toBeLessThanOrEqual(LINES_MAX);
   }

@@ -16,12 +16,12 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { proveMint } from '../../../infra/local/commands/start.ts';
 import {
+  countStored,
   type Exit,
   type JourneyStack,
   OPERATOR,
   runProgram,
   startJourneyStack,
-  stored,
   trackMessage,
 } from '../stack.ts';
 
@@ -157,7 +157,7 @@ describe('a pipeline whose stores require TLS and a login', () => {
       process.kill(before[name]!, 'SIGKILL');
       // Clients resend messages with the same ids until they receive a 2xx response.
       await until('the later batch is accepted', async () => (await stack.post(later!)).status === 200, 60_000);
-      expect((await stored(stack, idsOf([...batch!, ...later!]))).exact).toBe(100);
+      expect((await countStored(stack, idsOf([...batch!, ...later!]))).exact).toBe(100);
       await until(
         `${name} has a new process id`,
         () => ![undefined, before[name]].includes(stack.file().processes[name]),
@@ -173,7 +173,7 @@ describe('a pipeline whose stores require TLS and a login', () => {
     const hasEnded = async () => {
       const message = trackMessage();
       expect((await stack.post([message])).status).toBe(200);
-      expect((await stored(stack, [message.messageId])).exact).toBe(1);
+      expect((await countStored(stack, [message.messageId])).exact).toBe(1);
       return performance.now() > end;
     };
     await until('every login has expired twice', hasEnded, 120_000);

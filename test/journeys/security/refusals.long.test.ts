@@ -18,44 +18,44 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { openServiceProcess, type ServiceName, type ServiceProcess } from '../../faults/world/service-process.ts';
 import { checkRecovery, checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
-import { openTlsGate, type TlsGate } from './tls-gate.ts';
+import { openTlsProxy, type TlsProxy } from './tls-proxy.ts';
 
 /** The user for whom tests send a wrong password. */
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
-const stranger = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
+const unrelatedAuthority = createAuthority(join(folder, 'stranger'), 'an unrelated authority');
 const HOSTS = ['localhost', '127.0.0.1'];
 const validCertificate = authority.issue('server', HOSTS);
-const flaws: Record<'authority' | 'host', CertificateFiles> = {
-  authority: stranger.issue('server', HOSTS),
+const invalidCertificates: Record<'authority' | 'host', CertificateFiles> = {
+  authority: unrelatedAuthority.issue('server', HOSTS),
   host: authority.issue('elsewhere', ['elsewhere.example']),
 };
 
 let stack: Stack;
-const gates = {} as Record<Store, TlsGate>;
+const proxies = {} as Record<Store, TlsProxy>;
 let base: Settings;
-const gated = {} as Record<Store, Settings>;
+const proxied = {} as Record<Store, Settings>;
 
-function toGatedUrl(address: string, store: Store, login?: { user: string; password: string }): string {
+function toProxyUrl(address: string, store: Store, login?: { user: string; password: string }): string {
   const url = new URL(address);
-  url.port = String(gates[store].port);
+  url.port = String(proxies[store].port);
   if (login !== undefined) [url.username, url.password] = [login.user, login.password];
   return url.href.replace(/\/$/, '');
 }
 
 beforeAll(async () => {
   for (const store of ['Kafka', 'Redis', 'ClickHouse', 'the schema registry'] as const)
-    gates[store] = await openTlsGate(validCertificate);
-  const frontPorts = { kafkaFrontPort: gates.Kafka.port };
+    proxies[store] = await openTlsProxy(validCertificate);
+  const frontPorts = { kafkaFrontPort: proxies.Kafka.port };
   stack = await startStack({ directory: folder, services: [], security: true, ...frontPorts });
   const { kafka, redis, registry, clickhouse, security } = stack.file;
   const caFile = authority.certificate;
   const portOf = (address: string) => Number(new URL(address).port);
-  gates.Kafka.forwardTo({ port: stack.kafkaFront!, caFile });
-  gates.Redis.forwardTo({ port: portOf(redis), caFile });
-  gates.ClickHouse.forwardTo({ port: portOf(clickhouse.url), caFile });
-  gates['the schema registry'].forwardTo({ port: portOf(registry), caFile });
+  proxies.Kafka.forwardTo({ port: stack.kafkaFront!, caFile });
+  proxies.Redis.forwardTo({ port: portOf(redis), caFile });
+  proxies.ClickHouse.forwardTo({ port: portOf(clickhouse.url), caFile });
+  proxies['the schema registry'].forwardTo({ port: portOf(registry), caFile });
   const ca = readFileSync(caFile, 'utf8');
   const sasl = { mechanism: 'SCRAM-SHA-512', ...security!.kafka } as const;
   await applyTopics({
@@ -79,15 +79,15 @@ beforeAll(async () => {
     CLICKHOUSE_DATABASE: clickhouse.database,
     SCHEMA_REGISTRY_URL: registry,
   };
-  gated.Kafka = { KAFKA_BROKERS: `localhost:${gates.Kafka.port}` };
-  gated.Redis = { REDIS_URL: toGatedUrl(redis, 'Redis') };
-  gated.ClickHouse = { CLICKHOUSE_URL: toGatedUrl(clickhouse.url, 'ClickHouse') };
-  gated['the schema registry'] = { SCHEMA_REGISTRY_URL: toGatedUrl(registry, 'the schema registry') };
+  proxied.Kafka = { KAFKA_BROKERS: `localhost:${proxies.Kafka.port}` };
+  proxied.Redis = { REDIS_URL: toProxyUrl(redis, 'Redis') };
+  proxied.ClickHouse = { CLICKHOUSE_URL: toProxyUrl(clickhouse.url, 'ClickHouse') };
+  proxied['the schema registry'] = { SCHEMA_REGISTRY_URL: toProxyUrl(registry, 'the schema registry') };
 }, 240_000);
 
 afterAll(async () => {
   await stack?.stop();
-  await Promise.all(Object.values(gates).map((gate) => gate.close()));
+  await Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -104,24 +104,24 @@ async function withServices(
   { store, services, settings = {} }: Pick<Refusal, 'store' | 'services'> & { settings?: Settings },
   check: (processes: readonly ServiceProcess[]) => Promise<void>,
 ): Promise<void> {
-  const processes = await Promise.all(services.map((service) => start(service, { ...gated[store], ...settings })));
+  const processes = await Promise.all(services.map((service) => start(service, { ...proxied[store], ...settings })));
   try {
     await check(processes);
   } finally {
     await Promise.all(processes.map((service) => service.close()));
-    gates[store].useCertificate(validCertificate);
+    proxies[store].useCertificate(validCertificate);
   }
 }
 
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-/** Tests for a store share a gate, so they run sequentially. The Kafka tests run in parallel with all other tests. */
+/** Tests for a store share a proxy, so they run sequentially. The Kafka tests run in parallel with all other tests. */
 const parallel = { concurrent: true } as const;
 const sequential = { concurrent: false } as const;
 
 function certificateTest(store: Store, services: readonly ServiceName[]): void {
   const prefix = `${store} cannot be used: .*`;
-  const sentences = {
+  const messages = {
     authority: `^.*${prefix}not signed by an authority.*${PREFIX[store]}_TLS_CA_FILE`,
     host: `${prefix}another host name.*${PREFIX[store]}_TLS`,
   };
@@ -129,33 +129,33 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
     `services report in one line that the certificate of ${store} is untrusted or for another host, and recover once it is valid`,
     sequential,
     async () => {
-      gates[store].useCertificate(flaws.authority);
+      proxies[store].useCertificate(invalidCertificates.authority);
       await withServices({ store, services }, async (processes) => {
         for (const flaw of ['authority', 'host'] as const) {
-          gates[store].useCertificate(flaws[flaw]);
-          await checkRefusal({ store, services, sentence: new RegExp(sentences[flaw]) }, processes, gates[store]);
+          proxies[store].useCertificate(invalidCertificates[flaw]);
+          await checkRefusal({ store, services, message: new RegExp(messages[flaw]) }, processes, proxies[store]);
         }
-        gates[store].useCertificate(validCertificate);
+        proxies[store].useCertificate(validCertificate);
         await checkRecovery(processes);
       });
     },
   );
 }
 
-interface LoginTest extends Pick<Refusal, 'store' | 'services' | 'sentence'> {
+interface LoginTest extends Pick<Refusal, 'store' | 'services' | 'message'> {
   login?: string;
   settings(wrong: string): Settings;
   /** Makes the wrong password the correct one. If absent, the test does not wait for recovery. */
   accept?(wrong: string): Promise<void> | void;
 }
 
-function loginTest({ store, services, sentence, login = 'login', settings, accept }: LoginTest): void {
+function loginTest({ store, services, message, login = 'login', settings, accept }: LoginTest): void {
   const end = accept === undefined ? '' : ', and recover once the password is accepted';
   it(`services report a wrong ${login} for ${store} in one line${end}`, sequential, async () => {
     const wrong = `wrong-${randomUUID()}`;
     const secrets = [wrong, Buffer.from(wrong).toString('base64'), Buffer.from(`playline:${wrong}`).toString('base64')];
     await withServices({ store, services, settings: settings(wrong) }, async (processes) => {
-      await checkRefusal({ store, services, sentence, secrets }, processes, gates[store]);
+      await checkRefusal({ store, services, message, secrets }, processes, proxies[store]);
       if (accept === undefined) return;
       await accept(wrong);
       await checkRecovery(processes, secrets);
@@ -169,7 +169,7 @@ describe('Kafka', parallel, () => {
   const kafkaLogin = {
     store: 'Kafka',
     services: ['gateway', 'event-writer'],
-    sentence: /Kafka cannot be used: it refuses the login .*KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
+    message: /Kafka cannot be used: it refuses the login .*KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
   } as const;
   const setPassword = (password: string) => setScramPassword(stack.plaintext.kafka[0]!, { username: TENANT, password });
 
@@ -202,8 +202,8 @@ describe('other stores', parallel, () => {
     loginTest({
       store: 'Redis',
       services: ['gateway'],
-      sentence: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
-      settings: (password) => ({ REDIS_URL: toGatedUrl(stack.file.redis, 'Redis', { user: TENANT, password }) }),
+      message: /Redis cannot be used: it refuses the login \(WRONGPASS\): correct user and password in REDIS_URL/,
+      settings: (password) => ({ REDIS_URL: toProxyUrl(stack.file.redis, 'Redis', { user: TENANT, password }) }),
       accept: setPassword,
     });
   });
@@ -214,7 +214,7 @@ describe('other stores', parallel, () => {
     loginTest({
       store: 'ClickHouse',
       services: ['event-writer'],
-      sentence:
+      message:
         /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
       settings: (wrong) => ({ CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong }),
       accept: (wrong) => {
@@ -237,7 +237,7 @@ describe('the schema registry with a changed password', sequential, () => {
   loginTest({
     store: 'the schema registry',
     services: ['gateway'],
-    sentence: /the schema registry cannot be used: it refuses the login \(HTTP 401\): correct SCHEMA_REGISTRY_USERNAME/,
+    message: /the schema registry cannot be used: it refuses the login \(HTTP 401\): correct SCHEMA_REGISTRY_USERNAME/,
     settings: (wrong) => ({ SCHEMA_REGISTRY_PASSWORD: wrong }),
     accept: (password) => {
       const path = join(folder, 'etc', 'registry-relay.json');

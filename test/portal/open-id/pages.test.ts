@@ -23,18 +23,18 @@ afterEach(() => {
 const linkAccount = (login: string) => openLinkedBrowser(portal, login);
 
 it('the portal requests a fresh sign-in from the provider and checks the time of the sign-in', async () => {
-  await linkAccount('aged');
+  await linkAccount('stale');
   const browser = portal.browser();
   portal.provider.overrides = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
-  expect((await portal.signInAs(browser, 'sub of aged')).status).toBe(303);
+  expect((await portal.signInAs(browser, 'sub of stale')).status).toBe(303);
   const unlink = async () => (await browser.submit('/settings', 'unlink-openid')).headers.get('location');
   expect(await unlink()).toBe('/sign-in?again=1&next=%2Fsettings');
   const renewal = { ...SIGN_IN, path: '/sign-in?again=1&next=%2Fsettings' };
   const location = await portal.submitToProvider(browser, renewal);
   expect([location.searchParams.get('prompt'), location.searchParams.get('max_age')]).toEqual(['login', '600']);
-  expect((await portal.signInAs(browser, 'sub of aged', renewal)).status).toBe(401);
+  expect((await portal.signInAs(browser, 'sub of stale', renewal)).status).toBe(401);
   portal.provider.overrides = {};
-  expect((await portal.signInAs(browser, 'sub of aged', renewal)).status).toBe(303);
+  expect((await portal.signInAs(browser, 'sub of stale', renewal)).status).toBe(303);
   expect(await unlink()).toBe('/settings?done=unlinked');
 });
 
@@ -48,7 +48,7 @@ it('accepting an invitation counts as a fresh sign-in even if the provider does 
   const submit = async (tab: TestBrowser) => (await tab.submit('/settings', 'password', typed)).headers.get('location');
   expect(await submit(browser)).toBe('/settings?done=password');
   const joined = portal.browser();
-  await portal.signInAs(joined, 'by-link', acceptForm(await portal.createInvitation('owner'), 'x-x'));
+  await portal.signInAs(joined, 'by-link', acceptForm(await portal.createInvitation('owner'), 'unused'));
   expect(await submit(joined)).toContain('/sign-in?again=1');
 });
 

@@ -75,11 +75,11 @@ it('a disabled account and an unknown user get the same response', async () => {
 });
 
 it('a sign-in replaces the previous session of the browser', async () => {
-  await linkAccount('fixed');
+  await linkAccount('victim');
   const victim = portal.browser();
   const previous = await portal.parts.sessions.create({ accountId: 'id-of-mallory', userAgent: '', address: '' });
   victim.resumeSession(previous.text);
-  await portal.signInAs(victim, 'sub of fixed');
+  await portal.signInAs(victim, 'sub of victim');
   expect(victim.cookie).not.toContain(previous.text);
   expect(await portal.parts.sessions.find(previous.text)).toBeNull();
 });
@@ -96,23 +96,23 @@ it('an account can be linked only once, and only by the session that started the
 
   const callback = portal.provider.visit(await portal.submitToProvider(otherBrowser, LINK));
   await otherBrowser.submit('/', 'sign-out');
-  await addPerson(portal, 'instead', {});
-  await otherBrowser.submit('/sign-in', 'password', { login: 'instead', password: PASSWORD });
+  await addPerson(portal, 'replacement', {});
+  await otherBrowser.submit('/sign-in', 'password', { login: 'replacement', password: PASSWORD });
   const { status } = await otherBrowser.get(toPath(callback));
   expect(status).toBe(401);
-  expect((await findAccount('instead')).openId).toBeNull();
+  expect((await findAccount('replacement')).openId).toBeNull();
   const otherCallback = portal.provider.visit(await portal.submitToProvider(await signIn('third'), LINK));
   expect((await otherBrowser.get(toPath(otherCallback))).status).toBe(401);
   expect((await findAccount('third')).openId).toBeNull();
 });
 
 it('an account can be unlinked only if it also has a password or a passkey', async () => {
-  const browser = await linkAccount('leaves');
+  const browser = await linkAccount('unlinks');
   entries.length = 0;
   const { status, headers } = await browser.submit('/settings', 'unlink-openid');
   expect([status, headers.get('location')]).toEqual([303, '/settings?done=unlinked']);
-  expect(entries).toMatchObject([{ action: 'openid.unlink', object: (await findAccount('leaves')).id }]);
-  expect((await portal.signInAs(portal.browser(), 'sub of leaves')).status).toBe(401);
+  expect(entries).toMatchObject([{ action: 'openid.unlink', object: (await findAccount('unlinks')).id }]);
+  expect((await portal.signInAs(portal.browser(), 'sub of unlinks')).status).toBe(401);
 
   const onlyBrowser = portal.browser();
   await portal.signInAs(onlyBrowser, 'only', acceptForm(await portal.createInvitation('analyst'), 'only'));
@@ -194,7 +194,7 @@ it('the portal rejects a callback ten minutes after the redirect', async () => {
 });
 
 it('the page for a rejected callback does not show text from the provider', async () => {
-  portal.provider.overrides = { answer: { code: null, error: 'access_denied', error_description: 'Call +1 555 0100' } };
+  portal.provider.overrides = { redirect: { code: null, error: 'access_denied', error_description: 'Call 555 0100' } };
   const { status, text, headers } = await portal.signInAs(portal.browser(), 'a user');
   expect([status, text.includes('555'), headers.get('referrer-policy')]).toEqual([401, false, 'no-referrer']);
 });

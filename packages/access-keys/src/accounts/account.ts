@@ -33,7 +33,7 @@ export function findByLink(accounts: readonly AccountRecord[], text: string, now
   return mayStillInvite(accounts, account) ? account : null;
 }
 
-/** Returns whether the inviter still has permission to invite. Operator commands have no account. */
+/** Returns whether the inviter still has permission to invite. Invitations from operator commands stay valid. */
 function mayStillInvite(
   accounts: readonly AccountRecord[],
   { state, invitation, changedBy, isAdministrator, roles }: AccountRecord,

@@ -118,7 +118,7 @@ describe('an access reset', () => {
     await expect(acceptInvitation(operator, { text, person: personOf('eve') })).rejects.toThrow('was used');
   });
 
-  it('is refused for a disabled account, and disabling an account revokes its link', async () => {
+  it('is rejected for a disabled account, and disabling an account revokes its link', async () => {
     const { operator, addMember, latest, clock } = createWorld();
     const ada = await addMember('ada', 'analyst');
     const { text } = await resetAccess(operator, ada.id);

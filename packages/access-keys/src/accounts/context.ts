@@ -15,7 +15,7 @@ export interface AccountContext {
   readonly wallClockMs?: () => number;
 }
 
-export const nowOf = ({ wallClockMs = Date.now }: AccountContext): number => wallClockMs();
+export const readClock = ({ wallClockMs = Date.now }: AccountContext): number => wallClockMs();
 
 /**
  * Changes one account, based on the latest records of all accounts, and ends the account's sessions.

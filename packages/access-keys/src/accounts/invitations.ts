@@ -21,7 +21,7 @@ import {
   forbidden,
   invalid,
   invalidLink,
-  nowOf,
+  readClock,
   withoutSessions,
 } from './context.ts';
 import { toLogin, toPersonName } from './login.ts';
@@ -69,7 +69,7 @@ export async function createFirstAdministrator(
 ): Promise<AccountRecord> {
   return context.store.change((accounts) => {
     if (hasAdministrator(accounts)) throw administratorExists();
-    const blank = { ...toBlank('', nowOf(context)), isAdministrator: true };
+    const blank = { ...toBlank('', readClock(context)), isAdministrator: true };
     if (accounts.some((each) => each.id === id)) throw conflict('This account already exists.');
     return toLive(id === undefined ? blank : { ...blank, id }, person, accounts);
   });
@@ -77,7 +77,7 @@ export async function createFirstAdministrator(
 
 /**
  * Creates an account for an invited person.
- * @throws PublicError AUTHENTICATION_ERROR for more permissions than the inviter has; VALIDATION_ERROR without a role
+ * @throws PublicError AUTHENTICATION_ERROR if the inviter has fewer permissions; VALIDATION_ERROR if no role is given
  */
 export async function invite(context: AccountContext, wanted: Invitation): Promise<Invited> {
   if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Choose a role for the person.');
@@ -87,7 +87,7 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
   const account = await context.store.change((accounts) => {
     assertMayInvite(context, accounts, wanted);
     const permissions = { isAdministrator: wanted.isAdministrator, roles: [...wanted.roles] };
-    return { ...toBlank(name, nowOf(context)), ...permissions, invitation: toInvitation(text, context) };
+    return { ...toBlank(name, readClock(context)), ...permissions, invitation: toInvitation(text, context) };
   });
   return { account, text };
 }
@@ -108,7 +108,7 @@ export async function acceptInvitation(
   { text, person }: { readonly text: string; readonly person: NewPerson },
 ): Promise<AccountRecord> {
   const accepted = await context.store.change((accounts) => {
-    const account = findInvited(accounts, text, nowOf(context));
+    const account = findInvited(accounts, text, readClock(context));
     if (account === null || account.state === 'disabled') throw invalidLink();
     const login = account.login === '' ? person.login : account.login;
     return withoutSessions(account, toLive(account, { ...person, login }, accounts));
@@ -170,7 +170,7 @@ function assertMayInvite(
 
 const toInvitation = (text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> => ({
   hash: hashToken(text),
-  expiresAt: nowOf(context) + INVITATION_MS,
+  expiresAt: readClock(context) + INVITATION_MS,
   takenBy: null,
 });
 
@@ -347,7 +347,7 @@ export async function joinInvitation(context: AccountContext, joining: Joining):
   const { accountId } = joining;
   let invitedId = '';
   await context.store.change((accounts) => {
-    const invited = findJoinable(accounts, joining, nowOf(context));
+    const invited = findJoinable(accounts, joining, readClock(context));
     if (invited === null || invited.invitation === null) throw invalidLink();
     if (findAccount(accounts, accountId).state !== 'live') throw forbidden('The account is not active.');
     invitedId = invited.id;

@@ -110,7 +110,7 @@ describe('an invitation accepted by an existing account', () => {
     await expect(joinInvitation(operator, { text, accountId: bob.id })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  it('is refused for a disabled account', async () => {
+  it('is rejected for a disabled account', async () => {
     const { operator, addMember, latest, clock } = createWorld();
     const ada = await addMember('ada', 'analyst');
     await disableAccount(operator, ada.id);

@@ -117,7 +117,7 @@ export function createOpenIdSignIn({ provider, oneTimeTokens, redirectUri }: Ope
   };
 }
 
-/** @param isFresh a provider may confirm the person without confirming a recent sign-in */
+/** @param isFresh true if the request requires a recent sign-in, which the provider may have failed to confirm */
 const rejected = (isFresh = false) =>
   new PublicError('UNAUTHORISED_REQUEST', {
     message: isFresh

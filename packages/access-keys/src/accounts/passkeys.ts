@@ -18,11 +18,11 @@ export interface PasskeyResponse {
 
 /** WebAuthn ceremonies for one portal. Devices sign the portal's domain and origin. */
 export interface Passkeys {
-  /** Returns the browser's options for creating a passkey. @param challenge base64url */
+  /** Returns the options for `navigator.credentials.create`. @param challenge base64url */
   creation(owner: PasskeyOwner, challenge: string): Promise<object>;
   /** Returns the new passkey, without a name; null if the response is invalid. */
   read(response: PasskeyResponse): Promise<Omit<Passkey, 'name' | 'createdAt'> | null>;
-  /** Returns the browser's options for signing in with any passkey. @param challenge base64url */
+  /** Returns the options for `navigator.credentials.get`, which accept any passkey. @param challenge base64url */
   request(challenge: string): Promise<object>;
   /** Returns the device's new counter; null if the passkey did not sign the response. */
   verify(response: PasskeyResponse, passkey: Passkey): Promise<{ readonly counter: number } | null>;

@@ -51,11 +51,11 @@ describe('a password', () => {
     'nonsense',
     '$argon2id$v=19$m=9999999,t=2,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk',
     '$argon2id$v=19$m=19456,t=0,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk',
-  ])('is rejected at no extra cost if the hash has an unknown format or excessive costs: %s', async (stored) => {
+  ])('is rejected at no extra cost if the hash has an unknown format or excessive parameters: %s', async (stored) => {
     expect(await passwords.verify(stored, 'hunter2hunter2')).toBe(false);
   });
 
-  it('is hashed with two concurrent calls and 32 waiting calls, and further calls are rejected', async () => {
+  it('is hashed by at most two concurrent calls, while 32 calls can wait and further calls are rejected', async () => {
     const stored = await hash(PASSWORD);
     const results = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.verify(stored, PASSWORD)));
     const refused = results.filter((each) => each.status === 'rejected').map(({ reason }) => reason);

@@ -32,7 +32,7 @@ export interface SignInClient {
 
 export interface NewSession extends SignInClient {
   readonly accountId: string;
-  /** Default 0: any earlier change of permissions or credentials makes the session invalid. */
+  /** Default: 0. The session is then invalid if permissions or credentials have ever changed. */
   readonly accountRevision?: number;
   /** Epoch milliseconds; default: now. */
   readonly signedInAt?: number;

@@ -70,14 +70,14 @@ export function createSignIn(parts: SignInParts) {
     oneTimeTokens.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
   return {
     byPassword: (wanted: PasswordSignIn) => signInByPassword(parts, wanted),
-    /** Returns the browser's options for using a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR */
+    /** Returns the options for `navigator.credentials.get`. @throws PublicError TOO_MANY_REQUESTS_ERROR */
     passkeyRequest: async ({ address }: Pick<SignInContext, 'address'>): Promise<object> => {
       await countAttempt(parts, `request ${toNetwork(address)}`, CHALLENGES_MAX);
       return passkeys.request(await challengeFor(SIGN_IN_PURPOSE, ''));
     },
     byPasskey: (wanted: PasskeySignIn) => signInByPasskey(parts, wanted),
     byOpenId: (wanted: OpenIdProofSignIn) => signInByOpenId(parts, wanted),
-    /** Returns the browser's options for creating a passkey. The account does not have to exist yet. */
+    /** Returns the options for `navigator.credentials.create`. The account does not have to exist yet. */
     passkeyCreation: async (owner: PasskeyOwner): Promise<object> =>
       passkeys.creation(owner, await challengeFor(CREATION_PURPOSE, owner.id)),
     readPasskey: (wanted: NamedResponse) => readPasskey(parts, wanted),

@@ -3,7 +3,7 @@ import { type AccessKeyRecord, accessKeyCodec, TOPICS } from '@playline/contract
 import { invalidField, PublicError } from '@playline/errors';
 import type { RecordKind } from '../records/record-log.ts';
 import type { Content, RecordStore } from '../records/record-store.ts';
-import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
+import { createKeyText, displayPartsOf, hashKey, type KeyEnvironment, type KeyKind } from './key-text.ts';
 
 export type { AccessKeyRecord } from '@playline/contracts';
 
@@ -184,7 +184,7 @@ function toLive(store: KeyContext['store'], { kind }: NewKey, key: string): Omit
   return {
     keyId: randomUUID(),
     hash: hashKey(key),
-    ...endsOfKey(key),
+    ...displayPartsOf(key),
     createdAt: Date.now(),
     changedBy: store.author.changedBy,
     // Publishable keys are not secret, and developers need to copy them again later.

@@ -12,7 +12,7 @@ const guess = () => createKeyText(prefix, { kind: 'publishable', environment: 'p
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true }));
 afterEach(() => void vi.useRealTimers());
 
-/** A view that counts reads and can fail or hang. */
+/** Creates a key, and a verifier whose store counts reads and can fail or hang. */
 async function setUp() {
   const { view, store } = createMemoryStore(ACCESS_KEYS);
   const context = { store, prefix };

@@ -6,7 +6,7 @@ import { crc32 } from 'node:zlib';
 export type KeyKind = 'publishable' | 'secret';
 export type KeyEnvironment = 'production' | 'development';
 
-export interface KeyText {
+export interface KeyType {
   readonly kind: KeyKind;
   readonly environment: KeyEnvironment;
 }
@@ -14,23 +14,23 @@ export interface KeyText {
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 178 bits. */
 const RANDOM_CHARACTERS = 30;
-/** 62^6 > 2^32. */
+/** 62^6 is greater than 2^32, so any CRC32 fits. */
 const CHECKSUM_CHARACTERS = 6;
 /** The largest multiple of 62 below 256. Using larger bytes would make some characters more likely. */
 const UNBIASED_BELOW = 248;
 const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
 
 /** For the prefix `svcapik`: `pk_svcapik-`, `pk_svcapik_test-`, `sk_svcapik-` or `sk_svcapik_test-`. */
-export const keyPrefixOf = (prefix: string, { kind, environment }: KeyText): string =>
+export const keyPrefixOf = (prefix: string, { kind, environment }: KeyType): string =>
   `${kind === 'publishable' ? 'pk' : 'sk'}_${prefix}${environment === 'development' ? '_test' : ''}-`;
 
-export function createKeyText(prefix: string, text: KeyText): string {
-  const unchecked = keyPrefixOf(prefix, text) + randomBase62(RANDOM_CHARACTERS);
+export function createKeyText(prefix: string, type: KeyType): string {
+  const unchecked = keyPrefixOf(prefix, type) + randomBase62(RANDOM_CHARACTERS);
   return unchecked + checksumOf(unchecked);
 }
 
 /** @returns null if the prefix, length, alphabet or checksum is wrong */
-export function parseKey(prefix: string, key: string): KeyText | null {
+export function parseKey(prefix: string, key: string): KeyType | null {
   const form = formsOf(prefix).get(key.slice(0, key.indexOf('-') + 1));
   return form !== undefined && hasChecksum(key) ? form : null;
 }
@@ -47,7 +47,7 @@ export const isRateLimitKeyText = (prefix: string, key: string): boolean =>
   key.startsWith(rateLimitPrefixOf(prefix)) && hasChecksum(key);
 
 /** First and last characters of the random part, for display. */
-export function endsOfKey(key: string): { readonly first4: string; readonly last4: string } {
+export function displayPartsOf(key: string): { readonly first4: string; readonly last4: string } {
   const random = key.slice(key.indexOf('-') + 1);
   return { first4: random.slice(0, 4), last4: random.slice(-4) };
 }
@@ -55,13 +55,13 @@ export function endsOfKey(key: string): { readonly first4: string; readonly last
 /** SHA-256 in hexadecimal. With 178 random bits, a key needs no slow password hash. */
 export const hashKey = (key: string): string => hash('sha256', key, 'hex');
 
-const forms = new Map<string, Map<string, KeyText>>();
+const forms = new Map<string, Map<string, KeyType>>();
 
 /** Maps the four prefixes to kind and environment, for one value of ACCESS_KEY_PREFIX. */
-function formsOf(prefix: string): Map<string, KeyText> {
+function formsOf(prefix: string): Map<string, KeyType> {
   const cached = forms.get(prefix);
   if (cached !== undefined) return cached;
-  const created = new Map<string, KeyText>();
+  const created = new Map<string, KeyType>();
   for (const kind of ['publishable', 'secret'] as const)
     for (const environment of ['production', 'development'] as const)
       created.set(keyPrefixOf(prefix, { kind, environment }), { kind, environment });

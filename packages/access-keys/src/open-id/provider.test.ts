@@ -61,7 +61,7 @@ describe('the OpenID provider', () => {
     expect(searchParams.has('prompt')).toBe(false);
   });
 
-  it('is sent a metadata request only on the first sign-in', async () => {
+  it('receives a metadata request only on the first sign-in', async () => {
     const { signIn, provider } = setUp();
     expect(hostile.requests).toEqual([]);
     await Promise.all([signIn(), signIn()]);
@@ -85,13 +85,13 @@ describe('the OpenID provider', () => {
     ['a token without a signature', () => ({ signature: 'none' })],
     ['a token with the algorithm "none"', () => ({ header: { alg: 'none' } })],
     ['a token with an unknown key', () => ({ header: { kid: 'unknown' } })],
-    ['a response with another state', () => ({ answer: { state: createToken() } })],
-    ['a response without a state', () => ({ answer: { state: null } })],
-    ['a response from another issuer', () => ({ answer: { iss: other.issuer.href } })],
-    ['a response without the required issuer', () => ({ answer: { iss: null } })],
-    ['a response with an invented code', () => ({ answer: { code: 'invented' } })],
-    ['a response without a code', () => ({ answer: { code: null } })],
-    ['a denied request', () => ({ answer: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
+    ['a response with another state', () => ({ redirect: { state: createToken() } })],
+    ['a response without a state', () => ({ redirect: { state: null } })],
+    ['a response from another issuer', () => ({ redirect: { iss: other.issuer.href } })],
+    ['a response without the required issuer', () => ({ redirect: { iss: null } })],
+    ['a response with an invented code', () => ({ redirect: { code: 'invented' } })],
+    ['a response without a code', () => ({ redirect: { code: null } })],
+    ['a denied request', () => ({ redirect: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
   ])('does not confirm %s', async (_, overrides) => {
     const { signIn, faults, provider, request } = setUp();
     await provider.authorization(request());

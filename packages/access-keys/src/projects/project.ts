@@ -73,11 +73,11 @@ const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
 export const PROJECT_ID_CHARACTERS_MAX = 52;
 /** Excludes easily confused characters. 12 characters encode 60 bits. */
 const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
-const OPAQUE_CHARACTERS = 12;
+const RANDOM_ID_CHARACTERS = 12;
 
 /** @throws PublicError VALIDATION_ERROR for an invalid name or id; CONFLICT_ERROR for an id that is or was in use */
 export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
-  const id = wanted.id ?? createOpaqueId();
+  const id = wanted.id ?? createRandomId();
   assertId(id);
   const name = toProjectName(wanted.name);
   return store.change((projects) => {
@@ -193,8 +193,8 @@ function assertId(id: string): void {
   throw invalid(`A project id must have 1 to ${PROJECT_ID_CHARACTERS_MAX} characters from a-z, 0-9, _ and -.`, { id });
 }
 
-function createOpaqueId(): string {
-  const characters = Array.from({ length: OPAQUE_CHARACTERS }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]);
+function createRandomId(): string {
+  const characters = Array.from({ length: RANDOM_ID_CHARACTERS }, () => ID_CHARACTERS[randomInt(ID_CHARACTERS.length)]);
   return `p${characters.join('')}`;
 }
 

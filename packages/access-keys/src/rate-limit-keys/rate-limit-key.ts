@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type RateLimitKeyRecord, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type KeyLookupOptions, openKeyLookup } from '../keys/key-lookup.ts';
-import { createRateLimitKeyText, endsOfKey, hashKey, isRateLimitKeyText } from '../keys/key-text.ts';
+import { createRateLimitKeyText, displayPartsOf, hashKey, isRateLimitKeyText } from '../keys/key-text.ts';
 import type { RecordKind } from '../records/record-log.ts';
 import type { RecordStore } from '../records/record-store.ts';
 
@@ -98,7 +98,7 @@ export async function revokeRateLimitKey(
 
 function makeText(prefix: string) {
   const key = createRateLimitKeyText(prefix);
-  return { key, text: { hash: hashKey(key), ...endsOfKey(key) } };
+  return { key, text: { hash: hashKey(key), ...displayPartsOf(key) } };
 }
 
 function findLive(records: readonly RateLimitKeyRecord[], keyId: string): RateLimitKeyRecord {

@@ -1,4 +1,4 @@
-// Record logs: compacted topics in which the last record with an id applies.
+// Record logs: compacted topics in which the last record with an id is the current one.
 import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
 
 export interface Change {

@@ -38,7 +38,7 @@ export interface OffsetMove {
   readonly to: number;
 }
 
-/** Applied atomically. */
+/** Changes that are applied atomically. */
 export interface ViewUpdate<R> {
   readonly changes: readonly ReceivedRecord<R>[];
   readonly moves: readonly OffsetMove[];
@@ -54,7 +54,7 @@ export interface RecordPage<R> {
   readonly records: readonly R[];
 }
 
-/** For each id, the highest revision applies, then the highest offset. Applying a record late or twice is safe. */
+/** The record with the highest revision of an id wins, then the highest offset. Applying it late or twice is safe. */
 export interface RecordView<R extends Change> {
   readonly kind: RecordKind<R>;
   status(): Promise<ViewStatus>;
@@ -67,7 +67,7 @@ export interface RecordView<R extends Change> {
   update(update: ViewUpdate<R>): Promise<void>;
   /** Returns all records in the view, even if the view is incomplete. */
   readStored(): Promise<readonly ReceivedRecord<R>[]>;
-  /** Applies an update from the whole log: deletes unchanged records listed in `removed`, and sets every offset. */
+  /** Applies an update from the whole log: sets all offsets, and deletes `removed` records that have not changed. */
   restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;
   /** Runs `work` under a lock that all processes share. @throws if the view does not respond */
   exclusive<T>(work: () => Promise<T>): Promise<T>;

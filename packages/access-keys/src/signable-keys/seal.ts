@@ -5,7 +5,7 @@ import { isJsonObject } from '@playline/contracts';
 /** Each private key is sealed to a public key with a new ephemeral key (RFC 7518, sections 4.6 and 5.3). */
 export const SEAL_ALGORITHMS = { alg: 'ECDH-ES', enc: 'A256GCM' } as const;
 
-/** Authenticated, and readable without a key. */
+/** The header is authenticated, and can be read without a key. */
 export interface SealHeader {
   /** Id of the key pair that can decrypt the sealed key. */
   readonly kid: string;
@@ -46,7 +46,7 @@ export function findSealMismatch(
   return header.address === record.address ? null : 'the key was sealed for another address';
 }
 
-/** Can seal keys but not decrypt them. */
+/** A public key, which can seal private keys but cannot decrypt them. */
 export interface SignerPublicKey {
   readonly kty: 'EC';
   readonly crv: 'P-256';

@@ -13,7 +13,7 @@ import {
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createRecordStore } from '../records/record-store.ts';
-import { createSigner, parseSignerKeys, resealSignableKey, SealRefused } from '../signer/index.ts';
+import { createSigner, parseSignerKeys, resealSignableKey, UnusableKey } from '../signer/index.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
 import { makeSealedPair } from './make-pair.ts';
 import { parseSealHeader, parseSignerPublicKey } from './seal.ts';
@@ -95,7 +95,7 @@ describe('a signable key', () => {
     expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
   });
 
-  it('signs transactions deterministically, and address, call and hash can be recovered', async () => {
+  it('signs transactions deterministically, and its address, the call and the hash can be recovered', async () => {
     const { record, signer } = await setUp();
     const { hash, bytes } = await signer.signTransaction(record, CALL);
     const serializedTransaction = toHex(bytes) as TransactionSerializedEIP1559;
@@ -109,7 +109,7 @@ describe('a signable key', () => {
   it('cannot sign a new transaction while disabled, but can complete a started transaction', async () => {
     const { context, record, signer } = await setUp();
     const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
-    await expect(signer.signTransaction(disabled, CALL)).rejects.toThrow(SealRefused);
+    await expect(signer.signTransaction(disabled, CALL)).rejects.toThrow(UnusableKey);
     const completed = await signer.signTransaction(disabled, CALL, { isOpen: true });
     expect(completed).toEqual(await signer.signTransaction(record, CALL));
   });
@@ -127,7 +127,7 @@ describe('a signable key', () => {
   it('cannot sign messages while disabled, and is found by name or address only in its environment', async () => {
     const { context, record, signer } = await setUp();
     const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
-    await expect(signer.signMessage(disabled, 'm')).rejects.toThrow(SealRefused);
+    await expect(signer.signMessage(disabled, 'm')).rejects.toThrow(UnusableKey);
     const named = { ...production, key: record.address.toUpperCase().replace('0X', '0x') };
     await expect(disableSignableKey(context, named)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
     expect(await enableSignableKey(context, named)).toMatchObject({ state: 'live', revision: 3 });
@@ -136,7 +136,7 @@ describe('a signable key', () => {
         await expect(disableSignableKey(context, { ...production, ...change, key })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  it('is not created if sealing fails or ten are already being created, and errors contain no secrets', async () => {
+  it('is not created if sealing fails or ten keys are being created, and errors contain no secrets', async () => {
     const invalid = { ...makeSignerKeys().signerKey, x: 'AAAA' };
     const attempts = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: invalid, environmentId: 'e' }));
     const faults = (await Promise.allSettled(attempts)).map((each) => each.status === 'rejected' && each.reason);
@@ -165,7 +165,7 @@ describe('a signer', () => {
     for (const bytes of [otherKey, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
       const sealed = await seal(bytes, signerKey, claims);
       const refused = await signer.signMessage({ ...record, sealed }, 'm').catch((fault) => fault);
-      expect(refused).toBeInstanceOf(SealRefused);
+      expect(refused).toBeInstanceOf(UnusableKey);
       expect(`${refused.message} ${refused.cause}`).not.toContain(otherKey.toString('hex'));
     }
   });
@@ -181,7 +181,7 @@ describe('a signer', () => {
       await seal(Buffer.alloc(32, 1), otherSignerKey, claims),
     ];
     for (const sealed of texts)
-      await expect(signer.signMessage({ ...record, sealed }, 'm')).rejects.toThrow(SealRefused);
+      await expect(signer.signMessage({ ...record, sealed }, 'm')).rejects.toThrow(UnusableKey);
   });
 
   it('decrypts keys sealed for an older signer key and reseals them for the newest signer key', async () => {

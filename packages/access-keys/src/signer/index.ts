@@ -14,9 +14,9 @@ import {
 } from '../signable-keys/seal.ts';
 import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
 
-/** A key cannot be used. The message contains no key material. */
-export class SealRefused extends Error {
-  override readonly name = 'SealRefused';
+/** The signable key cannot be used. The message contains no key material. */
+export class UnusableKey extends Error {
+  override readonly name = 'UnusableKey';
 }
 
 export interface SignerPrivateKey {
@@ -49,20 +49,20 @@ export interface Signer {
   /**
    * Signs a personal message (EIP-191).
    * @returns 65 bytes in hexadecimal
-   * @throws SealRefused for a disabled key, or a sealed key that does not match the record
+   * @throws UnusableKey for a disabled key, or a sealed key that does not match the record
    */
   signMessage(record: SignableKeyRecord, message: string): Promise<string>;
   /**
    * Signs deterministically: the same transaction always results in the same bytes.
    * @param options.isOpen the nonce already has a transaction, which must be completed even with a disabled key
-   * @throws SealRefused for a disabled key with a new nonce, or a sealed key that does not match the record
+   * @throws UnusableKey for a disabled key with a new nonce, or a sealed key that does not match the record
    */
   signTransaction(
     record: SignableKeyRecord,
     transaction: CallTransaction,
     options?: { readonly isOpen: boolean },
   ): Promise<SignedCall>;
-  /** Reseals a key for the newest private key; null if unnecessary. @throws SealRefused if the record does not match */
+  /** Reseals a key for the newest private key; null if unnecessary. @throws UnusableKey if the record does not match */
   reseal(record: SignableKeyRecord): Promise<string | null>;
 }
 
@@ -87,11 +87,11 @@ export function createSigner({ privateKeys }: { readonly privateKeys: readonly S
   return {
     sealingKey: newest.publicKey,
     signMessage: async (record, message) => {
-      if (record.state !== 'live') throw new SealRefused(`the signable key ${record.address} is disabled`);
+      if (record.state !== 'live') throw new UnusableKey(`the signable key ${record.address} is disabled`);
       return toAccount(await unsealRecord(record)).signMessage({ message });
     },
     signTransaction: async (record, transaction, { isOpen } = { isOpen: false }) => {
-      if (record.state !== 'live' && !isOpen) throw new SealRefused(`the signable key ${record.address} is disabled`);
+      if (record.state !== 'live' && !isOpen) throw new UnusableKey(`the signable key ${record.address} is disabled`);
       return signCall(await unsealRecord(record), transaction);
     },
     reseal: async (record) => {
@@ -107,7 +107,7 @@ export function createSigner({ privateKeys }: { readonly privateKeys: readonly S
 
 /** Anyone with access to the log could write a record, so the sealed environment and address are verified. */
 async function unseal(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
-  const refused = (reason: string) => new SealRefused(`the signable key ${record.address} cannot be used: ${reason}`);
+  const refused = (reason: string) => new UnusableKey(`the signable key ${record.address} cannot be used: ${reason}`);
   const header = readHeader(record.sealed, refused);
   const mismatch = findSealMismatch(header, record);
   if (mismatch !== null) throw refused(mismatch);
@@ -119,7 +119,7 @@ async function unseal(record: SignableKeyRecord, keys: readonly SignerPrivateKey
   return unsealed.plaintext;
 }
 
-function readHeader(sealed: string, refused: (reason: string) => SealRefused) {
+function readHeader(sealed: string, refused: (reason: string) => UnusableKey) {
   try {
     return parseSealHeader(sealed);
   } catch (fault) {
@@ -165,10 +165,10 @@ export async function resealSignableKey(
   record: SignableKeyRecord,
 ): Promise<ResealOutcome> {
   const sealed = await signer.reseal(record).catch((error: unknown) => {
-    if (error instanceof SealRefused) return error;
+    if (error instanceof UnusableKey) return error;
     throw error;
   });
-  if (sealed instanceof SealRefused) return { kind: 'refused', reason: sealed.message };
+  if (sealed instanceof UnusableKey) return { kind: 'refused', reason: sealed.message };
   if (sealed === null) return { kind: 'newest' };
   const changed = await store.change((records) => {
     const current = records.find(({ address }) => address === record.address);

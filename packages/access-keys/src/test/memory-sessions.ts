@@ -15,7 +15,7 @@ export interface MemorySessions {
 
 export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsOptions = {}): MemorySessions {
   const records = new Map<string, SessionRecord>();
-  const texts = createExpiring<string>(wallClockMs);
+  const tokens = createExpiring<string>(wallClockMs);
   const attempts = createExpiring<number>(wallClockMs);
   const findLive = (id: string) => {
     const record = records.get(id);
@@ -48,9 +48,9 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
         for (const { id } of listLive(accountId)) if (id !== exceptId) records.delete(id);
       },
     },
-    oneTimeTokens: createTokens(texts, attempts),
+    oneTimeTokens: createTokens(tokens, attempts),
     empty: () => {
-      for (const each of [records, texts.entries, attempts.entries]) each.clear();
+      for (const each of [records, tokens.entries, attempts.entries]) each.clear();
     },
   };
 }
@@ -77,24 +77,24 @@ function createExpiring<V>(wallClockMs: () => number): Expiring<V> {
   };
 }
 
-function createTokens(texts: Expiring<string>, attempts: Expiring<number>): OneTimeTokens {
+function createTokens(tokens: Expiring<string>, attempts: Expiring<number>): OneTimeTokens {
   const nameOf = (purpose: string, text: string) => `${purpose} ${hashToken(text)}`;
   return {
     issue: async ({ purpose, value, lifetimeS }) => {
       const text = createToken();
-      texts.set(nameOf(purpose, text), value, lifetimeS);
+      tokens.set(nameOf(purpose, text), value, lifetimeS);
       return text;
     },
-    read: async ({ purpose, text }) => texts.get(nameOf(purpose, text)),
+    read: async ({ purpose, text }) => tokens.get(nameOf(purpose, text)),
     take: async ({ purpose, text }) => {
-      const value = texts.get(nameOf(purpose, text));
-      texts.entries.delete(nameOf(purpose, text));
+      const value = tokens.get(nameOf(purpose, text));
+      tokens.entries.delete(nameOf(purpose, text));
       return value;
     },
     spend: async ({ purpose, text, lifetimeS }) => {
       const name = `spent ${nameOf(purpose, text)}`;
-      if (texts.get(name) !== null) return false;
-      texts.set(name, '', lifetimeS);
+      if (tokens.get(name) !== null) return false;
+      tokens.set(name, '', lifetimeS);
       return true;
     },
     countAttempt: async ({ name, windowS }) => {

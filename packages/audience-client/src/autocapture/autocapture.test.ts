@@ -208,10 +208,10 @@ it('a session is neither created nor stored without consent, and ends silently w
 });
 
 it('a session lasts for the whole page even if every store operation fails', async () => {
-  const refuse = () => {
+  const fail = () => {
     throw new Error('browser error');
   };
-  const store: AudienceStore = { get: refuse, set: refuse, remove: refuse, keys: refuse };
+  const store: AudienceStore = { get: fail, set: fail, remove: fail, keys: fail };
   const { client, named } = openPage({ store, pageViews: false });
   for (let minute = 0; minute < 5; minute += 1) {
     await pass(MINUTE_MS);

@@ -12,7 +12,7 @@ interface Session {
 
 const SESSION_KEY = 'audience:session';
 /** Input events that keep a session active. */
-const ACTIVITIES = ['pointerdown', 'pointermove', 'keydown', 'wheel'];
+const INPUT_EVENTS = ['pointerdown', 'pointermove', 'keydown', 'wheel'];
 /** Pointer events can fire hundreds of times per second. */
 const TOUCH_INTERVAL_MS = 1000;
 /** Longer timers would overflow (24 days). */
@@ -36,7 +36,7 @@ interface State {
 function openSessions(client: AudienceClient, timeoutMs: number): Autocapture {
   const state: State = { client, timeoutMs, session: null, stored: true, busy: false, timer: undefined };
   const onActivity = () => isDue(state) && touch(state);
-  for (const activity of ACTIVITIES) host.addEventListener?.(activity, onActivity, { passive: true, capture: true });
+  for (const activity of INPUT_EVENTS) host.addEventListener?.(activity, onActivity, { passive: true, capture: true });
   const unsubscribe = client.subscribe((event) => {
     if (event === 'message') touch(state);
     // The next player must not continue this session.
@@ -49,7 +49,7 @@ function openSessions(client: AudienceClient, timeoutMs: number): Autocapture {
     touch: () => touch(state),
     close: () => {
       clearTimeout(state.timer);
-      for (const activity of ACTIVITIES) host.removeEventListener?.(activity, onActivity, { capture: true });
+      for (const activity of INPUT_EVENTS) host.removeEventListener?.(activity, onActivity, { capture: true });
       unsubscribe();
       client.setSessionId(undefined);
     },
@@ -89,10 +89,10 @@ function readSession({ client, stored, session }: State): Session | null {
   const parsed: Partial<Session> = attempt(() => Object(JSON.parse(client.store.get(SESSION_KEY) ?? '{}')), {});
   const { id, startedAt, lastActiveAt } = parsed;
   // Another script may have overwritten the entry, and the service would reject messages with an invalid session.
-  return /^[\w-]{1,64}$/.test(`${id}`) && isInstant(startedAt) && isInstant(lastActiveAt) ? (parsed as Session) : null;
+  return /^[\w-]{1,64}$/.test(`${id}`) && isEpochMs(startedAt) && isEpochMs(lastActiveAt) ? (parsed as Session) : null;
 }
 
-function isInstant(value: unknown): boolean {
+function isEpochMs(value: unknown): boolean {
   return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 }
 

@@ -23,13 +23,13 @@ const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ??
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 
 /** Returns the result of an example in the format of an imported line. */
-function importLineOf(name: string): unknown {
+function toImportLine(name: string): unknown {
   const { result } = allExamples(source).find((one) => one.name === name)!.response.body as { result: unknown };
   const fields = (Array.isArray(result) ? result[0] : result) as object;
   return { ...fields, chain: CHAIN.name };
 }
 
-function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unknown }): T {
+function requireRecord<T>(parsed: { ok: true; record: T } | { ok: false; errors: unknown }): T {
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   return parsed.record;
 }
@@ -42,8 +42,8 @@ async function openInSituation(situation: string | undefined): Promise<TestChain
   });
   await prepareMints(api, situation);
   const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };
-  await api.putTokens(toTokenRow(recordOf(createParseToken(context)(importLineOf('token'))), logged));
-  await api.put(toActivityRow(recordOf(createParseActivity(context)(importLineOf('history'))), logged));
+  await api.putTokens(toTokenRow(requireRecord(createParseToken(context)(toImportLine('token'))), logged));
+  await api.put(toActivityRow(requireRecord(createParseActivity(context)(toImportLine('history'))), logged));
   if (situation === 'rate-limited') await api.get(`/${CHAIN.name}/activity-history`);
   return api;
 }
@@ -84,7 +84,7 @@ it('the chain API documentation lists exactly the operations that the service ha
   expect(served.map(({ method, path }) => ({ method, path }))).toEqual(described);
 });
 
-it('the chain API documentation has a page for every error code, and the link in an error opens its page', async () => {
+it('the chain API documentation has a page for every error code, and error responses link to the page', async () => {
   const api = await openChainApi();
   const codes = new Set(source.operations.flatMap(({ responses }) => responses.flatMap(({ codes }) => codes)));
   expect([...codes].sort()).toEqual(Object.keys(source.errors).sort());

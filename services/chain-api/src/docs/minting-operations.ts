@@ -138,24 +138,24 @@ const headerOf = (name: string, description: string, pattern: string): HeaderSpe
   description,
   schema: { type: 'string', pattern },
 });
-const CONFLICT =
+const CONFLICT_TEXT =
   'Some reference ids are already in use; `details.values` lists them. No asset was accepted, and no quota was used.';
-const COUNT = '^\\d+$';
-const TIME = '^\\d{4}-.*Z$';
-const FULL_AT = 'Time at which the quota is full again, in ISO 8601.';
-const WAIT = 'Seconds to wait before the next request; 0 if none.';
+const DIGITS = '^\\d+$';
+const ISO_TIME = '^\\d{4}-.*Z$';
+const RESET_TEXT = 'Time at which the quota is full again, in ISO 8601.';
+const RETRY_TEXT = 'Seconds to wait before the next request; 0 if none.';
 
 const MINT_HEADERS: readonly HeaderSpec[] = [
-  headerOf('imx-mint-requests-limit', 'Maximum number of token ids that the project can request in a burst.', COUNT),
-  headerOf('imx-mint-requests-limit-reset', FULL_AT, TIME),
-  headerOf('imx-remaining-mint-requests', 'Remaining token ids.', COUNT),
-  headerOf('imx-mint-requests-retry-after', WAIT, COUNT),
+  headerOf('imx-mint-requests-limit', 'Maximum number of token ids that the project can request in a burst.', DIGITS),
+  headerOf('imx-mint-requests-limit-reset', RESET_TEXT, ISO_TIME),
+  headerOf('imx-remaining-mint-requests', 'Remaining token ids.', DIGITS),
+  headerOf('imx-mint-requests-retry-after', RETRY_TEXT, DIGITS),
 ];
 const REFRESH_HEADERS: readonly HeaderSpec[] = [
-  headerOf('imx-refreshes-limit', 'Maximum number of refreshes that the project can request in a burst.', COUNT),
-  headerOf('imx-refresh-limit-reset', FULL_AT, TIME),
-  headerOf('imx-remaining-refreshes', 'Remaining refreshes.', COUNT),
-  headerOf('Retry-After', WAIT, COUNT),
+  headerOf('imx-refreshes-limit', 'Maximum number of refreshes that the project can request in a burst.', DIGITS),
+  headerOf('imx-refresh-limit-reset', RESET_TEXT, ISO_TIME),
+  headerOf('imx-remaining-refreshes', 'Remaining refreshes.', DIGITS),
+  headerOf('Retry-After', RETRY_TEXT, DIGITS),
 ];
 
 const createError = (
@@ -271,7 +271,7 @@ function createMints(examples: MintingExamples): OperationSpec[] {
       body: bodyOf('1 to 100 assets, at most 2 MiB. A null field is treated as absent.', mintBody),
       responses: [
         createResponse(202, 'All assets were accepted.', { schema: mintResponse, headers: MINT_HEADERS }),
-        ...createErrors(createError(409, 'CONFLICT_ERROR', CONFLICT)),
+        ...createErrors(createError(409, 'CONFLICT_ERROR', CONFLICT_TEXT)),
       ],
       examples: examples.mint,
     },

@@ -41,14 +41,14 @@ export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Recor
   return Object.fromEntries(names.map(([name, header]) => [header.replaceAll('-', '_'), texts[name]]));
 }
 
-/** Adds an empty quota to a 429 that occurs before the project is known. */
+/** Adds the headers of a used-up quota to a 429 that occurs before the project is known. */
 export function addEmptyQuotaHeaders(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
   show(exchange, policy, { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS });
 }
 
-/** Adds the current quota to a 429. */
+/** Adds the headers of the current quota to a 429. */
 export async function addQuotaHeaders(
   exchange: Exchange,
   { quotas, policy, projectId }: { quotas: Quotas; policy: QuotaPolicy; projectId: string },

@@ -12,7 +12,7 @@ export interface BodyCall {
 
 export type WithBody = <T>(call: BodyCall, handle: (body: Buffer) => Promise<T>) => Promise<T>;
 
-/** Reserves memory for a body until it is handled. @throws PublicError if memory runs out or the body is invalid */
+/** Reserves memory for a body until it is handled. @throws PublicError at the limit or for an invalid body */
 export function createWithBody(): WithBody {
   const bytesInFlight = createBytesInFlight(BYTES_IN_FLIGHT_MAX);
   return async (call, handle) => {

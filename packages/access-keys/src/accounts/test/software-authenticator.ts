@@ -4,17 +4,17 @@ interface CeremonyOptions {
   readonly challenge: string;
 }
 
-const PRESENT = 0x01;
-const VERIFIED = 0x04;
-const ATTESTED = 0x40;
+const USER_PRESENT = 0x01;
+const USER_VERIFIED = 0x04;
+const HAS_CREDENTIAL = 0x40;
 
 /** A WebAuthn device with a single passkey. */
 export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin: string; readonly rpId: string }) {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
   const id = randomBytes(16);
-  const state = { counter: 0, flags: PRESENT | VERIFIED };
-  const dataOf = (flags: number) => {
+  const state = { counter: 0, flags: USER_PRESENT | USER_VERIFIED };
+  const authDataOf = (flags: number) => {
     const flagsAndCounter = Buffer.alloc(5);
     flagsAndCounter.writeUInt8(flags, 0);
     flagsAndCounter.writeUInt32BE(state.counter, 1);
@@ -43,7 +43,7 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
         ]),
       );
       const length = Buffer.from([0, id.length]);
-      const authData = Buffer.concat([dataOf(state.flags | ATTESTED), Buffer.alloc(16), length, id, cose]);
+      const authData = Buffer.concat([authDataOf(state.flags | HAS_CREDENTIAL), Buffer.alloc(16), length, id, cose]);
       const attestation = new Map<unknown, unknown>([
         ['fmt', 'none'],
         ['attStmt', new Map()],
@@ -55,7 +55,7 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
       });
     },
     get: (options: CeremonyOptions) => {
-      const [authenticatorData, clientDataJSON] = [dataOf(state.flags), clientData('webauthn.get', options)];
+      const [authenticatorData, clientDataJSON] = [authDataOf(state.flags), clientData('webauthn.get', options)];
       const signed = Buffer.concat([authenticatorData, createHash('sha256').update(clientDataJSON).digest()]);
       return toResponse({ authenticatorData, clientDataJSON, signature: sign('sha256', signed, privateKey) });
     },

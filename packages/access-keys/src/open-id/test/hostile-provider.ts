@@ -8,7 +8,7 @@ export interface Overrides {
   /** Overrides metadata members. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Overrides redirect parameters; null removes a parameter. */
-  readonly answer?: Readonly<Record<string, string | null>>;
+  readonly redirect?: Readonly<Record<string, string | null>>;
   /** Overrides token claims; undefined removes a claim. */
   readonly claims?: Readonly<Record<string, unknown>>;
   /** Overrides token header members. */
@@ -61,7 +61,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     visit: (authorization) => {
       const code = randomUUID();
       grants.set(code, toGrant(authorization, provider.subject));
-      return toRedirect(authorization, { code, iss: issuer.href, ...provider.overrides.answer });
+      return toRedirect(authorization, { code, iss: issuer.href, ...provider.overrides.redirect });
     },
     close: async () => {
       server.closeAllConnections();
@@ -97,9 +97,9 @@ function toGrant({ searchParams: wanted }: URL, subject: string): Grant {
   return { challenge, nonce, redirectUri: wanted.get('redirect_uri') ?? '', subject };
 }
 
-function toRedirect({ searchParams: wanted }: URL, answer: Readonly<Record<string, string | null>>): URL {
+function toRedirect({ searchParams: wanted }: URL, overrides: Readonly<Record<string, string | null>>): URL {
   const redirect = new URL(wanted.get('redirect_uri') ?? '');
-  for (const [name, value] of Object.entries({ state: wanted.get('state'), ...answer }))
+  for (const [name, value] of Object.entries({ state: wanted.get('state'), ...overrides }))
     if (value !== null) redirect.searchParams.set(name, value);
   return redirect;
 }

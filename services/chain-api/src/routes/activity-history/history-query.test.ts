@@ -59,7 +59,7 @@ it.each([
   expect(invalidIn(`${name}=${NOON}&${alias}=${NOON}`)).toEqual([name]);
 });
 
-it('a history query parses response times with microsecond precision', () => {
+it('a history query parses the timestamps of a response with microsecond precision', () => {
   fc.assert(
     fc.property(fc.nat(MICROSECONDS_MAX), (us) => {
       const { filters } = parse(`from_indexed_at=${toTimestamp(us)}&to_indexed_at=${toTimestamp(us)}`);

@@ -18,7 +18,7 @@ import {
 } from '../../test/minting-world.ts';
 import { expectEnvelope, openChainApi, type TestChainApi } from '../../test/open-chain-api.ts';
 
-interface ShownPage {
+interface ListPage {
   readonly result: readonly { readonly reference_id: string }[];
   readonly page: { readonly next_cursor: string };
 }
@@ -54,7 +54,7 @@ it('GET mint-requests lists each mint request once, in order, even if requests a
   let cursor = '';
   const poll = async () => {
     const response = await api.call(`${MINTS}?page_size=2${cursor === '' ? '' : `&page_cursor=${cursor}`}`);
-    const { result, page } = (await response.json()) as ShownPage;
+    const { result, page } = (await response.json()) as ListPage;
     listed.push(...result.map(({ reference_id }) => reference_id));
     cursor = page.next_cursor;
   };
@@ -300,7 +300,7 @@ it('retrying a mint request with an unknown outcome continues the same attempt',
   expect((await api.call(MINTS, { body: mintBody('a') })).status).toBe(409);
 });
 
-it('a different asset under a reference id with an unknown outcome returns 500 instead of 409', async () => {
+it('POST mint-requests returns 500, not 409, for a reference id whose earlier outcome is unknown', async () => {
   const api = await openChainApi();
   api.minting.broker = 'down';
   await api.call(MINTS, { body: mintBody('a') });

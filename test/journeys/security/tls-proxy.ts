@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { connect, createServer, type TLSSocket } from 'node:tls';
 import type { CertificateFiles } from '@playline/infra/local';
 
-export type TlsGate = Awaited<ReturnType<typeof openTlsGate>>;
+export type TlsProxy = Awaited<ReturnType<typeof openTlsProxy>>;
 
 const HOST = '127.0.0.1';
 
@@ -13,7 +13,7 @@ function contextOf({ certificate, key }: CertificateFiles): { cert: Buffer; key:
 }
 
 /** Opens a TLS proxy for a store on the loopback interface, with a certificate that the test can change. */
-export async function openTlsGate(files: CertificateFiles) {
+export async function openTlsProxy(files: CertificateFiles) {
   let attempts = 0;
   let target: { port: number; caFile: string } | null = null;
   const open = new Set<TLSSocket>();

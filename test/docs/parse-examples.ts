@@ -1,7 +1,7 @@
-import type { ShownRequest } from './gateways.ts';
+import type { DocumentedRequest } from './gateways.ts';
 
-export interface ShownExample {
-  request: ShownRequest;
+export interface DocumentedExample {
+  request: DocumentedRequest;
   status: number;
   body: unknown;
 }
@@ -10,12 +10,12 @@ const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-export function examplesInPage(page: string): ShownExample[] {
+export function examplesInPage(page: string): DocumentedExample[] {
   const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 
-export function examplesInText(text: string): ShownExample[] {
+export function examplesInText(text: string): DocumentedExample[] {
   return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
 }
 
@@ -28,12 +28,12 @@ export interface Collection extends CollectionItem {
   variable: { key: string; value: string }[];
 }
 
-export function examplesInCollection({ item = [], variable }: Collection): ShownExample[] {
+export function examplesInCollection({ item = [], variable }: Collection): DocumentedExample[] {
   const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
   return item.flatMap((one) => examplesInItem(one, baseUrl));
 }
 
-function examplesInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): ShownExample[] {
+function examplesInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): DocumentedExample[] {
   const inner = item.flatMap((one) => examplesInItem(one, baseUrl));
   if (request === undefined) return inner;
   const { method, url, header, body } = request;
@@ -43,7 +43,7 @@ function examplesInItem({ item = [], request, response = [] }: CollectionItem, b
   return [{ request: shown, status: answer?.code ?? 0, body: answer?.body ? JSON.parse(answer.body) : null }, ...inner];
 }
 
-function inPairs(blocks: readonly string[]): ShownExample[] {
+function inPairs(blocks: readonly string[]): DocumentedExample[] {
   return blocks.flatMap((command, index) => {
     if (index % 2 === 1) return [];
     const [head = '', body] = (blocks[index + 1] ?? '').split('\n\n');
@@ -52,7 +52,7 @@ function inPairs(blocks: readonly string[]): ShownExample[] {
   });
 }
 
-function fromCommand(command: string): ShownRequest {
+function fromCommand(command: string): DocumentedRequest {
   const args = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
     word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_match, single, double, escaped) =>
       double === undefined ? (single ?? escaped) : withPlaceholders(double),
@@ -60,7 +60,7 @@ function fromCommand(command: string): ShownRequest {
   );
   const [program, , , method = '', address = '', ...rest] = args;
   if (program !== 'curl') throw new Error(`not a curl command: ${command}`);
-  const request: ShownRequest = { method, address, headers: {}, body: null };
+  const request: DocumentedRequest = { method, address, headers: {}, body: null };
   for (let index = 0; index < rest.length; index += 2) {
     const value = rest[index + 1] ?? '';
     if (rest[index] === '--data-binary') request.body = value;
