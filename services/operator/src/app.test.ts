@@ -72,7 +72,7 @@ it.each([
   ['an option as a value', ['projects', 'create', '--name', '--json'], 'Expected a value'],
   [
     'a hexadecimal number',
-    ['keys', 'pass-over', '--topic', 't', '--partition', '0x1', '--offset', '1'],
+    ['keys', 'skip-record', '--topic', 't', '--partition', '0x1', '--offset', '1'],
     'Expected a whole number',
   ],
   ['the name of an object property', ['keys', 'constructor'], "unknown command 'constructor'"],

@@ -31,7 +31,7 @@ export interface GiveUpRequest {
   readonly chain: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly signer: string;
-  /** The asset to give up, or null for all pending assets of the signer. */
+  /** The asset to give up on, or null for all pending assets of the signer. */
   readonly asset: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
   /** Shown to the project that requested the asset. */
   readonly reason: string;

@@ -111,7 +111,7 @@ function createReport(
 ): PartitionReport {
   const { group, each, committed, undecided = null } = parts;
   const { partition, start, end } = each;
-  const isBehind = committed !== undefined && committed > end;
+  const isBeyondEnd = committed !== undefined && committed > end;
   // Records beyond the divergence are not read until an operator decides.
   const readTo = Math.min(committed ?? start, undecided?.divergesAt ?? end, end);
   return {
@@ -129,14 +129,14 @@ function createReport(
     doubledRows: 0,
     overlapping: 0,
     futureRows: 0,
-    committedBehindEnd: isBehind,
+    committedBehindEnd: isBeyondEnd,
     replaced: 0,
     undecided: undecided?.finding ?? null,
     excused: { copy: 0, deadLetter: 0, fence: 0 },
     holes: 0,
     expired: 0,
     examples: [
-      ...(isBehind ? [{ kind: 'behind' as const, start: end, end: committed }] : []),
+      ...(isBeyondEnd ? [{ kind: 'beyond-end' as const, start: end, end: committed }] : []),
       ...(undecided === null ? [] : [{ kind: 'replaced' as const, start: undecided.divergesAt, end }]),
     ],
   };
