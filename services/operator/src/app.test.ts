@@ -113,7 +113,7 @@ it('--help exits with code 0 and prints the usage of a command', async () => {
   }
 });
 
-async function createOutlands() {
+async function createOperatorWithProject() {
   const operator = createOperator();
   await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');
   return operator;
@@ -124,7 +124,7 @@ const create = [
 ];
 
 it('keys create prints the new key, and keys list shows publishable keys but never secret keys', async () => {
-  const { run } = await createOutlands();
+  const { run } = await createOperatorWithProject();
   const created = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
   expect(created).toEqual({
     keyId: expect.any(String),
@@ -179,7 +179,7 @@ it('keys refresh and keys revoke end the live key, and update the keys of the lo
   expect(JSON.stringify([listed, revoked])).not.toContain('hash');
 });
 
-it('keys list without --json shows parts of the key, creation time, state and last use', async () => {
+it('keys list without --json shows parts of each key, its creation time, state and last use', async () => {
   const { run } = createOperator();
   const { key } = JSON.parse((await run(...argsFor('create'))).results[0]!);
   const [line] = (await run('keys', 'list')).results;

@@ -59,7 +59,7 @@ async function run(args: readonly string[], answer?: string) {
 }
 
 /** Writes an invalid record to a topic. @returns the command arguments that select the record */
-async function spoil(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
+async function writeInvalid(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
   const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
   const [{ partition = 0, baseOffset = '' } = {}] = await producer.send({
@@ -80,9 +80,9 @@ const namesOf = async () => {
   return results.map((line) => JSON.parse(line).name);
 };
 
-it('an unreadable access record blocks changes to records of its kind until keys skip-record skips the record', async () => {
+it('an unreadable access record blocks changes to records of its kind until keys skip-record skips it', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-  const positionArgs = await spoil(PROJECTS.topic, 'game');
+  const positionArgs = await writeInvalid(PROJECTS.topic, 'game');
   const blocked = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
   const [, topic = '', , partition, , offset] = positionArgs;
   expect(blocked.code).not.toBe(0);
@@ -90,7 +90,6 @@ it('an unreadable access record blocks changes to records of its kind until keys
   expect(blocked.progress).toContain(
     `npm run keys -- skip-record --topic ${topic} --partition ${partition} --offset ${offset}`,
   );
-
   const { code, results } = await run(['keys', 'skip-record', ...positionArgs, '--yes', '--json']);
   const line = { topic, partition: Number(partition), offset: Number(offset), id: 'game', isKept: true };
   expect([code, results.map((each) => JSON.parse(each))]).toEqual([0, [{ ...line, reason: 'no schema id' }]]);
@@ -109,7 +108,7 @@ it('an unreadable access record blocks changes to records of its kind until keys
 it('skipping an unreadable access record with an unknown key does not create a record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   for (const partition of [0, 1]) {
-    const positionArgs = await spoil(PROJECTS.topic, 'unknown', { partition });
+    const positionArgs = await writeInvalid(PROJECTS.topic, 'unknown', { partition });
     const { code, results } = await run(['keys', 'skip-record', ...positionArgs, '--yes', '--json']);
     expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'unknown', isKept: false }]);
   }
@@ -119,7 +118,8 @@ it('skipping an unreadable access record with an unknown key does not create a r
 
 it('keys skip-record skips one unreadable access record at a time, and never a readable record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-  const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
+  const first = await writeInvalid(PROJECTS.topic, 'game');
+  const second = await writeInvalid(PROJECTS.topic, 'other', { partition: 0 });
   const skipped = await run(['keys', 'skip-record', ...first, '--yes']);
   expect([skipped.code, skipped.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
   expect((await run(['keys', 'skip-record', ...second, '--yes'])).code).toBe(0);
@@ -137,7 +137,7 @@ it('keys skip-record skips one unreadable access record at a time, and never a r
 });
 
 it('keys skip-record skips an unreadable access record only after confirmation', async () => {
-  const positionArgs = await spoil(PROJECTS.topic, 'unknown');
+  const positionArgs = await writeInvalid(PROJECTS.topic, 'unknown');
   const refused = await run(['keys', 'skip-record', ...positionArgs], 'no');
   expect([refused.code, refused.prompts[0]]).toEqual([1, expect.stringContaining('"unknown" does not exist')]);
   expect((await run(['keys', 'skip-record', ...positionArgs])).code).toBe(2);
@@ -158,7 +158,7 @@ it('the previous record of a key applies again after an unreadable access record
   };
   const before = await listed();
   expect(before.map(([, state]) => state)).toEqual(['ended', 'live']);
-  const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const positionArgs = await writeInvalid(ACCESS_KEYS.topic, 'game-production/secret');
   const rebuilt = await run(['keys', 'rebuild']);
   expect([rebuilt.code, rebuilt.progress]).toEqual([
     1,
@@ -178,7 +178,7 @@ it('a key that was revoked only in Redis remains revoked after an unreadable acc
   onTestFinished(() => view.close());
   // The process that wrote the unreadable record has also revoked the key in Redis.
   await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
-  const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const positionArgs = await writeInvalid(ACCESS_KEYS.topic, 'game-production/secret');
   const { code, results } = await run(['keys', 'skip-record', ...positionArgs, '--yes', '--json']);
   expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'game-production/secret', isKept: true }]);
   await redis.client.flushdb();

@@ -6,12 +6,12 @@ import {
   addOffset,
   type BucketCount,
   createRangeCursor,
-  findSuspects,
+  findSuspectRanges,
   intersect,
   joinRanges,
   type OffsetRange,
   type ReplacedLog,
-  type Suspect,
+  type SuspectRange,
   sizeOf,
   subtract,
 } from './ranges.ts';
@@ -74,7 +74,7 @@ export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<
     for (const { report, range } of checked) {
       const buckets = counts.get(report.partition) ?? new Map();
       for (const { rows } of buckets.values()) report.rows += rows;
-      const suspects = findSuspects(range, buckets, { bucketSize: parts.bucketSize, bucketsMax: BUCKETS_MAX });
+      const suspects = findSuspectRanges(range, buckets, { bucketSize: parts.bucketSize, bucketsMax: BUCKETS_MAX });
       if (suspects.length > 0) await inspect({ flow, reasons: await readReasons(), parts, report }, suspects);
     }
   }
@@ -112,7 +112,7 @@ function createReport(
   const { group, each, committed, undecided = null } = parts;
   const { partition, start, end } = each;
   const isBeyondEnd = committed !== undefined && committed > end;
-  // Records beyond the divergence are not read until an operator decides.
+  // Records beyond the point of divergence are not read until an operator decides.
   const readTo = Math.min(committed ?? start, undecided?.divergesAt ?? end, end);
   return {
     topic,
@@ -168,7 +168,7 @@ interface PartitionCheck {
   readonly report: PartitionReport;
 }
 
-async function inspect(check: PartitionCheck, suspects: readonly Suspect[]): Promise<void> {
+async function inspect(check: PartitionCheck, suspects: readonly SuspectRange[]): Promise<void> {
   const { flow, parts, report } = check;
   const { topic, partition } = report;
   for (const suspect of suspects) {
