@@ -56,15 +56,15 @@ it.each([
 });
 
 it.each([
-  ['an unknown command', ['fly'], "unknown command 'fly'"],
-  ['an unknown option', ['keys', 'list', '--fast'], "unknown option '--fast'"],
-  ['an unknown subcommand', ['keys', 'eat'], "unknown command 'eat'"],
-  ['an extra argument', ['projects', 'list', 'now'], 'too many arguments'],
+  ['an unknown command', ['unknown'], "unknown command 'unknown'"],
+  ['an unknown option', ['keys', 'list', '--unknown'], "unknown option '--unknown'"],
+  ['an unknown subcommand', ['keys', 'unknown'], "unknown command 'unknown'"],
+  ['an extra argument', ['projects', 'list', 'extra'], 'too many arguments'],
   ['an option without its value', ['keys', 'list', '--project'], "option '--project <id>' argument missing"],
   ['an invalid environment', ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'], '--environment:'],
   [
     'an unknown kind',
-    ['keys', 'refresh', '--environment', 'production', '--kind', 'blue'],
+    ['keys', 'refresh', '--environment', 'production', '--kind', 'unknown'],
     'Allowed choices are publishable, secret, rate-limit',
   ],
   ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], "required option '--kind <kind>'"],

@@ -6,7 +6,7 @@ import { createOperator, ENVIRONMENT, NOW, newKey, put, T } from './test/operato
 
 it.each([
   ['no subcommand', [], 'Usage: npm run erasures'],
-  ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
+  ['an unknown subcommand', ['unknown'], 'expected a subcommand: list, show, verify, scrub, remove'],
   ['a personal id as a subcommand', ['bob'], 'expected a subcommand'],
   ['show without an id', ['show'], "missing required argument 'id'"],
   ['verify without an id', ['verify'], "missing required argument 'id'"],
@@ -15,7 +15,7 @@ it.each([
   ['two ids', ['show', '0'.repeat(32), '0'.repeat(32)], 'too many arguments'],
   ['scrub with an argument', ['scrub', '0'.repeat(32)], 'too many arguments'],
   ['an option of another subcommand', ['remove', '--state', 'erased'], "unknown option '--state'"],
-  ['an unknown state', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
+  ['an unknown state', ['list', '--state', 'unknown'], 'Allowed choices are waiting, erased, physically-erased'],
   ['an invalid environment', ['list', '--environment', 'moon'], '--environment: expected'],
   ['a maximum above the limit', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
   ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an erasure id'],

@@ -181,5 +181,5 @@ it('identity suspects block requires confirmation, and accepts an id or an ident
 it('identity suspects list reports an environment without suspects', async () => {
   const fixture = await openMemoryFixture();
   expect((await fixture.run('suspects', 'list', ...PRODUCTION)).text).toBe(`No suspects in ${ENVIRONMENT}.`);
-  expect(await fixture.run('suspects', 'else', ...PRODUCTION)).toMatchObject({ code: EXIT.usage });
+  expect(await fixture.run('suspects', 'unknown', ...PRODUCTION)).toMatchObject({ code: EXIT.usage });
 });

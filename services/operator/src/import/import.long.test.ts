@@ -118,7 +118,7 @@ it(
       value: null,
       headers: { [TICK_HEADER]: '' },
     });
-    await log.publish([{ topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') }]);
+    await log.publish([{ topic: record.topic, partition: record.partition, key: null, value: Buffer.from('invalid') }]);
     expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
 
     const group = ['--writer-group', `${stores.prefix}writer`] as const;

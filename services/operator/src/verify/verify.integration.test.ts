@@ -79,9 +79,9 @@ const offsetOf = async (eventName: string) => {
   const sql = `SELECT kafka_partition, kafka_offset FROM events WHERE event_name = '${eventName}' LIMIT 1`;
   return (await fixture.query(sql)).split('	').map(Number) as [number, number];
 };
-const insertAgain = (what: string, eventName: string) =>
+const insertAgain = (fields: string, eventName: string) =>
   fixture.query(
-    `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
+    `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${fields} FROM events WHERE event_name = '${eventName}'`,
   );
 
 it('verify reports no differences for merged copies, dead letters and decisions that were published twice', async () => {
