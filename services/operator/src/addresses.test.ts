@@ -47,7 +47,7 @@ it('the identity pepper is never generated: a missing or invalid secrets file is
   }
 });
 
-it('an error for a missing address names its setting, and no address of the local stack is used instead', () => {
+it('the error for a missing address names its setting, and the local stack is not used instead', () => {
   const addresses = createAddresses(configSchema.parse({ REDIS_URL: 'redis://elsewhere:6379' }), '/nowhere');
   expect(() => addresses.clickhouse()).toThrow(
     new UnreachableError('CLICKHOUSE_URL is not set, although other addresses are set'),

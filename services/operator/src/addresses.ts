@@ -86,8 +86,8 @@ export interface ChainApiAddress {
 }
 
 /**
- * Addresses and secrets of one deployment. Each function throws UnreachableError when no deployment is configured, or
- * UsageError when the environment configures a deployment but lacks this setting.
+ * Addresses and secrets of one deployment. Each function throws UnreachableError or UsageError if its address or secret
+ * is not configured.
  */
 export interface Addresses {
   redis(): ReturnType<typeof toRedis> & FaultHandler;

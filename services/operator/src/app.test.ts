@@ -56,15 +56,15 @@ it.each([
 });
 
 it.each([
-  ['an unknown command', ['fly'], "unknown command 'fly'"],
-  ['an unknown option', ['keys', 'list', '--fast'], "unknown option '--fast'"],
-  ['an unknown subcommand', ['keys', 'eat'], "unknown command 'eat'"],
-  ['an extra argument', ['projects', 'list', 'now'], 'too many arguments'],
+  ['an unknown command', ['unknown'], "unknown command 'unknown'"],
+  ['an unknown option', ['keys', 'list', '--unknown'], "unknown option '--unknown'"],
+  ['an unknown subcommand', ['keys', 'unknown'], "unknown command 'unknown'"],
+  ['an extra argument', ['projects', 'list', 'extra'], 'too many arguments'],
   ['an option without its value', ['keys', 'list', '--project'], "option '--project <id>' argument missing"],
   ['an invalid environment', ['keys', 'create', '--environment', 'Moon', '--kind', 'secret'], '--environment:'],
   [
     'an unknown kind',
-    ['keys', 'refresh', '--environment', 'production', '--kind', 'blue'],
+    ['keys', 'refresh', '--environment', 'production', '--kind', 'unknown'],
     'Allowed choices are publishable, secret, rate-limit',
   ],
   ['a key without its kind', ['keys', 'revoke', '--environment', 'production'], "required option '--kind <kind>'"],
@@ -72,7 +72,7 @@ it.each([
   ['an option as a value', ['projects', 'create', '--name', '--json'], 'Expected a value'],
   [
     'a hexadecimal number',
-    ['keys', 'pass-over', '--topic', 't', '--partition', '0x1', '--offset', '1'],
+    ['keys', 'skip-record', '--topic', 't', '--partition', '0x1', '--offset', '1'],
     'Expected a whole number',
   ],
   ['the name of an object property', ['keys', 'constructor'], "unknown command 'constructor'"],
@@ -113,7 +113,7 @@ it('--help exits with code 0 and prints the usage of a command', async () => {
   }
 });
 
-async function createOutlands() {
+async function createOperatorWithProject() {
   const operator = createOperator();
   await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');
   return operator;
@@ -124,7 +124,7 @@ const create = [
 ];
 
 it('keys create prints the new key, and keys list shows publishable keys but never secret keys', async () => {
-  const { run } = await createOutlands();
+  const { run } = await createOperatorWithProject();
   const created = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
   expect(created).toEqual({
     keyId: expect.any(String),
@@ -179,7 +179,7 @@ it('keys refresh and keys revoke end the live key, and update the keys of the lo
   expect(JSON.stringify([listed, revoked])).not.toContain('hash');
 });
 
-it('keys list without --json shows parts of the key, creation time, state and last use', async () => {
+it('keys list without --json shows parts of each key, its creation time, state and last use', async () => {
   const { run } = createOperator();
   const { key } = JSON.parse((await run(...argsFor('create'))).results[0]!);
   const [line] = (await run('keys', 'list')).results;

@@ -71,7 +71,7 @@ export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts
   return [command, ...command.commands.flatMap(withSubcommands)];
 }
 
-/** Makes an option refuse empty values, such as unset shell variables, and values that are options. */
+/** Makes an option refuse empty values, such as unset shell variables, and values that look like options. */
 function requireValue(option: Option): void {
   const parse = option.parseArg;
   if (!option.required && !option.optional) return;

@@ -32,12 +32,12 @@ export const awaitLog = (log: Pick<LogReader, 'bounds'>): Promise<true> =>
 export const awaitClickHouse = (query: QueryRows): Promise<true> =>
   awaitStore('ClickHouse', async () => (await readRows(query('SELECT 1'))).length === 1);
 
-interface Closing {
+interface Closeable {
   close(): Promise<void>;
 }
 
 /** Runs `work`, after `awaitReady` if set, and then closes `opened`. */
-export async function withOpened<S extends Closing, T>(
+export async function withOpened<S extends Closeable, T>(
   opened: S,
   work: (opened: S) => Promise<T>,
   awaitReady?: (opened: S) => Promise<unknown>,
@@ -50,11 +50,11 @@ export async function withOpened<S extends Closing, T>(
   }
 }
 
-/** Creates functions that open a store, and close all opened stores. */
+/** Creates a function that opens stores, and a function that closes all of them. */
 export function createScope() {
-  const opened: Closing[] = [];
+  const opened: Closeable[] = [];
   return {
-    async open<S extends Closing>(opening: Promise<S>): Promise<S> {
+    async open<S extends Closeable>(opening: Promise<S>): Promise<S> {
       const store = await opening;
       opened.push(store);
       return store;
@@ -64,13 +64,13 @@ export function createScope() {
 }
 
 /** Runs `work` with a function that opens stores, and then closes all opened stores, even if one fails to open. */
-export async function withSeveral<T>(work: (open: ReturnType<typeof createScope>['open']) => Promise<T>): Promise<T> {
+export async function withScope<T>(work: (open: ReturnType<typeof createScope>['open']) => Promise<T>): Promise<T> {
   const { open, close } = createScope();
   return work(open).finally(close);
 }
 
 /** Runs `work` once the store is ready, and then closes the store. @throws UnreachableError */
-export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
+export const withStore = <S extends Closeable & { ready(): Promise<boolean> }, T>(
   name: string,
   store: S,
   work: (store: S) => Promise<T>,

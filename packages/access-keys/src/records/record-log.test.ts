@@ -74,6 +74,6 @@ describe('the log decoder', () => {
     expect(fault).toBeInstanceOf(UnreadableRecord);
     const { message } = fault as UnreadableRecord;
     expect(message).toContain(`a record of ${topic} cannot be read: no schema id (partition 3, offset 17)`);
-    expect(message).toContain(`npm run keys -- pass-over --topic ${topic} --partition 3 --offset 17`);
+    expect(message).toContain(`npm run keys -- skip-record --topic ${topic} --partition 3 --offset 17`);
   });
 });

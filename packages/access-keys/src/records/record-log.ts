@@ -69,7 +69,7 @@ export class UnreadableRecord extends Error {
     const { topic, partition, offset } = position;
     super(
       `a record of ${topic} cannot be read: ${reason} (partition ${partition}, offset ${offset}). ` +
-        `If a newer release wrote the record, run that release. Otherwise skip the record with npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
+        `If a newer release wrote the record, run that release. Otherwise skip the record with npm run keys -- skip-record --topic ${topic} --partition ${partition} --offset ${offset}`,
     );
     this.position = position;
     this.reason = reason;

@@ -22,7 +22,7 @@ afterAll(() => recordStores?.close());
 
 function createContext() {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
-  const sourcesOf = createRecordSources(recordStores.storesOn(), { topicPrefix: recordStores.topicPrefix, author });
+  const sourcesOf = createRecordSources(recordStores.createStores(), { topicPrefix: recordStores.topicPrefix, author });
   return {
     accounts: sourcesOf(ACCOUNTS),
     projects: sourcesOf(PROJECTS),
@@ -40,7 +40,7 @@ async function run(context: ReturnType<typeof createContext>, ...args: string[])
 }
 
 async function logged() {
-  const records = await recordStores.storesOn().readTopic(recordStores.topicPrefix + TOPICS.accounts.name);
+  const records = await recordStores.createStores().readTopic(recordStores.topicPrefix + TOPICS.accounts.name);
   return records.map(({ value }) => accountCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
@@ -97,7 +97,7 @@ it('a changed account invalidates its sessions, even if the command is killed be
     REGISTRY: recordStores.registry,
     TOPIC_PREFIX: recordStores.topicPrefix,
   };
-  const main = fileURLToPath(new URL('./test/killed-behind-the-log.ts', import.meta.url));
+  const main = fileURLToPath(new URL('./test/kill-before-sessions-end.ts', import.meta.url));
   const child = spawn(process.execPath, [main, kim.id], {
     env: { ...bareEnvironment(), ...settings },
     stdio: 'inherit',

@@ -209,7 +209,7 @@ function readStackPool(state: string) {
   return {
     accounts: sortAccounts(readPasswords(join(state, 'secrets.json'))),
     renewPassword: (account: string) => {
-      // Read when the stack is started, because only the start writes secrets.json.
+      // The stack reads this folder when it starts, because only the start writes secrets.json.
       const dropped = join(state, 'dropped-accounts');
       mkdirSync(dropped, { recursive: true, mode: 0o700 });
       closeSync(openSync(join(dropped, account), 'a', 0o600));

@@ -101,7 +101,7 @@ it('only accounts that were created with --raw-ids can read raw ids', async () =
   );
 });
 
-it('analysts create never assigns an account twice or a dropped account, and fails if no account is free', {
+it('analysts create assigns each account once and never a dropped account, and fails if no account is free', {
   timeout: 60_000,
 }, async () => {
   const before = (await created('--all-environments')).account;
@@ -122,7 +122,7 @@ it('analysts create never assigns an account twice or a dropped account, and fai
   });
 });
 
-it('analysts create prints a password once, and does not store the password in lists, logs, records or tables', async () => {
+it('analysts create prints a password once, and no list, log, record or table contains the password', async () => {
   const analyst = await created('--environment production --raw-ids');
   const { code, results, progress } = await run('create --environment production --raw-ids');
   const [sentence = '', password = ''] = results.join('\n').split('\n');

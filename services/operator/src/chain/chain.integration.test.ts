@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 const bytesOf = (address: string) => Buffer.from(address.slice(2), 'hex');
-const FIRST: Omit<TokenRecord, 'contractAddress'> = {
+const INITIAL: Omit<TokenRecord, 'contractAddress'> = {
   chain: CHAIN,
   rootContractAddress: null,
   symbol: 'OLD',
@@ -65,21 +65,21 @@ const last = async () => {
 };
 
 beforeEach(async () => {
-  await publish({ ...FIRST, contractAddress: bytesOf(contract) });
+  await publish({ ...INITIAL, contractAddress: bytesOf(contract) });
 });
 
-const run = (word: string, address: string, ...more: string[]) =>
-  runProgram(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
+const run = (subcommand: string, address: string, ...more: string[]) =>
+  runProgram(environment, ['chain', subcommand, '--chain', CHAIN, '--address', address, ...more]);
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
 it('chain verification publishes the status once, without changing other fields of the token', async () => {
   const before = (await versions()).length;
-  const capitals = contract.toUpperCase().replace('0X', '0x');
-  const first = await run('verification', capitals, '--status', 'verified');
+  const upperCase = contract.toUpperCase().replace('0X', '0x');
+  const first = await run('verification', upperCase, '--status', 'verified');
   expect(first.code, first.err).toBe(EXIT.ok);
   expect(first.out).toContain('Old name (OLD), 2 decimals, verified: published');
   const { traceId, ...token } = await last();
-  const { traceId: previousTraceId, ...current } = FIRST;
+  const { traceId: previousTraceId, ...current } = INITIAL;
   expect(token).toEqual({ ...current, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
   expect(traceId).not.toBe(previousTraceId);
   expect((await verification('verified')).out).toContain('no change to publish');
@@ -93,7 +93,7 @@ it('chain refresh-token updates a token from its contract, and does not change i
   expect(JSON.parse(out)).toMatchObject({ contract_address: contract, decimals: 18, published: true });
   const { name, symbol, verificationStatus, imageUrl } = await last();
   expect([name, symbol]).not.toContain('OLD');
-  expect([verificationStatus, imageUrl]).toEqual(['spam', FIRST.imageUrl]);
+  expect([verificationStatus, imageUrl]).toEqual(['spam', INITIAL.imageUrl]);
   expect(JSON.parse((await run('refresh-token', contract, '--json')).out)).toMatchObject({ published: false });
 });
 
@@ -101,7 +101,7 @@ it('token commands do not publish unknown tokens or tokens whose contract return
   const unknown = await verification('verified', `0x${'9'.repeat(40)}`);
   expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('token 0x9999') });
   const silentContract = chain.accounts[5]!.toLowerCase();
-  await publish({ ...FIRST, contractAddress: bytesOf(silentContract) });
+  await publish({ ...INITIAL, contractAddress: bytesOf(silentContract) });
   const silentResult = await run('refresh-token', silentContract);
   expect(silentResult).toMatchObject({
     code: EXIT.failed,
@@ -133,16 +133,16 @@ it('the earlier of two concurrent commands for a token fails', async () => {
     return rename(current);
   });
   await expect(lateChange).rejects.toThrow('another command changed this token at the same time');
-  expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
+  expect(await last()).toMatchObject({ name: INITIAL.name, verificationStatus: 'verified' });
   // The later command runs after the earlier command has sent the record, but before the commit.
-  await publish({ ...FIRST, contractAddress: bytesOf(contract) });
+  await publish({ ...INITIAL, contractAddress: bytesOf(contract) });
   const sent = changeToken(
     sourcesOf(async () => void (await verify())),
     token,
     rename,
   );
   await expect(sent).rejects.toThrow(/at the same time|did not confirm/);
-  expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
+  expect(await last()).toMatchObject({ name: INITIAL.name, verificationStatus: 'verified' });
   await changeToken(sourcesOf(), token, rename);
   expect(await last()).toMatchObject({ name: 'Renamed', verificationStatus: 'verified' });
 });
@@ -163,7 +163,7 @@ it('a token command waits for open transactions before it reads the current reco
   const topic = stores.prefix + TOPIC;
   const value = frameRecord(
     stores.schemaIdOf(topic),
-    tokenCodec.encode({ ...FIRST, contractAddress: bytesOf(contract), name: 'From the open transaction' }),
+    tokenCodec.encode({ ...INITIAL, contractAddress: bytesOf(contract), name: 'From the open transaction' }),
   );
   const open = otherPublisher.publish([{ topic, key: Buffer.from(key), value, headers: {} }]);
   await begun.promise;
@@ -210,7 +210,7 @@ it('chain status exits with code 3 if a chain has no reachable node, and still l
   ]);
 });
 
-it('chain status exits with code 0 if a chain has a reachable node, and reports nodes of other chains', async () => {
+it('chain status exits with code 0 if a chain has a reachable node, and reports a node of another chain', async () => {
   const [reachable, foreign] = [
     chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc),
     chainOf('other-chain', 7, chain.rpc),
@@ -220,7 +220,7 @@ it('chain status exits with code 0 if a chain has a reachable node, and reports 
   expect(out[0]).toMatch(
     /^demo-chain: latest block (\d+), .*demo-chain\/1 unusable \(.*\), demo-chain\/2 at block \1$/,
   );
-  const ofForeign = await status([foreign]);
-  expect(ofForeign.code).toBe(EXIT.unreachable);
-  expect(ofForeign.out[0]).toContain(`other-chain/1 unusable (it is a node of chain ${chain.id}, not of chain 7)`);
+  const foreignStatus = await status([foreign]);
+  expect(foreignStatus.code).toBe(EXIT.unreachable);
+  expect(foreignStatus.out[0]).toContain(`other-chain/1 unusable (it is a node of chain ${chain.id}, not of chain 7)`);
 });

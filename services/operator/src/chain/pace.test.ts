@@ -17,7 +17,7 @@ it('paceOf returns null for a single sample and for samples without progress', (
   expect(paceOf([sampleAt(1, 5), sampleAt(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
 });
 
-it('paceOf estimates the time until the last block, which is never negative', () => {
+it('paceOf estimates the remaining time, which is never negative', () => {
   const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
   const property = fc.property(steps, fc.nat(100_000), (intervals, to) => {
     const samples = [{ atMs: 0, block: 0 }];

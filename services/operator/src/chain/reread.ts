@@ -101,7 +101,7 @@ async function publishMissing(
   const { records, to } = read;
   if (records.length === 0) return;
   const lines = records.map((record, index): Line => {
-    return { number: index + 1, value: toShownContent(ACTIVITIES.toRow(record)), fault: null };
+    return { number: index + 1, value: toPublicContent(ACTIVITIES.toRow(record)), fault: null };
   });
   const { published, refused } = await importer.import({
     chain,
@@ -132,12 +132,12 @@ const FINDINGS_MAX = 100;
 const IDS_MAX = 500;
 
 /** Returns the public content of an activity, without the update time. */
-function toShownContent(row: ActivityRow): Record<string, unknown> {
+function toPublicContent(row: ActivityRow): Record<string, unknown> {
   const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
   return { ...content, chain: row.chain };
 }
 
-const textOf = (row: ActivityRow) => JSON.stringify(toShownContent(row));
+const textOf = (row: ActivityRow) => JSON.stringify(toPublicContent(row));
 
 function addFinding(compared: Comparison, finding: string): void {
   if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);

@@ -26,7 +26,7 @@ export async function showStatus(job: ChainJob, { chain, ...output }: Partial<Ch
 }
 
 async function stateOf(job: ChainJob, chain: IndexedChain, progress: RecentProgress | null) {
-  const nodes = await Promise.all(nodesOf(job, chain).map((node) => readEnd(node, chain)));
+  const nodes = await Promise.all(nodesOf(job, chain).map((node) => readNodeState(node, chain)));
   const reachable = nodes.filter(({ fault }) => fault === null);
   const furthest = reachable.toSorted((a, b) => (b.head ?? -1) - (a.head ?? -1))[0] ?? null;
   const indexed = progress === null ? null : lastCompleteBlockOf(progress.last);
@@ -78,7 +78,7 @@ function toNodeText({ name, head, fault }: NodeState, furthest: number | null): 
 }
 
 /** Reads a node's latest and last final block, or why the node is unusable. Never returns the node's URL. */
-async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
+async function readNodeState(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {
     const actual = await node.chainId();

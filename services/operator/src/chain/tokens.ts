@@ -80,7 +80,7 @@ interface TokenName {
   readonly contract: string;
 }
 
-const NEXT_STEP = 'run the command again, which does not publish a change twice';
+const NEXT_STEP = 'run the command again; it does not publish a change twice';
 const TAKEN_OVER =
   'another command changed this token at the same time: this change was not published. Run the command again';
 

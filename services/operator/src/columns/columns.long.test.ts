@@ -186,7 +186,7 @@ it('queries of the views of events succeed while columns are added and dropped',
   expect(responses.size).toBe(VIEWS.length);
 });
 
-it('columns drop fails while a custom view names the column', async () => {
+it('columns drop fails while a custom view uses the column', async () => {
   await fixture.add('coins', 'Int64');
   await fixture.query('CREATE VIEW custom_coins AS SELECT max(property_coins) AS most FROM analysis_events');
   const { code, progress } = await fixture.drop('coins');
@@ -272,7 +272,7 @@ const putValues = (environmentId: string) =>
     })),
   );
 
-it('a property column contains values of its type, and otherwise NULL or the default, both computed and stored', async () => {
+it('a column contains values of its type, otherwise NULL or the default, before and after a backfill', async () => {
   await putValues('before');
   const names = COLUMNS.flatMap(({ name }) => [`${name}_null`, `${name}_default`]);
   for (const { name, type, fallback } of COLUMNS) {

@@ -2,11 +2,11 @@
 import { type ClickHouseAccount, createQueryRows, quoteText, readRows, sendStatement } from '@playline/stores';
 import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
-/** The ClickHouse database that contains `events`. */
+/** Queries the ClickHouse database that contains `events`. */
 export interface SqlClient {
   /** Returns rows; large integers are strings. */
   read(sql: string): Promise<(readonly unknown[])[]>;
-  /** @throws Error of ClickHouse or the connection */
+  /** @throws Error from ClickHouse or the connection */
   run(sql: string): Promise<void>;
 }
 
@@ -92,7 +92,7 @@ interface View {
 /**
  * Recreates views whose query now selects different property columns, in dependency order. Parameterised views do not
  * need this, because they do not store a column list.
- * @returns the changed views, and the broken views, whose query fails and which were not changed
+ * @returns the changed views, and the broken views, which were not changed because their query fails
  */
 export async function refreshViews(client: SqlClient) {
   const [changed, broken]: [string[], string[]] = [[], []];

@@ -154,13 +154,13 @@ it('the accounts command refuses invalid arguments, and reports unknown accounts
   const { run } = createOperator();
   for (const rest of [
     [],
-    ['rubbish'],
-    ['list', '--rubbish'],
+    ['unknown'],
+    ['list', '--unknown'],
     ['invite', '--name', 'Ada'],
     ['invite', '--name', 'Ada', '--project', 'demo'],
     ['invite', '--project', 'demo', '--role', 'owner'],
-    ['roles', '--account', 'ada', '--project', 'demo', '--role', 'king'],
-    ['administrator', '--account', 'ada', '--is', 'perhaps'],
+    ['roles', '--account', 'ada', '--project', 'demo', '--role', 'unknown'],
+    ['administrator', '--account', 'ada', '--is', 'unknown'],
     ['disable'],
   ])
     expect([rest, (await run(...rest)).code]).toEqual([rest, EXIT.usage]);

@@ -226,7 +226,7 @@ async function requireAccount({ store }: AccountContext, idOrLogin: string): Pro
   return found;
 }
 
-/** @throws UsageError for an invalid origin; UnreachableError without an origin and a local stack */
+/** @throws UsageError for an invalid origin; UnreachableError if neither an origin nor a local portal is available */
 function originOf({ portal }: Pick<AccountsContext, 'portal'>, origin: string | undefined): string {
   if (origin === undefined) {
     const running = portal();
@@ -246,8 +246,7 @@ function linkTo(origin: string, path: string, code: string): string {
   return url.href;
 }
 
-/** Omits the account's credentials. */
-function toShown({ passwordHash, passkeys, invitation, openId, ...account }: AccountRecord) {
+function withoutCredentials({ passwordHash, passkeys, invitation, openId, ...account }: AccountRecord) {
   return {
     ...account,
     hasPassword: passwordHash !== null,
@@ -258,7 +257,7 @@ function toShown({ passwordHash, passkeys, invitation, openId, ...account }: Acc
 }
 
 function showAccount(account: AccountRecord, options: JsonOption, terminal: Terminal): void {
-  printResult(terminal, options, toShown(account), toLine(account));
+  printResult(terminal, options, withoutCredentials(account), toLine(account));
 }
 function toLine(account: AccountRecord): string {
   const { id, login, name, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;

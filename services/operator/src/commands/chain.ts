@@ -13,8 +13,8 @@ Requires CHAIN_NODES, which lists the chains and their nodes, or a local stack.
 Exit codes: 0 success, 1 findings or interrupted, 2 invalid arguments, 3 node or store not responding.`;
 
 const STATUS = `
-For each chain, shows the latest, final and indexed block, the indexing rate, the estimated remaining time, and the
-latest block of each node. Exits with code 3 if a chain has no responding node.`;
+For each chain, shows the latest, the last final and the last indexed block, the indexing rate, the estimated remaining
+time, and the latest block of each node. Exits with code 3 if a chain has no responding node.`;
 
 const VERIFY = `
 Reports activities that are missing from the history or differ from the chain, and event logs that are not in the

@@ -52,7 +52,7 @@ Paths separate property names with dots. Escape a dot in a name as \\. and a bac
 Types: Int64, Float64, String, LowCardinality(String) for at most about 10,000 distinct values, Bool, and DateTime for
 ISO 8601 strings such as 2026-01-02T03:04:05Z, stored with millisecond precision.
 
-New rows store the value when they are inserted. In existing rows the value is computed on read until the backfill has
+New rows store the value when they are inserted. In existing rows, the value is computed on read until the backfill has
 stored it, so query results are always correct. To resume after an interruption, run the command again.
 
 All analysts who can read analysis_events can read the column, even without access to raw ids. Do not add columns for

@@ -260,8 +260,8 @@ async function groupDeadLetters(
       const position = toPositionText(deadLetter.position);
       const state = outcomes.get(position)?.kind ?? 'open';
       group[state]++;
-      group.firstAtMs = Math.min(group.firstAtMs, deadLetter.deadAtMs);
-      group.lastAtMs = Math.max(group.lastAtMs, deadLetter.deadAtMs);
+      group.firstAtMs = Math.min(group.firstAtMs, deadLetter.deadLetteredAtMs);
+      group.lastAtMs = Math.max(group.lastAtMs, deadLetter.deadLetteredAtMs);
       if (state === 'open') group.example ??= position;
     }
   }
@@ -270,12 +270,12 @@ async function groupDeadLetters(
 
 function groupOf(
   groups: Map<string, DeadLetterGroup>,
-  { original: { topic }, step, reason: fullReason, deadAtMs }: DeadLetter,
+  { original: { topic }, step, reason: fullReason, deadLetteredAtMs: atMs }: DeadLetter,
 ): DeadLetterGroup {
   const keyOf = (reason: string) => JSON.stringify([topic, step, reason]);
   let reason = fullReason.slice(0, REASON_CHARACTERS_MAX);
   if (groups.size >= GROUPS_MAX && !groups.has(keyOf(reason))) reason = OTHER_REASONS;
-  const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: deadAtMs, lastAtMs: deadAtMs, example: null };
+  const counts = { open: 0, replayed: 0, dropped: 0, firstAtMs: atMs, lastAtMs: atMs, example: null };
   const group: DeadLetterGroup = groups.get(keyOf(reason)) ?? { topic, step, reason, ...counts };
   groups.set(keyOf(reason), group);
   return group;

@@ -94,7 +94,7 @@ export const createErasuresCommand =
               .argParser(wholeNumberFrom(1, ERASURES_MAX))
               .default(20),
           )
-          .option('--after <id>', 'list erasures after this erasure')
+          .option('--after <id>', 'continue the list after this erasure')
           .addHelpText('after', LIST)
           .action((options) => {
             const query = toQuery(options);

@@ -21,7 +21,7 @@ import {
 import { create as createKey, type EnvironmentKeysContext, list, origins, revoke } from '../keys/subcommands.ts';
 import * as rateLimitKeys from '../rate-limit-keys/subcommands.ts';
 import { type RecordSources, rebuildViews } from '../records/record-access.ts';
-import { type OpenLogOfTopic, passOver } from '../records/record-sources.ts';
+import { type OpenLogOfTopic, skipUnreadableRecord } from '../records/record-sources.ts';
 import * as signableKeys from '../signable-keys/subcommands.ts';
 
 export interface KeysContext extends EnvironmentKeysContext {
@@ -64,7 +64,7 @@ const expires = () =>
 const position = <const Flags extends string>(flags: Flags, description: string) =>
   new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER)).makeOptionMandatory();
 
-const PASS_OVER = `
+const SKIP_RECORD = `
 Shows the record and prompts for confirmation. The previous record then applies again, and the audit log records who
 skipped the unreadable record. If a newer release wrote the record, use that release instead.`;
 
@@ -200,12 +200,12 @@ const rebuild = ({ context, terminal }: Deps) =>
     .action(async (options) => endWith(await rebuildViews(context.kinds, options, terminal)));
 
 const skip = ({ context: { kinds, openAccessLog, projects }, terminal }: Deps) =>
-  jsonCommand('pass-over', 'skip an unreadable access record')
+  jsonCommand('skip-record', 'skip an unreadable access record')
     .requiredOption('--topic <topic>', 'topic of the record, as reported by rebuild and /readyz')
     .addOption(position('--partition <number>', 'partition of the record'))
     .addOption(position('--offset <number>', 'offset of the record'))
     .addOption(yesOption())
-    .addHelpText('after', PASS_OVER)
+    .addHelpText('after', SKIP_RECORD)
     .action(async (options) =>
-      endWith(await passOver({ kinds, openAccessLog, author: projects.author }, options, terminal)),
+      endWith(await skipUnreadableRecord({ kinds, openAccessLog, author: projects.author }, options, terminal)),
     );

@@ -143,7 +143,7 @@ Requires REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a 
 
 const GIVE_UP = `
 Skips assets whose signed transaction could still be included in a block. The reason is shown to the project, and the
-audit log records who gave up the asset.`;
+audit log records who gave up on the asset.`;
 
 /** Rows per query. */
 const SIGNERS_BATCH = 5_000;
@@ -230,13 +230,13 @@ const retry = ({ context, terminal }: Deps) =>
   });
 
 const giveUpPending = ({ context, terminal }: Deps) =>
-  command('give-up', 'mark a pending asset as failed, or all pending assets of a signer')
+  command('give-up', 'mark one pending asset, or all pending assets of a signer, as failed')
     .addOption(chain())
     .addOption(contract())
     .addOption(reference())
     .addOption(project())
     .addOption(
-      new Option('--signer <address>', 'give up all assets of this signer, such as a signer whose key is lost')
+      new Option('--signer <address>', 'give up on all pending assets of this signer, for example if its key is lost')
         .argParser(parseSigner)
         .conflicts(['contract', 'reference', 'project']),
     )

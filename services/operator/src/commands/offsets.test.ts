@@ -18,7 +18,7 @@ const intact: GroupPartition = {
 };
 const replaced: GroupPartition = { ...intact, partition: 2, finding: { kind: 'exchanged', end: 90 }, divergesAt: 50 };
 
-function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
+function createOperator(partitions: readonly GroupPartition[], hasMembers = false) {
   const moved: { partition: number; from: number }[] = [];
   const decided: { group: string; partition: number; decision: OffsetDecision }[] = [];
   const openOffsets = async (): Promise<GroupOffsets> => ({
@@ -43,16 +43,16 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
 const POSITION = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
 it('offsets list shows committed offsets and log bounds, and exits with code 1 if a partition needs a decision', async () => {
-  const { run } = openBench([intact, replaced]);
+  const { run } = createOperator([intact, replaced]);
   const { code, text } = await run('list', '--group', 'writer');
   expect(code).toBe(1);
   expect(text).toMatch(/writer +messages +1 +80 +10 +90 +-\n/);
   expect(text).toContain(toFindingText(replaced.finding, 80));
-  expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
+  expect(await createOperator([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
 });
 
 it('offsets list exits with code 1 if a group passed with --group has no committed offsets', async () => {
-  const { run } = openBench([intact]);
+  const { run } = createOperator([intact]);
   expect(await run('list', '--group', 'wirter')).toMatchObject({
     code: 1,
     text: expect.stringContaining('group wirter has no committed offsets'),
@@ -62,24 +62,24 @@ it('offsets list exits with code 1 if a group passed with --group has no committ
 });
 
 it('offsets list shows all consumer groups by default', async () => {
-  const { run } = openBench([]);
+  const { run } = createOperator([]);
   const { text } = await run('list');
   expect(OFFSET_GROUPS).toContain('minter');
   for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has no committed offsets`);
 });
 
 it('offsets accept resumes a replaced log at the offset where the two logs diverge', async () => {
-  const { run, decided } = openBench([intact, replaced]);
+  const { run, decided } = createOperator([intact, replaced]);
   const { code, text } = await run('accept', ...POSITION, '2');
   expect(code).toBe(0);
   expect(text).toContain('Reading resumes at 50');
   expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
-  const after = openBench([{ ...replaced, decision: decided[0]!.decision }]);
+  const after = createOperator([{ ...replaced, decision: decided[0]!.decision }]);
   expect((await after.run('list', '--group', 'writer')).text).toContain('decided: the consumer resumes at 50');
 });
 
 it('offsets accept does not skip records without --yes', async () => {
-  const { run, decided } = openBench([replaced]);
+  const { run, decided } = createOperator([replaced]);
   const skip = ['accept', ...POSITION, '2', '--from', 'end'];
   const refused = await run(...skip);
   expect(refused.code).toBe(1);
@@ -91,7 +91,7 @@ it('offsets accept does not skip records without --yes', async () => {
 
 it('the offsets command reports offsets committed by other tools, and skips no records without --yes', async () => {
   const foreignCommit: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
-  const { run, decided } = openBench([foreignCommit]);
+  const { run, decided } = createOperator([foreignCommit]);
   const listed = await run('list', '--group', 'writer');
   expect(listed).toMatchObject({ code: 1, text: expect.stringContaining(toFindingText(foreignCommit.finding, 80)) });
   const refused = await run('accept', ...POSITION, '1', '--from', '80');
@@ -106,7 +106,7 @@ it('the offsets command reports offsets committed by other tools, and skips no r
 });
 
 it('offsets accept moves a group that needs no decision only with --from OFFSET and --yes', async () => {
-  const { run, decided, moved } = openBench([intact]);
+  const { run, decided, moved } = createOperator([intact]);
   const rewind = ['accept', ...POSITION, '1', '--from', '20'];
   const refused = await run(...rewind);
   expect(refused.code).toBe(1);
@@ -124,7 +124,7 @@ it('offsets accept moves a group that needs no decision only with --from OFFSET 
 });
 
 it('offsets accept refuses to move a group that has members, and names the consumers to stop', async () => {
-  const { run } = openBench([intact], true);
+  const { run } = createOperator([intact], true);
   expect(await run('accept', ...POSITION, '1', '--from', '20', '--yes')).toMatchObject({
     code: 1,
     text: expect.stringContaining('stop every consumer of writer'),
@@ -132,7 +132,7 @@ it('offsets accept refuses to move a group that has members, and names the consu
 });
 
 it('offsets accept changes no offsets if no decision is needed or arguments are invalid', async () => {
-  const { run, decided } = openBench([intact, replaced]);
+  const { run, decided } = createOperator([intact, replaced]);
   expect(await run('accept', ...POSITION, '1')).toMatchObject({ code: 1 });
   for (const args of [
     ['accept', ...POSITION, '7'],

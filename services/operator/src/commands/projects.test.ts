@@ -25,9 +25,9 @@ function createOperator(answer?: string) {
     return { code, results, records, progress };
   };
   const runOne = async (...args: string[]) => (await run(...args, '--json')).records[0]!;
-  const linked = async (...args: string[]): Promise<CollectionRecord[]> =>
+  const runCollections = async (...args: string[]): Promise<CollectionRecord[]> =>
     (await runInProcess(commands, ['collections', ...args, '--json'])).results.map((line) => JSON.parse(line));
-  return { run, runOne, linked, collections, keys: access.keys, projects, printed };
+  return { run, runOne, runCollections, collections, keys: access.keys, projects, printed };
 }
 
 const secretIn = (project: string, environment: string) =>
@@ -104,7 +104,7 @@ it('projects limit sets and removes the cap and the limit of an environment inde
   expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('must not be above the cap') });
 });
 
-it('projects archive requires revoked keys and a confirmation, and refuses later changes to the project', async () => {
+it('projects archive requires revoked keys and a confirmation, and later changes to the project fail', async () => {
   const { run } = createOperator('yes');
   await run(...secretIn('demo', 'production'));
   const blocked = await run('projects', 'archive', '--project', 'demo');
@@ -142,23 +142,23 @@ it('keys create fails for an environment that does not exist, and suggests the c
 const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`];
 
 it('the collections command links, renames, unlinks and relinks a collection, and reports who changed it last', async () => {
-  const { run, linked } = createOperator();
-  const created = await linked('link', ...contract, '--environment', 'production', '--name', 'Swords');
+  const { run, runCollections } = createOperator();
+  const created = await runCollections('link', ...contract, '--environment', 'production', '--name', 'Swords');
   const expected = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
   expect(created).toMatchObject([{ ...expected, name: 'Swords', state: 'linked' }]);
-  expect(await linked('rename', ...contract, '--name', 'Axes')).toMatchObject([{ name: 'Axes', revision: 2 }]);
-  expect(await linked('unlink', ...contract)).toMatchObject([{ state: 'unlinked' }]);
-  expect(await linked('relink', ...contract, '--environment', 'development')).toMatchObject([
+  expect(await runCollections('rename', ...contract, '--name', 'Axes')).toMatchObject([{ name: 'Axes', revision: 2 }]);
+  expect(await runCollections('unlink', ...contract)).toMatchObject([{ state: 'unlinked' }]);
+  expect(await runCollections('relink', ...contract, '--environment', 'development')).toMatchObject([
     { environmentId: 'demo-development', state: 'linked', name: 'Axes' },
   ]);
-  expect(await linked('list')).toMatchObject([{ revision: 4 }]);
+  expect(await runCollections('list')).toMatchObject([{ revision: 4 }]);
   expect((await run('collections', 'list')).results[0]).toMatch(/^demo-chain {2}0xab.* Axes {2}linked .* by ada$/);
 });
 
 it("the collections command never reveals another project's collection or its owner", async () => {
-  const { run, linked } = createOperator();
+  const { run, runCollections } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
-  await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
+  await runCollections('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
   const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
   expect(refused).toMatchObject({
     code: EXIT.failed,
@@ -167,8 +167,8 @@ it("the collections command never reveals another project's collection or its ow
   const unlinked = await run('collections', 'unlink', ...contract);
   expect(unlinked).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('not have the contract') });
   expect(`${refused.progress}${unlinked.progress}`).not.toMatch(/rival|Swords/i);
-  expect(await linked('list')).toEqual([]);
-  expect(await linked('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
+  expect(await runCollections('list')).toEqual([]);
+  expect(await runCollections('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
 });
 
 it('collections link refuses a contract on a chain that is not served, and lists the served chains', async () => {
@@ -183,13 +183,13 @@ it('collections link refuses a contract on a chain that is not served, and lists
 });
 
 it('collections move moves a collection to another project without changing its name', async () => {
-  const { run, linked } = createOperator();
+  const { run, runCollections } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
-  await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
-  expect(await linked('move', ...contract, '--environment', 'production')).toMatchObject([
+  await runCollections('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
+  expect(await runCollections('move', ...contract, '--environment', 'production')).toMatchObject([
     { projectId: 'demo', environmentId: 'demo-production', state: 'linked', name: 'Swords', revision: 2 },
   ]);
-  expect(await linked('list', '--project', 'rival')).toEqual([]);
+  expect(await runCollections('list', '--project', 'rival')).toEqual([]);
   const repeated = await run('collections', 'move', ...contract, '--environment', 'production');
   expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked') });
 });

@@ -18,8 +18,8 @@ async function openProgram() {
   const config = parseConfig(configSchema, {});
   const { stdin, stdout } = process;
   const addresses = createAddresses(config, '/nowhere', createConnectionFaults({ warn: () => {} }));
-  const recordStores = { folder: '/nowhere', stdin, stdout, environment: {}, stop: new AbortController().signal };
-  const groups = createCommandGroups({ config, addresses, stores: {} as StoreOpeners, ...recordStores });
+  const rest = { folder: '/nowhere', stdin, stdout, environment: {}, stop: new AbortController().signal };
+  const groups = createCommandGroups({ config, addresses, stores: {} as StoreOpeners, ...rest });
   const commands = (await Promise.all(groups.map((group) => group.load()))).flat();
   return createProgram(commands, { result: () => {}, progress: () => {}, isInteractive: false });
 }

@@ -5,7 +5,7 @@ import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
 import { createQueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type GroupOffsets } from '@playline/stream';
-import { awaitClickHouse, awaitLog, awaitStore, nullIfUnreachable, withSeveral } from '../await-store.ts';
+import { awaitClickHouse, awaitLog, awaitStore, nullIfUnreachable, withScope } from '../await-store.ts';
 import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
 import type { RebuildSources, StoresContext } from '../rebuild/with-stores.ts';
@@ -45,7 +45,7 @@ export const createVerifyCommand =
 async function verifyStores(context: VerifyContext, group: string, terminal: Terminal): Promise<VerifyReport> {
   const { schemaOf, topicPrefix } = context;
   const query = createQueryRows(context.clickhouse());
-  return withSeveral(async (open) => {
+  return withScope(async (open) => {
     const log = await open(context.openLog());
     const offsets = await open(context.openOffsets());
     const records = await open(context.openRecords());

@@ -58,7 +58,7 @@ async function startEmptyRegistry() {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-it('an unreadable message becomes a dead letter, and is stored once when it is replayed after the repair', async () => {
+it('the dead letter of an unreadable message is stored once when it is replayed with a working registry', async () => {
   const { publish, toMessage, startWriter, stop, awaitCaughtUp, operate, query, prefix, group } = fixture;
   const registry = await startEmptyRegistry();
   const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
@@ -92,12 +92,12 @@ it('dead-letters drop stores a note for each dropped dead letter, and dropped de
   const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
   const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
   expect((await fixture.operate('dead-letters', 'drop', name)).code).toBe(2);
-  const args = ['dead-letters', 'drop', name, '--note', 'of a test client', '--json'];
+  const args = ['dead-letters', 'drop', name, '--note', 'from a test client', '--json'];
   expect((await fixture.operate(...args)).code).toBe(2);
   const dropped = await fixture.operate(...args, '--yes');
   expect(dropped.json).toMatchObject({ settled: 1 });
   const show = async () => (await fixture.operate('dead-letters', 'show', name)).lines.join('\n');
-  await until('the outcome', async () => (await show()).includes('of a test client'));
+  await until('the outcome', async () => (await show()).includes('from a test client'));
   const replayed = await fixture.operate('dead-letters', 'replay', '--topic', TOPICS.rejections.name, '--json');
   expect(replayed.json).toMatchObject({ settled: 2, before: 1 });
   const replays = await awaitReplays(TOPICS.rejections.name, 2);

@@ -50,8 +50,8 @@ it('toReplayRecord restores the topic, partition, key, value and trace of the or
 it('parseDeadLetter returns null for an outcome record', () => {
   const position = { topic: 'a.dead', partition: 2, offset: 7 };
   const outcome = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
-  const { headers, ...mark } = toOutcomeRecord({ position }, outcome);
-  const read = { ...mark, partition: 2, offset: 9, timestampMs: 5, headers: logged(headers) };
+  const { headers, ...outcomeRecord } = toOutcomeRecord({ position }, outcome);
+  const read = { ...outcomeRecord, partition: 2, offset: 9, timestampMs: 5, headers: logged(headers) };
   expect(parseOutcome(read)).toEqual({ offset: 7, outcome });
   expect(parseDeadLetter(read)).toBeNull();
 });

@@ -34,7 +34,7 @@ export interface DeadLetter {
   readonly position: RecordPosition;
   readonly original: RecordPosition;
   /** When the record became a dead letter, in epoch milliseconds. */
-  readonly deadAtMs: number;
+  readonly deadLetteredAtMs: number;
   readonly reason: string;
   /** The consumer's processing step that failed. */
   readonly step: string;
@@ -82,7 +82,7 @@ export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   return {
     position: { topic, partition, offset },
     original,
-    deadAtMs: record.timestampMs,
+    deadLetteredAtMs: record.timestampMs,
     reason: textOf(record, 'reason'),
     step: textOf(record, 'step'),
     record,

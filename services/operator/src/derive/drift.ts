@@ -21,7 +21,7 @@ export interface TableSlice {
   readonly derived: string;
 }
 
-/** A row that is only in the derived table or only derivable from events; the key is hexadecimal. */
+/** A row that the derived table lacks, or that has no event; the key is hexadecimal. */
 export interface Difference {
   readonly environmentId: string;
   readonly key: string;
@@ -41,7 +41,7 @@ const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Limits the memory of a comparison. */
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 
-/** Divides derived tables into slices: by month for tables with a day, otherwise by identity. */
+/** Divides derived tables into slices: by month for tables with a day column, otherwise by identity. */
 export async function listTableSlices(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<TableSlice[]> {
   const slices: TableSlice[] = [];
   for (const table of DERIVED_TABLES) {
@@ -118,9 +118,9 @@ const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${e
 export const toIdentityFilter = (identities: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
   `(environment_id, identity_key) IN (${identities.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
 
-async function compare(query: QueryRows, { table, where, derived }: TableSlice, and: string) {
-  const stored = `${table.name} WHERE ${where} AND ${and}`;
-  const different = differencesOf(table, { stored, derived: `${derived} AND ${and}` });
+async function compare(query: QueryRows, { table, where, derived }: TableSlice, filter: string) {
+  const stored = `${table.name} WHERE ${where} AND ${filter}`;
+  const different = differencesOf(table, { stored, derived: `${derived} AND ${filter}` });
   const rows = await readRows(
     query(`SELECT environment_id, lower(hex(identity_key)), sides, count() OVER () FROM (${different})
       LIMIT ${COMPARED_MAX} ${SETTINGS}`),

@@ -6,7 +6,7 @@ import { createOperator, ENVIRONMENT, NOW, newKey, put, T } from './test/operato
 
 it.each([
   ['no subcommand', [], 'Usage: npm run erasures'],
-  ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
+  ['an unknown subcommand', ['unknown'], 'expected a subcommand: list, show, verify, scrub, remove'],
   ['a personal id as a subcommand', ['bob'], 'expected a subcommand'],
   ['show without an id', ['show'], "missing required argument 'id'"],
   ['verify without an id', ['verify'], "missing required argument 'id'"],
@@ -15,7 +15,7 @@ it.each([
   ['two ids', ['show', '0'.repeat(32), '0'.repeat(32)], 'too many arguments'],
   ['scrub with an argument', ['scrub', '0'.repeat(32)], 'too many arguments'],
   ['an option of another subcommand', ['remove', '--state', 'erased'], "unknown option '--state'"],
-  ['an unknown state', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
+  ['an unknown state', ['list', '--state', 'unknown'], 'Allowed choices are waiting, erased, physically-erased'],
   ['an invalid environment', ['list', '--environment', 'moon'], '--environment: expected'],
   ['a maximum above the limit', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
   ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an erasure id'],
@@ -32,12 +32,12 @@ it.each([
 it('erasures show and verify report that an erasure without a receipt is unfinished or unknown', async () => {
   const { run, records } = await createOperator();
   const { id } = await put(records, { requestedAt: NOW - 5 * 60_000 });
-  for (const word of ['show', 'verify']) {
-    const unfinished = await run(word, id);
+  for (const subcommand of ['show', 'verify']) {
+    const unfinished = await run(subcommand, id);
     expect(unfinished).toMatchObject({ code: EXIT.failed, results: [] });
     expect(unfinished.progress).toContain(`erasure ${id} of ${ENVIRONMENT} is unfinished: requested`);
     expect(unfinished.progress).toContain('5 min ago');
-    const unknown = await run(word, '0192f3a4-5b6c-7d8e-9f00-112233445566');
+    const unknown = await run(subcommand, '0192f3a4-5b6c-7d8e-9f00-112233445566');
     expect(unknown).toMatchObject({ code: EXIT.failed, results: [] });
     expect(unknown.progress).toContain('erasure 0192f3a4-5b6c-7d8e-9f00-112233445566 does not exist');
   }
@@ -166,7 +166,7 @@ it('erasures verify exits with code 1 if a consent from before the cut-off remai
   expect(differs.text).toContain('hash        DIFFERS');
 });
 
-it('erasures verify names the later erasure to verify if keys of an erasure are unknown', async () => {
+it('erasures verify recommends verifying a later erasure if keys of the erasure are unknown', async () => {
   const { run, records } = await createOperator();
   const [named, other] = [newKey(), newKey()];
   const first = await put(records, { keys: [named], receipt: { closureCount: 2 } });
@@ -213,8 +213,8 @@ it('erasures scrub and remove can be interrupted and run again', async () => {
   const { run, records, stop, rows } = await createOperator();
   await put(records, { receipt: {} });
   stop.abort();
-  for (const word of ['scrub', 'remove']) {
-    const { code, progress, results } = await run(word);
+  for (const subcommand of ['scrub', 'remove']) {
+    const { code, progress, results } = await run(subcommand);
     expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
     expect(progress).toContain('interrupted: run the command again');
   }

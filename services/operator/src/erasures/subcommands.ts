@@ -268,7 +268,7 @@ export async function scrub({ context, records, json, terminal }: ErasuresDeps):
   printResult(terminal, { json }, scrubbed, [
     toLine('searched', `${plural(fences, 'fence')}${skipped}`),
     ...found.map((each) => toLine('FOUND', toSurvivorText(each))),
-    ...swept.map((each) => toLine('swept', toSurvivorText(each))),
+    ...swept.map((each) => toLine('deleted', toSurvivorText(each))),
     found.length === 0
       ? 'no data remains'
       : 'all data found was deleted; find out which service wrote data despite a fence',

@@ -48,7 +48,7 @@ export async function awaitTables({ openTables }: Pick<QueryContext, 'openTables
   return tables;
 }
 
-/** Prints a summary, which is progress if `--json` is set. */
+/** Prints a summary as a result, or as progress if `--json` is set. */
 export function printSummary(terminal: Terminal, { json = false }: JsonOption, sentence: string): void {
   if (json) terminal.progress(sentence);
   else terminal.result(sentence);

@@ -1,44 +1,44 @@
 import { expect, it } from 'vitest';
 import { EXIT, UsageError } from '../command.ts';
-import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
+import { ENVIRONMENT, keyOf, openMemoryFixture } from './test/memory-fixture.ts';
 
 const hexOf = (kind: Parameters<typeof keyOf>[1], id: string) => keyOf(ENVIRONMENT, kind, id).toString('hex');
-const IN = ['--environment', 'production'];
-const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
+const PRODUCTION = ['--environment', 'production'];
+const subjectArgs = (kind: string, id: string) => [...PRODUCTION, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
 const BOB = 'bob@example.org';
 
-it.each(SUBCOMMANDS)('identity %s exits with code 3 and recommends a rebuild if Redis has no epoch', async (word) => {
+it.each(SUBCOMMANDS)('identity %s exits with code 3 and recommends a rebuild if Redis has no epoch', async (name) => {
   // The epoch is missing, is lost during the query, or is lost and restored during the query.
   for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
-    const { people, run } = await openMemoryBench();
+    const { people, run } = await openMemoryFixture();
     people.readEpoch = async () => epochs.shift() ?? null;
-    const { code, results, progress } = await run(word, ...subjectArgs('steam', 'bob'));
+    const { code, results, progress } = await run(name, ...subjectArgs('steam', 'bob'));
     expect({ code, results }).toEqual({ code: EXIT.unreachable, results: [] });
     expect(progress).toContain('npm run rebuild');
   }
 });
 
-it.each(SUBCOMMANDS)('identity %s exits with code 2 for invalid arguments, and does not repeat ids', async (word) => {
-  const { run } = await openMemoryBench();
+it.each(SUBCOMMANDS)('identity %s exits with code 2 for invalid arguments, and does not repeat ids', async (name) => {
+  const { run } = await openMemoryFixture();
   const key = hexOf('steam', 'bob');
   for (const [args, sentence] of [
     [[], "required option '--environment <name>'"],
     [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
     [['--environment', 'demo moon', '--key', key], '--environment: expected'],
-    [IN, 'no identity selected'],
-    [[...IN, '--kind', 'steam', '--id', ' '], 'no identity selected'],
-    [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
-    [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
-    [[...IN, '--key', key, '--id', BOB], 'not both'],
-    [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
-    [[...IN, '--key', key.slice(2)], '--key: expected 32 hexadecimal digits'],
-    [[...IN, '--key', '0'.repeat(32)], '--key: expected 32 hexadecimal digits'],
-    [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
+    [PRODUCTION, 'no identity selected'],
+    [[...PRODUCTION, '--kind', 'steam', '--id', ' '], 'no identity selected'],
+    [[...PRODUCTION, '--id', BOB], '--kind: expected anonymous or passport'],
+    [[...PRODUCTION, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
+    [[...PRODUCTION, '--key', key, '--id', BOB], 'not both'],
+    [[...PRODUCTION, '--key', key, '--kind', 'steam'], 'not both'],
+    [[...PRODUCTION, '--key', key.slice(2)], '--key: expected 32 hexadecimal digits'],
+    [[...PRODUCTION, '--key', '0'.repeat(32)], '--key: expected 32 hexadecimal digits'],
+    [[...PRODUCTION, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
     [[...subjectArgs('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
   ] as const) {
-    const { code, progress, results } = await run(word, ...args);
+    const { code, progress, results } = await run(name, ...args);
     expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
     expect(progress).toContain(sentence);
     expect(progress).not.toContain(BOB);
@@ -49,16 +49,16 @@ it('identity queries require the pepper only for ids, and name the missing setti
   const pepper = () => {
     throw new UsageError('IDENTITY_PEPPER is not set');
   };
-  const { run } = await openMemoryBench({ pepper });
-  for (const word of SUBCOMMANDS) {
-    expect(await run(word, ...subjectArgs('steam', 'bob'))).toMatchObject({ code: EXIT.usage, results: [] });
-    expect((await run(word, ...subjectArgs('steam', 'bob'))).progress).toContain('IDENTITY_PEPPER');
-    expect(await run(word, ...IN, '--key', hexOf('steam', 'bob'))).toMatchObject({ code: EXIT.ok });
+  const { run } = await openMemoryFixture({ pepper });
+  for (const name of SUBCOMMANDS) {
+    expect(await run(name, ...subjectArgs('steam', 'bob'))).toMatchObject({ code: EXIT.usage, results: [] });
+    expect((await run(name, ...subjectArgs('steam', 'bob'))).progress).toContain('IDENTITY_PEPPER');
+    expect(await run(name, ...PRODUCTION, '--key', hexOf('steam', 'bob'))).toMatchObject({ code: EXIT.ok });
   }
 });
 
 it('the identity command does not repeat an unknown subcommand, which may be an id', async () => {
-  const { run } = await openMemoryBench();
+  const { run } = await openMemoryFixture();
   const { code, progress } = await run(BOB, 'resolve');
   expect(code).toBe(EXIT.usage);
   expect(progress).toContain('resolve, members, why, unlink, init, rebuild');
@@ -66,7 +66,7 @@ it('the identity command does not repeat an unknown subcommand, which may be an 
 });
 
 it('identity resolve returns the same person for an id and for its key', async () => {
-  const { run, identify } = await openMemoryBench();
+  const { run, identify } = await openMemoryFixture();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
   const [bob] = toRows((await run('resolve', ...subjectArgs('steam', 'bob'), '--json')).results);
@@ -81,7 +81,7 @@ it('identity resolve returns the same person for an id and for its key', async (
 });
 
 it('identity resolve reports that an identity without links and events is unknown', async () => {
-  const { run, identify } = await openMemoryBench();
+  const { run, identify } = await openMemoryFixture();
   await identify('device', 'steam', 'bob');
   const { code, text } = await run('resolve', ...subjectArgs('steam', 'eve'));
   expect(code).toBe(EXIT.ok);
@@ -89,14 +89,14 @@ it('identity resolve reports that an identity without links and events is unknow
   expect(text).toContain('the identity is unknown: it is not linked, and no event contains it.');
   expect(text).not.toContain('No events are stored');
   // An environment without events may be mistyped.
-  const mistyped = await openMemoryBench();
+  const mistyped = await openMemoryFixture();
   expect((await mistyped.run('resolve', ...subjectArgs('steam', 'eve'))).text).toContain(
     'No events are stored for demo-production',
   );
 });
 
 it('identity resolve reports how the tables differ from Redis, and the probable cause', async () => {
-  const { run, identify, stored } = await openMemoryBench();
+  const { run, identify, stored } = await openMemoryFixture();
   await identify('device', 'steam', 'bob');
   const args = ['resolve', ...subjectArgs('steam', 'bob')];
   const key = hexOf('steam', 'bob');
@@ -114,7 +114,7 @@ it('identity resolve reports how the tables differ from Redis, and the probable 
 });
 
 it('identity members lists all identities of a person, and raw ids only with --raw', async () => {
-  const { run, identify, stored } = await openMemoryBench();
+  const { run, identify, stored } = await openMemoryFixture();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
   stored.rawIds.set(hexOf('anonymous', 'phone'), 'phone');
@@ -139,7 +139,7 @@ it('identity members lists all identities of a person, and raw ids only with --r
 });
 
 it('identity members reports that an identity without links and events is unknown', async () => {
-  const { run } = await openMemoryBench();
+  const { run } = await openMemoryFixture();
   const key = hexOf('email', BOB);
   const { code, text } = await run('members', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
@@ -149,7 +149,7 @@ it('identity members reports that an identity without links and events is unknow
 });
 
 it('identity why lists applied and refused links of a person in log order', async () => {
-  const { run, identify } = await openMemoryBench();
+  const { run, identify } = await openMemoryFixture();
   await identify('device', 'steam', 'bob');
   await identify('device', 'steam', 'eve');
   await identify('stranger', 'steam', 'zoe');
@@ -178,7 +178,7 @@ it('identity why lists applied and refused links of a person in log order', asyn
 });
 
 it('identity why shows the refused links of an unlinked identity', async () => {
-  const { run, identify } = await openMemoryBench();
+  const { run, identify } = await openMemoryFixture();
   await identify('device', 'steam', 'undefined');
   const { text } = await run('why', ...subjectArgs('anonymous', 'device'));
   expect(text).toContain('refused: one of the ids is a value that many people share');
@@ -186,7 +186,7 @@ it('identity why shows the refused links of an unlinked identity', async () => {
 });
 
 it('identity why shows the newest decisions up to --limit, and reports that older decisions were omitted', async () => {
-  const { run, identify } = await openMemoryBench();
+  const { run, identify } = await openMemoryFixture();
   for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
   const args = ['why', ...subjectArgs('untyped', 'bob'), '--limit'];
   const { text } = await run(...args, '2');
@@ -199,7 +199,7 @@ it('identity why shows the newest decisions up to --limit, and reports that olde
 const otherArgs = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
 
 it('identity why with two identities of one person shows only the links that joined them', async () => {
-  const { run, identify, alias } = await openMemoryBench();
+  const { run, identify, alias } = await openMemoryFixture();
   await identify('device', 'untyped', 'bob');
   await identify('device', 'untyped', 'bob');
   await identify('aside', 'untyped', 'bob');
@@ -214,7 +214,7 @@ it('identity why with two identities of one person shows only the links that joi
 });
 
 it('identity why with two identities reports links that the tables do not contain yet', async () => {
-  const { run, identify, stored } = await openMemoryBench();
+  const { run, identify, stored } = await openMemoryFixture();
   await identify('device', 'untyped', 'bob');
   stored.links.length = 0;
   const { text } = await run('why', ...subjectArgs('anonymous', 'device'), ...otherArgs('untyped', 'bob'));
@@ -222,7 +222,7 @@ it('identity why with two identities reports links that the tables do not contai
 });
 
 it('identity why with identities of two persons lists all links requested between the persons', async () => {
-  const { run, identify, alias } = await openMemoryBench();
+  const { run, identify, alias } = await openMemoryFixture();
   await alias('passport', 'p1', ['email', BOB]);
   await alias('passport', 'p2', ['custom', 'c2']);
   await alias('email', BOB, ['custom', 'c2']);
@@ -236,7 +236,7 @@ it('identity why with identities of two persons lists all links requested betwee
 });
 
 it('identity why refuses an incomplete second identity, and two equal identities', async () => {
-  const { run } = await openMemoryBench();
+  const { run } = await openMemoryFixture();
   const args = ['why', ...subjectArgs('steam', 'bob')];
   expect((await run(...args, '--other-kind', 'steam')).progress).toContain('no identity selected: pass --other-kind');
   expect((await run(...args, ...otherArgs('steam', ' bob'))).progress).toContain('the two identities are the same');

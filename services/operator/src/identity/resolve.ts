@@ -8,7 +8,7 @@ import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeTe
 import { type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 
-/** Time limit for scanning the keys of an environment, which is needed only for unlinked identities. */
+/** Time limit for scanning the keys of an environment. Only unlinked identities require the scan. */
 const QUERY_SECONDS = 30;
 
 /** Shows an identity's person in Redis and in the tables. */

@@ -2,37 +2,37 @@ import type { IdentityDecisionRecord } from '@playline/contracts';
 import { SUSPECT_LIMIT } from '@playline/people';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
-import { ENVIRONMENT, keyOf, openMemoryBench } from './test/memory-bench.ts';
+import { ENVIRONMENT, keyOf, openMemoryFixture } from './test/memory-fixture.ts';
 
 const hexOf = (kind: Parameters<typeof keyOf>[1], id: string) => keyOf(ENVIRONMENT, kind, id).toString('hex');
-const IN = ['--environment', 'production'];
-const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
+const PRODUCTION = ['--environment', 'production'];
+const subjectArgs = (kind: string, id: string) => [...PRODUCTION, '--kind', kind, '--id', id];
 const BOB = 'bob@example.org';
 
-/** Opens a bench with one person: device, steam:bob, untyped:bob and, wrongly merged, email:bob. */
+/** Opens a fixture with one person: device, steam:bob, untyped:bob and, wrongly merged, email:bob. */
 async function openMergedPerson() {
-  const bench = await openMemoryBench();
-  await bench.identify('device', 'steam', 'bob');
-  await bench.alias('steam', 'bob', ['email', BOB]);
-  return bench;
+  const fixture = await openMemoryFixture();
+  await fixture.identify('device', 'steam', 'bob');
+  await fixture.alias('steam', 'bob', ['email', BOB]);
+  return fixture;
 }
 
 const membersOf = async ({ run }: Awaited<ReturnType<typeof openMergedPerson>>, kind: string, id: string) =>
   (await run('members', ...subjectArgs(kind, id), '--json')).results.map((line) => JSON.parse(line));
 
 it('identity unlink shows a plan, prompts for confirmation, and splits the person', async () => {
-  const bench = await openMergedPerson();
-  const { code, results } = await bench.runWithAnswer('yes')('unlink', ...subjectArgs('email', BOB));
+  const fixture = await openMergedPerson();
+  const { code, results } = await fixture.runWithAnswer('yes')('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
   expect(results.filter((line) => line.includes(' moves '))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
   expect(results.filter((line) => line.includes(' stays '))).toHaveLength(3);
   expect(results.join()).toContain('Link fact 0/3/2 was applied');
-  expect(await membersOf(bench, 'email', BOB)).toMatchObject([{ key: hexOf('email', BOB) }]);
-  const stayed = (await membersOf(bench, 'steam', 'bob')).map(({ key }) => key);
+  expect(await membersOf(fixture, 'email', BOB)).toMatchObject([{ key: hexOf('email', BOB) }]);
+  const stayed = (await membersOf(fixture, 'steam', 'bob')).map(({ key }) => key);
   expect(stayed.sort()).toEqual([hexOf('anonymous', 'device'), hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
-  expect((await bench.run('resolve', ...subjectArgs('email', BOB), '--json')).text).toContain('"agrees":true');
+  expect((await fixture.run('resolve', ...subjectArgs('email', BOB), '--json')).text).toContain('"agrees":true');
   // The log never contains raw ids.
-  expect(JSON.stringify(bench.log.published)).not.toContain('bob');
+  expect(JSON.stringify(fixture.log.published)).not.toContain('bob');
 });
 
 it('identity unlink accepts several identities by kind and id or by key, and ignores duplicates', async () => {
@@ -41,8 +41,8 @@ it('identity unlink accepts several identities by kind and id or by key, and ign
     ['--kind', 'steam', '--id', 'bob', '--id', ' bob ', '--key', hexOf('untyped', 'bob')],
     ['--key', hexOf('steam', 'bob'), '--key', hexOf('untyped', 'bob')],
   ]) {
-    const bench = await openMergedPerson();
-    const { code, results } = await bench.run('unlink', ...IN, ...named, '--yes', '--json');
+    const fixture = await openMergedPerson();
+    const { code, results } = await fixture.run('unlink', ...PRODUCTION, ...named, '--yes', '--json');
     const outcome = JSON.parse(results.join());
     expect({ code, outcome }).toMatchObject({ code: EXIT.ok, outcome: { outcome: 'unlinked', place: '0/3/2' } });
     expect(outcome.split.keys).toEqual([hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
@@ -54,12 +54,12 @@ it.each([
   ['the answer no', 'no', EXIT.failed],
   ['no terminal', undefined, EXIT.usage],
 ])('identity unlink does not publish an unlink without confirmation: %s', async (_, answer, expected) => {
-  const bench = await openMergedPerson();
-  const run = answer === undefined ? bench.run : bench.runWithAnswer(answer);
+  const fixture = await openMergedPerson();
+  const run = answer === undefined ? fixture.run : fixture.runWithAnswer(answer);
   const { code, progress } = await run('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(expected);
   expect(progress).toMatch(/nothing was changed|--yes/);
-  expect(bench.log.published).toEqual([]);
+  expect(fixture.log.published).toEqual([]);
 });
 
 it.each([
@@ -67,25 +67,25 @@ it.each([
   ['that are not linked', subjectArgs('steam', 'unknown'), 'already a separate person'],
   [
     'that are the whole person',
-    [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
+    [...PRODUCTION, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
     'nothing to split',
   ],
 ])('identity unlink refuses identities %s, and does not publish an unlink', async (_, named, message) => {
-  const bench = await openMergedPerson();
-  await bench.alias('steam', 'zoe', ['untyped', 'zoe']);
-  const { code, progress, results } = await bench.run('unlink', ...named, '--yes');
+  const fixture = await openMergedPerson();
+  await fixture.alias('steam', 'zoe', ['untyped', 'zoe']);
+  const { code, progress, results } = await fixture.run('unlink', ...named, '--yes');
   expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
   expect(progress).toContain(message);
-  expect(bench.log.published).toEqual([]);
+  expect(fixture.log.published).toEqual([]);
 });
 
 it('identity unlink exits with code 2 for invalid arguments, and does not repeat ids', async () => {
   const { run } = await openMergedPerson();
   for (const args of [
-    IN,
-    [...IN, '--kind', 'steam'],
-    [...IN, '--id', BOB],
-    [...IN, '--kind', 'steam', '--kind', 'epic', '--id', BOB],
+    PRODUCTION,
+    [...PRODUCTION, '--kind', 'steam'],
+    [...PRODUCTION, '--id', BOB],
+    [...PRODUCTION, '--kind', 'steam', '--kind', 'epic', '--id', BOB],
     [...subjectArgs('facebook', BOB)],
     [...subjectArgs('email', BOB), '--key', 'x'],
     [...subjectArgs('email', BOB), BOB, BOB],
@@ -111,75 +111,75 @@ it.each([
     'a release that does not support unlinking',
   ],
 ] as const)('identity unlink exits with code 1 if the linkers do not split %s', async (_, changes, message) => {
-  const bench = await openMergedPerson();
+  const fixture = await openMergedPerson();
   const none = { stayedRoot: Buffer.alloc(16), stayed: [] };
-  const { toDecision } = bench.log;
-  bench.log.toDecision = async (fact) =>
+  const { toDecision } = fixture.log;
+  fixture.log.toDecision = async (fact) =>
     ({ ...(await toDecision(fact))!, moved: [], unlink: none, ...changes }) as IdentityDecisionRecord;
-  const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
+  const { code, progress } = await fixture.run('unlink', ...subjectArgs('email', BOB), '--yes');
   expect(code).toBe(EXIT.failed);
   expect(progress).toContain('no identities were split');
   expect(progress).toContain(message);
 });
 
 it('identity unlink exits with code 3 if the linkers time out, and reports that the request will be decided later', async () => {
-  const bench = await openMergedPerson();
-  bench.log.toDecision = async () => null;
-  const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes', '--wait-seconds', '1');
+  const fixture = await openMergedPerson();
+  fixture.log.toDecision = async () => null;
+  const { code, progress } = await fixture.run('unlink', ...subjectArgs('email', BOB), '--yes', '--wait-seconds', '1');
   expect(code).toBe(EXIT.unreachable);
   expect(progress).toContain('will be decided');
-  expect(bench.log.published).toHaveLength(1);
+  expect(fixture.log.published).toHaveLength(1);
 });
 
 it('identity why shows a split and later refused links, and omits undone links from the chain', async () => {
-  const bench = await openMergedPerson();
-  await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
-  await bench.alias('steam', 'bob', ['email', BOB]);
-  const printed = await bench.run('why', ...subjectArgs('email', BOB));
+  const fixture = await openMergedPerson();
+  await fixture.run('unlink', ...subjectArgs('email', BOB), '--yes');
+  await fixture.alias('steam', 'bob', ['email', BOB]);
+  const printed = await fixture.run('why', ...subjectArgs('email', BOB));
   expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity moved to another person');
   expect(printed.text).toContain('refused: an operator split the two ids');
   const other = ['--other-kind', 'email', '--other-id', BOB];
-  const afterSplit = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
+  const afterSplit = await fixture.run('why', ...subjectArgs('anonymous', 'device'), ...other);
   expect(afterSplit.text).toContain('The identities belong to two persons.');
   // After later messages merge the persons again, the chain does not contain links from before the split.
   const later = Date.now() + 60_000;
-  await bench.alias('epic', 'kim', ['steam', 'bob', later]);
-  await bench.alias('epic', 'kim', ['email', BOB, later]);
-  const chain = await bench.run('why', ...subjectArgs('steam', 'bob'), ...other, '--json');
+  await fixture.alias('epic', 'kim', ['steam', 'bob', later]);
+  await fixture.alias('epic', 'kim', ['email', BOB, later]);
+  const chain = await fixture.run('why', ...subjectArgs('steam', 'bob'), ...other, '--json');
   expect(chain.results.map((line) => JSON.parse(line).a.key)).toEqual([hexOf('epic', 'kim'), hexOf('epic', 'kim')]);
 });
 
-const NAMED = [...IN, '--kind', 'untyped', '--id', 'shared'];
+const NAMED = [...PRODUCTION, '--kind', 'untyped', '--id', 'shared'];
 const KEY = keyOf(ENVIRONMENT, 'untyped', 'shared').toString('hex');
 
-async function openSuspectBench() {
-  const bench = await openMemoryBench();
+async function openSuspectFixture() {
+  const fixture = await openMemoryFixture();
   for (let device = 0; device <= SUSPECT_LIMIT.anonymousIdsMax; device++)
-    await bench.identify(`device-${device}`, 'untyped', 'shared');
-  return bench;
+    await fixture.identify(`device-${device}`, 'untyped', 'shared');
+  return fixture;
 }
 
 it('identity suspects lists an id that linked 21 anonymous ids within a day, and allow retries its refused link', async () => {
-  const bench = await openSuspectBench();
-  const { results } = await bench.run('suspects', 'list', ...IN);
+  const fixture = await openSuspectFixture();
+  const { results } = await fixture.run('suspects', 'list', ...PRODUCTION);
   expect(results).toEqual([expect.stringContaining(`${KEY}  held`)]);
-  const allowed = await bench.run('suspects', 'allow', ...NAMED, '--yes');
+  const allowed = await fixture.run('suspects', 'allow', ...NAMED, '--yes');
   expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; refused links to be decided again: 1' });
-  expect(bench.log.repeated).toEqual([SUSPECT_LIMIT.anonymousIdsMax]);
-  expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
+  expect(fixture.log.repeated).toEqual([SUSPECT_LIMIT.anonymousIdsMax]);
+  expect((await fixture.run('suspects', 'list', ...PRODUCTION, '--json')).text).toContain('"state":"allowed"');
 });
 
 it('identity suspects block requires confirmation, and accepts an id or an identity key', async () => {
-  const bench = await openSuspectBench();
-  expect(await bench.runWithAnswer('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
-  expect(bench.log.published).toEqual([]);
-  expect((await bench.runWithAnswer('yes')('suspects', 'block', ...IN, '--key', KEY)).text).toBe('blocked');
-  await bench.identify('device-99', 'untyped', 'shared');
-  expect(bench.stored.links.at(-1)).toMatchObject({ outcome: 'refused', reason: 'blocked' });
+  const fixture = await openSuspectFixture();
+  expect(await fixture.runWithAnswer('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
+  expect(fixture.log.published).toEqual([]);
+  expect((await fixture.runWithAnswer('yes')('suspects', 'block', ...PRODUCTION, '--key', KEY)).text).toBe('blocked');
+  await fixture.identify('device-99', 'untyped', 'shared');
+  expect(fixture.stored.links.at(-1)).toMatchObject({ outcome: 'refused', reason: 'blocked' });
 });
 
 it('identity suspects list reports an environment without suspects', async () => {
-  const bench = await openMemoryBench();
-  expect((await bench.run('suspects', 'list', ...IN)).text).toBe(`No suspects in ${ENVIRONMENT}.`);
-  expect(await bench.run('suspects', 'else', ...IN)).toMatchObject({ code: EXIT.usage });
+  const fixture = await openMemoryFixture();
+  expect((await fixture.run('suspects', 'list', ...PRODUCTION)).text).toBe(`No suspects in ${ENVIRONMENT}.`);
+  expect(await fixture.run('suspects', 'unknown', ...PRODUCTION)).toMatchObject({ code: EXIT.usage });
 });

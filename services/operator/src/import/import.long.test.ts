@@ -55,7 +55,7 @@ const activitiesOf = async (chain: string) =>
     .filter(({ key }) => String(key) === chain)
     .map((record) => ({ record, read: activityCodec.decode(record.value!.subarray(FRAME_BYTES)) }));
 
-async function write(group: string): Promise<void> {
+async function runWriter(group: string): Promise<void> {
   const redis = await openRedisDatabase();
   const [port] = await freePorts(1);
   const settings = { REDIS_URL: redis.url, ADMIN_PORT: String(port), CONSUMER_GROUP: group };
@@ -118,11 +118,11 @@ it(
       value: null,
       headers: { [TICK_HEADER]: '' },
     });
-    await log.publish([{ topic: record.topic, partition: record.partition, key: null, value: Buffer.from('rubbish') }]);
+    await log.publish([{ topic: record.topic, partition: record.partition, key: null, value: Buffer.from('invalid') }]);
     expect(await run(ACTIVITIES, lines)).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
 
     const group = ['--writer-group', `${stores.prefix}writer`] as const;
-    await write(group[1]);
+    await runWriter(group[1]);
     expect(await stores.query(`SELECT uniqExact(id) FROM activities WHERE chain = '${chain}'`)).toBe('1200');
     const repeated = await run(ACTIVITIES, lines, ...group);
     expect(repeated).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });

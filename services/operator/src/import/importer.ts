@@ -14,7 +14,7 @@ import type { Line } from './lines.ts';
 import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.ts';
 
 export interface ImportOptions<R, Row extends ImportedRow> {
-  readonly subject: Pick<ImportSubject<R, Row>, 'toRow' | 'nameOf' | 'constantsOf'>;
+  readonly subject: Pick<ImportSubject<R, Row>, 'toRow' | 'nameOf' | 'fixedFieldsOf'>;
   readonly parse: (line: unknown) => Parsed<R>;
   /** Called twice; must return the same lines. */
   readonly lines: () => AsyncIterable<Line>;
@@ -71,12 +71,12 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
   return result;
 }
 
-const LINES_CHANGED = 'the lines changed during the import: run the command again, which does not publish duplicates';
+const LINES_CHANGED = 'the lines changed during the import: run the command again; it does not publish duplicates';
 
 /** `line` is the number of the line to publish, or null if the content is already stored. */
 async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
   const { subject, readStored, stop, onProgress } = options;
-  const plan = new Map<string, { line: number | null; constants: ActivityConstants | null }>();
+  const plan = new Map<string, { line: number | null; fixedFields: ActivityConstants | null }>();
   const refuse = (number: number, faults: readonly string[]) => {
     result.refused++;
     options.onRefused(number, faults);
@@ -88,13 +88,13 @@ async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, R
     for (const { number, row } of read) {
       const name = subject.nameOf(row);
       const current = findCurrent(stored.get(name), name, options);
-      const constants = subject.constantsOf(row);
-      const before = plan.get(name)?.constants ?? (current === undefined ? null : subject.constantsOf(current));
-      const forbidden = findForbidden(before, constants);
+      const fixedFields = subject.fixedFieldsOf(row);
+      const before = plan.get(name)?.fixedFields ?? (current === undefined ? null : subject.fixedFieldsOf(current));
+      const forbidden = findForbidden(before, fixedFields);
       const isStored = current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
       const faults = forbidden.map((field) => `${field} would be changed, which is not allowed`);
       if (faults.length > 0) refuse(number, faults);
-      else plan.set(name, { line: isStored ? null : number, constants });
+      else plan.set(name, { line: isStored ? null : number, fixedFields });
     }
     result.lines += batch.length;
     onProgress(`${result.lines} lines compared, ${result.refused} refused`);
@@ -115,7 +115,7 @@ function readLine<R, Row extends ImportedRow>(
   return [];
 }
 
-/** Determines the current version after the writer has processed the log. The writer refuses changes to constants. */
+/** Finds the current version after the writer has processed the log. The writer rejects changes to fixed fields. */
 function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,
@@ -123,7 +123,7 @@ function findCurrent<R, Row extends ImportedRow>(
 ): Row | undefined {
   return (tail.get(name) ?? []).reduce<Row | undefined>((current, row) => {
     if (current === undefined) return row;
-    return findForbidden(subject.constantsOf(current), subject.constantsOf(row)).length === 0 ? row : current;
+    return findForbidden(subject.fixedFieldsOf(current), subject.fixedFieldsOf(row)).length === 0 ? row : current;
   }, stored);
 }
 
@@ -176,7 +176,7 @@ export async function openImporter<R, Row extends ImportedRow>(
       key: subject.keyOf(subject.toRow(record)),
       value: frameRecord(schemaId, subject.codec.encode(record)),
     });
-    const next = 'run the command again, which does not publish duplicates';
+    const next = 'run the command again; it does not publish duplicates';
     return {
       close,
       readTail: () => readTail(subject, { log, schemas, topicPrefix, writerGroup, onProgress }),

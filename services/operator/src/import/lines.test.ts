@@ -63,9 +63,9 @@ it('readLines reports lines that are too long or not UTF-8, and continues with t
 });
 
 it('openLineSource can be interrupted while it waits for standard input', async () => {
-  const end = new AbortController();
-  const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
-  end.abort();
+  const controller = new AbortController();
+  const source = openLineSource(null, { stdin: new PassThrough(), stop: controller.signal });
+  controller.abort();
   await expect(source).rejects.toThrow('interrupted before all lines were read');
 });
 
@@ -81,7 +81,7 @@ it.each([
 ])('openLineSource refuses %s files, and names the command that decompresses them', async (_name, bytes, command) => {
   const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const path = join(folder, 'packed');
+  const path = join(folder, 'compressed');
   writeFileSync(path, bytes);
   const sources = [
     openLineSource(path, { stdin: Readable.from([]), stop }),

@@ -26,7 +26,7 @@ export const LINE_BYTES_MAX: number = 512 * 1024;
 const NEWLINE = 0x0a;
 
 /**
- * Opens a file. Streams are copied to a temporary file until `close`.
+ * Opens a file. A stream is copied to a temporary file, which `close` deletes.
  * @param path absolute path, or null for `stdin`
  * @throws UsageError for a missing or compressed file; Error when interrupted before the end of the input
  */

@@ -30,12 +30,12 @@ export interface ImportSubject<R, Row extends ImportedRow> {
   readonly topic: Topic;
   readonly codec: RecordCodec<R>;
   createParse(context: ImportContext): (line: unknown) => Parsed<R>;
-  /** @throws RangeError when the writer would refuse the record */
+  /** @throws RangeError when the writer would reject the record */
   toRow(record: R): Row;
   nameOf(row: Row): string;
   keyOf(row: Row): Buffer;
   /** Fields that updates must not change, or null. */
-  constantsOf(row: Row): ActivityConstants | null;
+  fixedFieldsOf(row: Row): ActivityConstants | null;
   /** Reads the last versions in the tables, by name. @throws StoreFault */
   readStored(store: Pick<ChainStore, 'readActivities' | 'readToken'>, rows: readonly Row[]): Promise<Map<string, Row>>;
 }
@@ -50,7 +50,7 @@ export const ACTIVITIES: ImportSubject<ActivityRecord, ActivityRow> = {
   toRow: (record) => toActivityRow(record, NOT_LOGGED),
   nameOf: ({ id }) => id,
   keyOf: ({ chain }) => Buffer.from(chain),
-  constantsOf: ({ chain, type, contractAddress, indexedAt }) => ({ chain, type, contractAddress, indexedAt }),
+  fixedFieldsOf: ({ chain, type, contractAddress, indexedAt }) => ({ chain, type, contractAddress, indexedAt }),
   async readStored(store, rows) {
     const found = await store.readActivities([...new Set(rows.map(({ id }) => id))]);
     return new Map(found.map((row) => [row.id, row]));
@@ -64,7 +64,7 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
   toRow: (record) => toTokenRow(record, NOT_LOGGED),
   nameOf: ({ chain, contractAddress }) => `${chain} ${contractAddress}`,
   keyOf: ({ chain, contractAddress }) => Buffer.from(`${chain} ${contractAddress}`),
-  constantsOf: () => null,
+  fixedFieldsOf: () => null,
   async readStored(store, rows) {
     const named = new Map(rows.map((row) => [TOKENS.nameOf(row), row]));
     const found = await Promise.all(
@@ -77,10 +77,10 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
   },
 };
 
-const WIRE_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
+const JSON_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
 
-/** Returns the JSON names of constant fields that an update would change. */
+/** Returns the JSON names of fixed fields that an update would change. */
 export function findForbidden(current: ActivityConstants | null, update: ActivityConstants | null): string[] {
   if (current === null || update === null) return [];
-  return findChanged(current, update).map((name) => WIRE_NAMES[name] ?? name);
+  return findChanged(current, update).map((name) => JSON_NAMES[name] ?? name);
 }

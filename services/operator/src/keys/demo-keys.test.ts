@@ -31,13 +31,13 @@ function createFolder(supervised = true) {
 }
 
 const changed = { project: 'demo', environment: 'development', kind: 'secret', key: 'sk-new' } as const;
-const CHANGED = { ...KEYS, development: { publishable: 'pk-2', secret: 'sk-new' } };
+const KEYS_AFTER = { ...KEYS, development: { publishable: 'pk-2', secret: 'sk-new' } };
 
 test('publishDemoKey updates both files before it resolves', async () => {
   const { folder, state, pathOf, read } = createFolder();
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);
-  expect(read('keys')).toEqual(CHANGED);
-  expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 6 }, keys: CHANGED });
+  expect(read('keys')).toEqual(KEYS_AFTER);
+  expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 6 }, keys: KEYS_AFTER });
   expect(statSync(pathOf('keys')).mode & 0o777).toBe(0o600);
   expect(readdirSync(state).toSorted()).toEqual(['keys.json', 'stack.json']);
 });
@@ -49,7 +49,7 @@ test('publishDemoKey updates stack.json itself if no supervisor is running', asy
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => 10 * now());
   onTestFinished(() => clock.mockRestore());
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);
-  expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: CHANGED });
+  expect(read('stack')).toEqual({ redis: REDIS, kafka: ['127.0.0.1:3'], processes: { kafka: 5 }, keys: KEYS_AFTER });
   expect(statSync(pathOf('stack')).mode & 0o777).toBe(0o600);
 });
 

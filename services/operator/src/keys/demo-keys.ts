@@ -56,10 +56,10 @@ export async function publishDemoKey({ folder, redisUrl }: DemoKeysTarget, chang
 /** Runs `write` while holding the lock file, so that concurrent commands do not overwrite each other's keys. */
 async function whileLocked(path: string, write: () => void): Promise<void> {
   // Uses a monotonic clock, because file times are wall-clock times.
-  let seen = { mark: '', sinceMs: 0 };
+  let seen = { lockId: '', sinceMs: 0 };
   while (!acquireLock(path)) {
-    const mark = markOf(path);
-    if (mark !== seen.mark) seen = { mark, sinceMs: performance.now() };
+    const lockId = lockIdOf(path);
+    if (lockId !== seen.lockId) seen = { lockId, sinceMs: performance.now() };
     else if (performance.now() - seen.sinceMs > LOCK_STALE_MS) rmSync(path, { force: true });
     await delay(POLL_MS);
   }
@@ -81,7 +81,7 @@ function acquireLock(path: string): boolean {
 }
 
 /** Distinguishes a lock file from a later lock file at the same path. */
-function markOf(path: string): string {
+function lockIdOf(path: string): string {
   const lock = statSync(path, { throwIfNoEntry: false });
   return lock === undefined ? '' : `${lock.ino} ${lock.mtimeMs}`;
 }

@@ -42,7 +42,7 @@ interface KeyOptions extends EnvironmentOptions, JsonOption {
 
 export function projectOf({ project }: EnvironmentOptions): string {
   if (!isProjectId(project))
-    throw new UsageError(`--project: expected 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -`);
+    throw new UsageError(`--project: expected 1 to ${PROJECT_ID_CHARACTERS_MAX} characters from a-z, 0-9, _ and -`);
   return project;
 }
 
@@ -71,7 +71,7 @@ function environmentNameOf({ environment: name = '' }: EnvironmentOptions): stri
   return name;
 }
 
-/** Publishes a key of the default environments, whose keys a local stack stores. */
+/** Publishes keys of the default environments only, because a local stack stores no other keys. */
 async function publish(
   context: EnvironmentKeysContext,
   { projectId, environmentId, environment, kind }: NewKey,

@@ -56,7 +56,7 @@ function giveUpAll(sources: WritableLogSources, audited: unknown[]) {
   return giveUpMints({ ...sources, author, audit, wallClockMs: () => 3_000 } as never, request);
 }
 
-it('giveUpMints gives up all assets of a signer, and audits each asset once, even if the minter takes over between batches', async () => {
+it('giveUpMints gives up on and audits each asset of a signer once, even if the minter takes over midway', async () => {
   const { log, sources } = openLog(3);
   const count = 1_800;
   log.push(...Array.from({ length: count }, (_, number) => toTransactionRecord(stateOf(number))));

@@ -31,7 +31,7 @@ export interface GiveUpRequest {
   readonly chain: string;
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly signer: string;
-  /** The asset to give up, or null for all pending assets of the signer. */
+  /** The asset to give up on, or null for all pending assets of the signer. */
   readonly asset: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
   /** Shown to the project that requested the asset. */
   readonly reason: string;
@@ -139,7 +139,7 @@ async function write(
 }
 
 /**
- * Creates a function that reads the pending states of a signer, and retains only these. Each call continues up to the
+ * Creates a function that reads the states of a signer, and keeps only pending states. Each call continues up to the
  * current end of the log, once all open transactions have ended. It returns the pending states and their partition.
  * @throws Error for records in several partitions, whose order is unknown
  */
@@ -203,7 +203,7 @@ export function parseSigner(text: string): string {
   return signer;
 }
 
-/** Gives up one asset, or all assets of a signer, after confirmation. */
+/** Gives up on one asset, or on all assets of a signer, after confirmation. */
 export async function giveUp(
   context: GiveUpContext,
   { target, reason, ...options }: { target: GiveUpTarget; reason: string; yes?: boolean | undefined },
@@ -225,7 +225,7 @@ const NOT_ACCEPTED =
 async function toRequest(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpRequest> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, asset: null, reason };
   const { chain, contractAddress, projectId, referenceId, signer, status } = await context.find(target);
-  if (status !== 'pending') throw new Error(`the asset has ${status}: only pending assets can be given up`);
+  if (status !== 'pending') throw new Error(`the asset has ${status}: you can give up only on pending assets`);
   return { chain, signer, asset: { contractAddress, projectId, referenceId }, reason };
 }
 

@@ -17,7 +17,7 @@ const truncated: GroupPartition = {
   decision: null,
 };
 
-it('a decision about a replaced log resumes where the two logs diverge, without repeating or skipping records', () => {
+it('the plan for a replaced log resumes where the two logs diverge, without repeating or skipping records', () => {
   const { decision, description, skipped } = planDecision(truncated, 'earliest-unread', 1_000);
   expect(decision).toEqual({
     from: 50,
@@ -30,13 +30,13 @@ it('a decision about a replaced log resumes where the two logs diverge, without 
   expect(description.join(' ')).toContain('Rows at offsets 50 to 94');
 });
 
-it('a decision about a replaced log resumes at the start of the log if the point of divergence is unknown', () => {
+it('the plan for a replaced log resumes at the start of the log if the point of divergence is unknown', () => {
   const { decision, description } = planDecision({ ...truncated, divergesAt: null }, 'earliest-unread', 1_000);
   expect(decision.from).toBe(10);
   expect(description.join(' ')).toContain('records may be read again');
 });
 
-it('a decision about a replaced log reports the offsets that will never be read', () => {
+it('the plan for a replaced log reports the offsets that will never be read', () => {
   const { description, skipped } = planDecision(truncated, 'end', 1_000);
   expect(skipped).toBe(10);
   expect(description.join(' ')).toContain('Offsets 50 to 59 contain unread records');
@@ -54,7 +54,7 @@ it('a decision about a replaced log includes earlier replaced ranges, and applie
   expect(isDecisionFor(decision, { ...truncated, mark: { ...mark, crc: 8 } })).toBe(false);
 });
 
-it('a decision about an expired log reports the offsets that retention deleted before they were read', () => {
+it('the plan for an expired log reports the offsets that retention deleted before they were read', () => {
   const expired = { ...truncated, committed: 5, readTo: 5, start: 10, end: 60, divergesAt: null };
   const { decision, description, skipped } = planDecision(
     { ...expired, finding: { kind: 'expired', start: 10 } },
@@ -65,7 +65,7 @@ it('a decision about an expired log reports the offsets that retention deleted b
   expect(description.join(' ')).toContain('Offsets 5 to 9 are lost');
 });
 
-it('a decision about a replaced log reports repeated and skipped offsets, and refuses offsets outside the log', () => {
+it('planDecision reports repeated and skipped offsets of a replaced log, and refuses offsets outside the log', () => {
   const property = fc.property(fc.nat(120), (from) => {
     if (from < 10 || from > 60) {
       expect(() => planDecision(truncated, from, 1)).toThrow(RangeError);

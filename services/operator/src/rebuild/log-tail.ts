@@ -54,7 +54,7 @@ export async function boundsOf({ log }: Pick<RebuildSources, 'log'>, topic: stri
   return bounds;
 }
 
-/** Reads records partition by partition. Unreadable records are reported and skipped, as by the event writer. */
+/** Reads records partition by partition. Unreadable records are reported and skipped, as in the event writer. */
 export async function* readTail<R>(
   sources: RebuildSources,
   tail: LogTail<R>,

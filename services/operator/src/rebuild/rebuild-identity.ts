@@ -123,7 +123,7 @@ const IN_USE =
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
   const holds = new Map<string, ErasureHold>();
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
-  // The table may contain more members of a request than the topic, so its entries replace those of the topic.
+  // The table may list more identities for a request than the topic does, so its entries replace those of the topic.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
   for (const hold of holds.values()) await guards.putHold(hold);
   // A request with a receipt may already have been released, because the receipt is written before the release.
@@ -232,8 +232,8 @@ async function* toRows(sources: RebuildSources, tail: LogTail<IdentityDecisionRe
 }
 
 /** Topics that are empty in a new deployment. The end offset of a topic never decreases. */
-const WITNESS_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
-const WITNESS_TABLES = ['identity_overrides', 'consent_log'];
+const DATA_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
+const DATA_TABLES = ['identity_overrides', 'consent_log'];
 
 type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 
@@ -253,7 +253,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
   const log = await nullIfUnreachable(openLog);
   if (log === null) return [];
   return withLog(log, async () => {
-    const names = WITNESS_TOPICS.map(({ name }) => topicPrefix + name);
+    const names = DATA_TOPICS.map(({ name }) => topicPrefix + name);
     // Leaders of new topics refuse requests for up to 1.9 s, until they have created the partition logs.
     const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
     return names.filter((_, index) => bounds[index]!.some(({ end }) => end > 0));
@@ -266,7 +266,7 @@ async function findRows({ clickhouse }: Context): Promise<string[]> {
   // Uses a database that every account can read, because the configured database may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
   await awaitClickHouse(query);
-  const names = WITNESS_TABLES.map((name) => `'${name}'`).join();
+  const names = DATA_TABLES.map((name) => `'${name}'`).join();
   const rows = await readRows(
     query(`SELECT name FROM system.tables WHERE database = '${account.database.replaceAll("'", "''")}'
       AND name IN (${names}) AND total_rows > 0 ORDER BY name`),

@@ -42,7 +42,7 @@ const digests = ({ rebuild }: Pick<RebuildFixture['people'], 'rebuild'>) =>
 const expectModel = async () =>
   expect(await digests(fixture.people)).toEqual(await digests((await fixture.model()).people));
 
-async function link100(seed: number): Promise<void> {
+async function decide100Links(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
   await fixture.awaitDecided();
@@ -79,7 +79,7 @@ async function requestErasure() {
   return erasureId;
 }
 
-async function fenceOne() {
+async function fenceRandomKey() {
   const key = randomBytes(16);
   await fixture.query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-one', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(1790000000123))`,
@@ -92,14 +92,14 @@ beforeAll(async () => {
   expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0 });
   const writer = await fixture.startWriter();
   await publishConsents();
-  await link100(1);
+  await decide100Links(1);
   for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.awaitWritten(topic.name);
   // From this point on, the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
   await requestErasure();
-  await fenceOne();
-  await link100(2);
+  await fenceRandomKey();
+  await decide100Links(2);
 }, 240_000);
 afterEach(async () => {
   fixture.hooks.beforeCall = null;
@@ -220,9 +220,9 @@ it('a rebuild that fails after the epoch was set reports how to restore the miss
     if (name === 'rebuild.mintEpoch') await fixture.publish([toConsent(identityKey, 'none')]);
     isMinted = name === 'rebuild.mintEpoch';
   };
-  const cut = await fixture.restore('rebuild');
+  const interrupted = await fixture.restore('rebuild');
   fixture.hooks.beforeCall = null;
-  expect(cut).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
+  expect(interrupted).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
   const repeated = await fixture.restore('rebuild');
   expect(repeated).toMatchObject({ code: 1, progress: expect.stringContaining('npm run consent -- rebuild') });
   await expect(fixture.people.consents.read('test-one', identityKey)).rejects.toThrow(LaggingStoreFault);

@@ -95,7 +95,7 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
   }
 }
 
-/** Reads all decisions that held an identity, and all rulings. */
+/** Reads all decisions that held an identity, and all operator rulings about identities. */
 export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSuspect> {
   const rows = readPages(query, {
     table: 'identity_links',

@@ -3,7 +3,7 @@ import type { ErasureRecords } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { type ClickHouseAccount, createQueryRows, type QueryRows } from '@playline/stores';
 import type { LogReader } from '@playline/stream';
-import { awaitClickHouse, awaitLog, awaitStore, withOpened, withSeveral } from '../await-store.ts';
+import { awaitClickHouse, awaitLog, awaitStore, withOpened, withScope } from '../await-store.ts';
 
 /** Each opener throws UnreachableError when its address is not configured. */
 export interface StoresContext {
@@ -34,7 +34,7 @@ export async function withStores<T>(
 ): Promise<T> {
   const { schemaOf, topicPrefix } = context;
   const query = createQueryRows(context.clickhouse());
-  return withSeveral(async (open) => {
+  return withScope(async (open) => {
     const log = await open(context.openLog());
     const records = await open(context.openRecords());
     const people = await open(context.openPeople());

@@ -9,9 +9,9 @@ import {
   type FoundUnreadable,
   findUnreadable,
   type LogPosition,
-  type PassOverParts,
-  passOverRecord,
   type RecordKind,
+  type SkipRecordParts,
+  skipRecord,
   syncFromLog,
   UnreadableRecord,
 } from '@playline/access-keys';
@@ -115,14 +115,14 @@ export const createOpenLogOfTopic =
     );
   };
 
-interface PassOverContext {
+interface SkipRecordContext {
   readonly kinds: readonly RecordSources<Change>[];
   readonly openAccessLog: OpenLogOfTopic;
   readonly author: { readonly changedBy: string; readonly requestId: string };
 }
 
-export async function passOver(
-  { kinds, openAccessLog, author }: PassOverContext,
+export async function skipUnreadableRecord(
+  { kinds, openAccessLog, author }: SkipRecordContext,
   { yes, json, ...position }: LogPosition & JsonOption & { readonly yes?: boolean | undefined },
   terminal: Terminal,
 ): Promise<ExitCode> {
@@ -132,10 +132,10 @@ export async function passOver(
   const { topic, codec } = sources.kind;
   const found = await withStore('Redis', await sources.openView(), async (view) => {
     const { close, ...opened } = await openAccessLog(topic, codec.schema);
-    const skip = async (parts: PassOverParts<Change>) => {
+    const skip = async (parts: SkipRecordParts<Change>) => {
       const effect = `${describe(position, await findUnreadable(parts, position))} This cannot be undone.`;
       await confirm(effect, { yes }, terminal);
-      return passOverRecord(parts, position);
+      return skipRecord(parts, position);
     };
     return skip({ view, author, ...opened }).finally(close);
   });

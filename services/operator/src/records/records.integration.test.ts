@@ -48,11 +48,11 @@ afterAll(async () => {
 });
 
 const openSources = (changedBy = 'ada', requestId = randomBytes(4).toString('hex')) =>
-  createRecordSources(recordStores.storesOn(), {
+  createRecordSources(recordStores.createStores(), {
     topicPrefix: recordStores.topicPrefix,
     author: { changedBy, requestId },
   });
-const logged = (topic: string) => recordStores.storesOn().readTopic(recordStores.topicPrefix + topic);
+const logged = (topic: string) => recordStores.createStores().readTopic(recordStores.topicPrefix + topic);
 
 async function run(commands: readonly CreateCommand[], ...args: string[]) {
   const { code, results, progress } = await runInProcess(commands, [...args, '--json']);
@@ -122,7 +122,7 @@ async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> =
   return done;
 }
 
-const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
+const changeArgs = (subcommand: string, kind: KeyKind) => [subcommand, '--environment', 'production', '--kind', kind];
 
 const failing: Partial<KeysContext['keys']> = {
   openView: async () => {
@@ -149,8 +149,8 @@ async function verdicts(): Promise<string[]> {
 }
 
 it('key commands log every change with the environment and kind as the record key, and never log a key itself', async () => {
-  const [{ keyId, key }] = (await runKeys(change('create', 'secret'))).printed;
-  await runKeys(change('revoke', 'secret'));
+  const [{ keyId, key }] = (await runKeys(changeArgs('create', 'secret'))).printed;
+  await runKeys(changeArgs('revoke', 'secret'));
   const records = await logged(TOPICS.accessKeys.name);
   const ofKey = records.filter((record) => String(record.key) === `${project}-production/secret`);
   const states = ofKey.map(({ value }) => accessKeyCodec.decode(value!.subarray(FRAME_BYTES)));
@@ -163,7 +163,7 @@ it('key commands log every change with the environment and kind as the record ke
 });
 
 it('keys origins sets and shows the allowed origins of a publishable key, and logs the change', async () => {
-  const [{ keyId }] = (await runKeys(change('create', 'publishable'))).printed;
+  const [{ keyId }] = (await runKeys(changeArgs('create', 'publishable'))).printed;
   const origins = ['origins', '--environment', 'production'];
   const list = ['https://game.example', 'http://localhost:5173'];
   expect((await runKeys([...origins, '--origins', list.join(', ')])).printed).toMatchObject([{ keyId, origins: list }]);
@@ -180,10 +180,10 @@ it('keys origins sets and shows the allowed origins of a publishable key, and lo
 });
 
 it('keys rebuild restores all keys in an emptied Redis, and keys cannot be verified before the rebuild', async () => {
-  await runKeys(change('create', 'publishable'));
-  await runKeys(change('create', 'secret'));
-  await runKeys(change('refresh', 'secret'));
-  await runKeys(change('revoke', 'publishable'));
+  await runKeys(changeArgs('create', 'publishable'));
+  await runKeys(changeArgs('create', 'secret'));
+  await runKeys(changeArgs('refresh', 'secret'));
+  await runKeys(changeArgs('revoke', 'publishable'));
   const before = await verdicts();
   expect(before).toContain('refused');
   await recordStores.redis.client.flushdb();
@@ -193,23 +193,23 @@ it('keys rebuild restores all keys in an emptied Redis, and keys cannot be verif
 });
 
 it('a key change that fails between Kafka and Redis is completed by the next key command or by a rebuild', async () => {
-  const [first] = (await runKeys(change('create', 'secret'))).printed;
-  const failed = await runKeys(change('refresh', 'secret'), failing);
+  const [first] = (await runKeys(changeArgs('create', 'secret'))).printed;
+  const failed = await runKeys(changeArgs('refresh', 'secret'), failing);
   expect(failed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
   expect((await verdicts()).at(-1)).toBe(first.keyId);
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect((await verdicts()).at(-1)).toBe('refused');
-  const [successor] = (await runKeys(change('refresh', 'secret'))).printed;
+  const [successor] = (await runKeys(changeArgs('refresh', 'secret'))).printed;
   expect((await verdicts()).at(-1)).toBe(successor.keyId);
-  expect((await runKeys(change('revoke', 'secret'), failing)).code).toBe(3);
+  expect((await runKeys(changeArgs('revoke', 'secret'), failing)).code).toBe(3);
   expect((await verdicts()).at(-1)).toBe(successor.keyId);
-  expect(await runKeys(change('refresh', 'secret'))).toMatchObject({ code: 1, printed: [] });
+  expect(await runKeys(changeArgs('refresh', 'secret'))).toMatchObject({ code: 1, printed: [] });
   expect((await verdicts()).at(-1)).toBe('refused');
 });
 
 it('concurrent refreshes of a key leave exactly one live key', async () => {
-  await runKeys(change('create', 'secret'));
-  const results = await Promise.all(Array.from({ length: 4 }, () => runKeys(change('refresh', 'secret'))));
+  await runKeys(changeArgs('create', 'secret'));
+  const results = await Promise.all(Array.from({ length: 4 }, () => runKeys(changeArgs('refresh', 'secret'))));
   expect(results.some(({ code }) => code === 0)).toBe(true);
   const before = await verdicts();
   expect((await runKeys(['rebuild'])).code).toBe(0);
@@ -232,8 +232,8 @@ it('keys revoke revokes a key even if its project is archived', async () => {
 });
 
 it('keys list shows the usage of each key, as JSON and as text', async () => {
-  const [used] = (await runKeys(change('create', 'secret'))).printed;
-  await runKeys(change('create', 'publishable'));
+  const [used] = (await runKeys(changeArgs('create', 'secret'))).printed;
+  await runKeys(changeArgs('create', 'publishable'));
   const usage = await openRedisKeyUsage({ url: recordStores.redis.url });
   const lastUsedAt = Date.now();
   const lastRefusal = { at: lastUsedAt, reason: 'VALIDATION_ERROR', traceId: 'f'.repeat(32) };
@@ -265,12 +265,12 @@ function runPartners(args: string[], overrides: Partial<KeysContext['rateLimitKe
     rateLimitKeys: { ...ofPartners, ...overrides },
     projects: createMemorySources(PROJECTS),
     prefix: KEY_PREFIX,
-    publish: () => Promise.reject(new Error('no stack shows keys of partners')),
+    publish: () => Promise.reject(new Error('a local stack does not store partner keys')),
   };
   return run([createKeysCommand(context)], 'keys', ...args, '--kind', 'rate-limit');
 }
 
-const createOf = (partner: string, ...args: string[]) =>
+const createPartnerKey = (partner: string, ...args: string[]) =>
   runPartners(['create', '--partner', partner, '--calls', '6000', ...args]);
 
 async function verdictOf(key: string): Promise<string> {
@@ -288,7 +288,7 @@ async function verdictOf(key: string): Promise<string> {
 }
 
 it('rate limit key commands log every change with the key id and author, and never log a key itself', async () => {
-  const [printed] = (await createOf('Acme', '--expires', '2999-01-31')).printed;
+  const [printed] = (await createPartnerKey('Acme', '--expires', '2999-01-31')).printed;
   expect(printed).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
   await runPartners(['revoke', '--id', printed.keyId]);
   const records = await logged(TOPICS.rateLimitKeys.name);
@@ -303,7 +303,7 @@ it('rate limit key commands log every change with the key id and author, and nev
 });
 
 it('keys refresh replaces a rate limit key under the same id, and changes its plan only on request', async () => {
-  const [first] = (await createOf('Beta', '--window-s', '60')).printed;
+  const [first] = (await createPartnerKey('Beta', '--window-s', '60')).printed;
   const [second] = (await runPartners(['refresh', '--id', first.keyId, '--calls', '9'])).printed;
   expect(second).toMatchObject({ keyId: first.keyId, partner: 'Beta', calls: 9, windowS: 60 });
   expect([await verdictOf(first.key), await verdictOf(second.key)]).toEqual(['refused', first.keyId]);
@@ -314,7 +314,7 @@ it('keys refresh replaces a rate limit key under the same id, and changes its pl
 });
 
 it("keys list shows a partner's rate limit keys, including expired keys, without their hashes", async () => {
-  const [printed] = (await createOf('Gamma', '--expires', '2020-01-31T12:00Z')).printed;
+  const [printed] = (await createPartnerKey('Gamma', '--expires', '2020-01-31T12:00Z')).printed;
   const listed = await runPartners(['list', '--partner', 'Gamma']);
   expect(listed.printed).toMatchObject([{ keyId: printed.keyId, state: 'expired', last4: printed.key.slice(-4) }]);
   expect(JSON.stringify(listed)).not.toMatch(new RegExp(`hash|${printed.key.slice(-36)}`));
@@ -359,7 +359,7 @@ function runAll(...args: string[]) {
   return run([keys, createCollectionsCommand(context)], ...args);
 }
 
-async function spoil(topic: string): Promise<void> {
+async function writeInvalid(topic: string): Promise<void> {
   const producer = new Kafka({ brokers: [...recordStores.brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
   await producer.send({ topic, messages: [{ key: 'other', value: 'no record' }] });
@@ -388,7 +388,7 @@ it('keys rebuild restores collections and signable keys in an emptied Redis', as
 it('keys rebuild does not change records whose log cannot be read, and restores all other records', async () => {
   const before = await recordStores.redis.client.hgetall('access:collections');
   await recordStores.redis.client.del('access:signable-keys');
-  await spoil(`${recordStores.topicPrefix}${COLLECTIONS.topic}`);
+  await writeInvalid(`${recordStores.topicPrefix}${COLLECTIONS.topic}`);
   const { code, progress } = await runAll('keys', 'rebuild');
   expect(code).toBe(1);
   expect(progress).toContain('keys: collections were not rebuilt: a record of access.collections.v1 cannot be read');

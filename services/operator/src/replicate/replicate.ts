@@ -33,7 +33,7 @@ interface StateFile {
 }
 
 /**
- * Opens a state file, and locks it for other jobs on this machine.
+ * Opens a state file, and locks it against other jobs on this machine.
  * @throws Error when another job holds the lock, or the file is invalid or belongs to another copy
  */
 export async function openStateFile(path: string, name: CopyName): Promise<StateFile> {

@@ -8,7 +8,7 @@ export interface RecordStores {
   readonly brokers: readonly string[];
   readonly registry: string;
   readonly redis: RedisDatabase;
-  storesOn(): TestStores;
+  createStores(): TestStores;
   close(): Promise<void>;
 }
 
@@ -23,7 +23,7 @@ export async function openRecordStores(): Promise<RecordStores> {
     brokers,
     registry,
     redis,
-    storesOn: () => createTestStores({ redis: redis.url, kafka: brokers, registry }),
+    createStores: () => createTestStores({ redis: redis.url, kafka: brokers, registry }),
     close: async () => {
       await redis.close();
       await dropTopics(topics);

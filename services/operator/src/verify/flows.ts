@@ -35,7 +35,7 @@ export interface Flow {
   readonly table: string;
   /** Columns that distinguish rows of different records at the same offset. */
   readonly identity: string;
-  /** Queries return only the highest version; '0' without versions. */
+  /** SQL expression; queries return only the row with the highest value. '0' if the table has no versions. */
   readonly version: string;
   /** The table or view that returns deduplicated rows. */
   readonly exact: string;

@@ -4,7 +4,7 @@ import {
   addOffset,
   type BucketCount,
   createRangeCursor,
-  findSuspects,
+  findSuspectRanges,
   joinRanges,
   type OffsetRange,
 } from './ranges.ts';
@@ -18,7 +18,7 @@ function toRanges(offsets: Iterable<number>): OffsetRange[] {
   return ranges;
 }
 
-it('findSuspects returns exactly the buckets in which some offset does not occur exactly once', () => {
+it('findSuspectRanges returns exactly the buckets in which some offset does not occur exactly once', () => {
   const range = fc.tuple(fc.nat(30), fc.nat(40)).map(([start, size]) => ({ start, end: start + size }));
   const inputs = fc.record({
     range,
@@ -34,7 +34,7 @@ it('findSuspects returns exactly the buckets in which some offset does not occur
         const inBucket = within.filter((offset) => Math.floor(offset / bucketSize) === index);
         counts.set(index, { partition: 0, index, rows: inBucket.length, offsets: new Set(inBucket).size });
       }
-      const suspects = findSuspects(range, counts, { bucketSize, bucketsMax: 2 });
+      const suspects = findSuspectRanges(range, counts, { bucketSize, bucketsMax: 2 });
       const suspected = new Set(offsetsOf(suspects));
       const timesOf = (offset: number) => within.filter((each) => each === offset).length;
       const isSound = (offset: number) => {

@@ -17,7 +17,7 @@ export interface BucketCount {
 }
 
 /** A range with missing or repeated rows. */
-export interface Suspect extends OffsetRange {
+export interface SuspectRange extends OffsetRange {
   readonly hasGaps: boolean;
   readonly hasRepeats: boolean;
 }
@@ -28,11 +28,11 @@ export const sizeOf = ({ start, end }: OffsetRange): number => end - start;
  * Finds buckets that do not contain each offset exactly once, joined into ranges of at most `bucketsMax` buckets.
  * @param counts by bucket index; buckets without rows are absent
  */
-export function findSuspects(
+export function findSuspectRanges(
   range: OffsetRange,
   counts: ReadonlyMap<number, BucketCount>,
   { bucketSize, bucketsMax }: { bucketSize: number; bucketsMax: number },
-): Suspect[] {
+): SuspectRange[] {
   const suspects: { start: number; end: number; buckets: number; hasGaps: boolean; hasRepeats: boolean }[] = [];
   for (let index = Math.floor(range.start / bucketSize); index * bucketSize < range.end; index++) {
     const start = Math.max(range.start, index * bucketSize);
@@ -53,7 +53,7 @@ export function findSuspects(
   return suspects;
 }
 
-/** Joins ranges, in ascending order of their starts, that overlap or are closer than `distance`. */
+/** Joins ranges that overlap or are closer than `distance`. @param ranges in ascending order of their starts */
 export function joinRanges(ranges: readonly OffsetRange[], distance: number): OffsetRange[] {
   const joined: { start: number; end: number }[] = [];
   for (const { start, end } of ranges) {

@@ -42,7 +42,7 @@ export interface PartitionReport {
 }
 
 export interface Example {
-  readonly kind: 'lost' | 'doubled' | 'overlapping' | 'future' | 'behind' | 'replaced';
+  readonly kind: 'lost' | 'doubled' | 'overlapping' | 'future' | 'beyond-end' | 'replaced';
   readonly start: number;
   readonly end: number;
 }
@@ -101,7 +101,7 @@ const EXPLANATIONS: Record<Example['kind'], string> = {
   doubled: 'queries return more than one row per message',
   overlapping: 'rows of different messages exist at the same offset',
   future: 'rows exist beyond the end of the log',
-  behind: 'the committed offset is beyond the end of the log',
+  'beyond-end': 'the committed offset is beyond the end of the log',
   replaced: 'the log was replaced, and the partition is paused until an operator decides (npm run offsets -- list)',
 };
 

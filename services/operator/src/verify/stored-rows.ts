@@ -56,7 +56,7 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
  * different keys, the highest version is visible. Restricted to repeated keys, because FINAL would read the whole
  * table.
  */
-function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
+function visibleSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;
   const repeated = `
     SELECT kafka_offset FROM ${table} WHERE ${rangeSql(range)} GROUP BY kafka_offset, ${identity} HAVING count() > 1`;
@@ -92,7 +92,7 @@ async function readRepeated(query: QueryRows, table: Table, range: PartitionRang
   }
   if (found.repeatedRecords === 0) return found;
   // Queried after the raw rows, because a merge in between can only remove repeated rows.
-  for await (const row of query(shownSql(table, range))) {
+  for await (const row of query(visibleSql(table, range))) {
     const [offset = 0, rows = 0, records = 0] = row.map(Number);
     found.doubledRows += rows - records;
     found.repeatedRecords -= records;

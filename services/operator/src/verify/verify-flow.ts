@@ -6,12 +6,12 @@ import {
   addOffset,
   type BucketCount,
   createRangeCursor,
-  findSuspects,
+  findSuspectRanges,
   intersect,
   joinRanges,
   type OffsetRange,
   type ReplacedLog,
-  type Suspect,
+  type SuspectRange,
   sizeOf,
   subtract,
 } from './ranges.ts';
@@ -74,7 +74,7 @@ export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<
     for (const { report, range } of checked) {
       const buckets = counts.get(report.partition) ?? new Map();
       for (const { rows } of buckets.values()) report.rows += rows;
-      const suspects = findSuspects(range, buckets, { bucketSize: parts.bucketSize, bucketsMax: BUCKETS_MAX });
+      const suspects = findSuspectRanges(range, buckets, { bucketSize: parts.bucketSize, bucketsMax: BUCKETS_MAX });
       if (suspects.length > 0) await inspect({ flow, reasons: await readReasons(), parts, report }, suspects);
     }
   }
@@ -111,8 +111,8 @@ function createReport(
 ): PartitionReport {
   const { group, each, committed, undecided = null } = parts;
   const { partition, start, end } = each;
-  const isBehind = committed !== undefined && committed > end;
-  // Records beyond the divergence are not read until an operator decides.
+  const isBeyondEnd = committed !== undefined && committed > end;
+  // Records beyond the point of divergence are not read until an operator decides.
   const readTo = Math.min(committed ?? start, undecided?.divergesAt ?? end, end);
   return {
     topic,
@@ -129,14 +129,14 @@ function createReport(
     doubledRows: 0,
     overlapping: 0,
     futureRows: 0,
-    committedBehindEnd: isBehind,
+    committedBehindEnd: isBeyondEnd,
     replaced: 0,
     undecided: undecided?.finding ?? null,
     excused: { copy: 0, deadLetter: 0, fence: 0 },
     holes: 0,
     expired: 0,
     examples: [
-      ...(isBehind ? [{ kind: 'behind' as const, start: end, end: committed }] : []),
+      ...(isBeyondEnd ? [{ kind: 'beyond-end' as const, start: end, end: committed }] : []),
       ...(undecided === null ? [] : [{ kind: 'replaced' as const, start: undecided.divergesAt, end }]),
     ],
   };
@@ -168,7 +168,7 @@ interface PartitionCheck {
   readonly report: PartitionReport;
 }
 
-async function inspect(check: PartitionCheck, suspects: readonly Suspect[]): Promise<void> {
+async function inspect(check: PartitionCheck, suspects: readonly SuspectRange[]): Promise<void> {
   const { flow, parts, report } = check;
   const { topic, partition } = report;
   for (const suspect of suspects) {

@@ -79,9 +79,9 @@ const offsetOf = async (eventName: string) => {
   const sql = `SELECT kafka_partition, kafka_offset FROM events WHERE event_name = '${eventName}' LIMIT 1`;
   return (await fixture.query(sql)).split('	').map(Number) as [number, number];
 };
-const insertAgain = (what: string, eventName: string) =>
+const insertAgain = (fields: string, eventName: string) =>
   fixture.query(
-    `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
+    `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${fields} FROM events WHERE event_name = '${eventName}'`,
   );
 
 it('verify reports no differences for merged copies, dead letters and decisions that were published twice', async () => {
@@ -178,11 +178,11 @@ interface Linked {
 }
 
 const link = (root: Buffer, key: Buffer = randomBytes(16)): Linked => ({ key, root });
-const inRedis = (linked: readonly Linked[]) =>
+const putInRedis = (linked: readonly Linked[]) =>
   options.people.rebuild.loadOverrides(
     linked.map((each) => ({ environmentId: 'test-one', kind: 'steam', linkedAt: LINKED_AT, ...each })),
   );
-const inTables = (linked: readonly Linked[], version = 1) =>
+const putInTables = (linked: readonly Linked[], version = 1) =>
   fixture.query(
     `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version) VALUES ${linked
       .map(
@@ -192,11 +192,11 @@ const inTables = (linked: readonly Linked[], version = 1) =>
       .join()}`,
   );
 
-it('comparePersons reports no difference for equal persons, although the person key has no row', async () => {
+it('comparePersons reports no difference if the persons match, although the person key has no row', async () => {
   await openPersons();
   const [root, other] = [randomBytes(16), randomBytes(16)];
-  await inRedis([link(root, root), link(root, other)]);
-  await inTables([link(root, other)]);
+  await putInRedis([link(root, root), link(root, other)]);
+  await putInTables([link(root, other)]);
   expect(await comparePersons(options)).toMatchObject({ compared: 2, different: 0 });
 });
 
@@ -208,8 +208,8 @@ it('comparePersons reports different persons, and identities that are missing fr
     link(randomBytes(16)),
     link(randomBytes(16)),
   ];
-  await inRedis([link(root, before.key), late]);
-  await inTables([before, lost]);
+  await putInRedis([link(root, before.key), late]);
+  await putInTables([before, lost]);
   const { different, examples } = await comparePersons(options);
   const expected = [
     { identityKey: before.key, inRedis: root, inClickHouse: before.root },
@@ -229,15 +229,15 @@ it('comparePersons reports different persons, and identities that are missing fr
 it('comparePersons does not report a link that the writer stores during the comparison', async () => {
   await openPersons();
   const late = link(randomBytes(16));
-  await inRedis([late]);
-  onWait = () => inTables([late]);
+  await putInRedis([late]);
+  onWait = () => putInTables([late]);
   expect(await comparePersons(options)).toMatchObject({ compared: 1, different: 0, examples: [] });
 });
 
 it('comparePersons does not report rows of an erased identity that have not been deleted yet', async () => {
   await openPersons();
   const erased = link(randomBytes(16));
-  await inTables([erased]);
+  await putInTables([erased]);
   await fixture.query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-one', unhex('${erased.key.toString('hex')}'), fromUnixTimestamp64Milli(${LINKED_AT}))`,
   );

@@ -59,7 +59,7 @@ async function run(args: readonly string[], answer?: string) {
 }
 
 /** Writes an invalid record to a topic. @returns the command arguments that select the record */
-async function spoil(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
+async function writeInvalid(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
   const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
   const [{ partition = 0, baseOffset = '' } = {}] = await producer.send({
@@ -80,18 +80,17 @@ const namesOf = async () => {
   return results.map((line) => JSON.parse(line).name);
 };
 
-it('an unreadable access record blocks changes to records of its kind until keys pass-over skips the record', async () => {
+it('an unreadable access record blocks changes to records of its kind until keys skip-record skips it', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-  const positionArgs = await spoil(PROJECTS.topic, 'game');
+  const positionArgs = await writeInvalid(PROJECTS.topic, 'game');
   const blocked = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
   const [, topic = '', , partition, , offset] = positionArgs;
   expect(blocked.code).not.toBe(0);
   expect(blocked.progress).toContain(`a record of ${topic} cannot be read`);
   expect(blocked.progress).toContain(
-    `npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
+    `npm run keys -- skip-record --topic ${topic} --partition ${partition} --offset ${offset}`,
   );
-
-  const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);
+  const { code, results } = await run(['keys', 'skip-record', ...positionArgs, '--yes', '--json']);
   const line = { topic, partition: Number(partition), offset: Number(offset), id: 'game', isKept: true };
   expect([code, results.map((each) => JSON.parse(each))]).toEqual([0, [{ ...line, reason: 'no schema id' }]]);
   expect(await namesOf()).toContain('Game');
@@ -109,41 +108,42 @@ it('an unreadable access record blocks changes to records of its kind until keys
 it('skipping an unreadable access record with an unknown key does not create a record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   for (const partition of [0, 1]) {
-    const positionArgs = await spoil(PROJECTS.topic, 'unknown', { partition });
-    const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);
+    const positionArgs = await writeInvalid(PROJECTS.topic, 'unknown', { partition });
+    const { code, results } = await run(['keys', 'skip-record', ...positionArgs, '--yes', '--json']);
     expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'unknown', isKept: false }]);
   }
   expect(await namesOf()).toContain('Game');
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('keys pass-over skips one unreadable access record at a time, and never a readable record', async () => {
+it('keys skip-record skips one unreadable access record at a time, and never a readable record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
-  const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
-  const passed = await run(['keys', 'pass-over', ...first, '--yes']);
-  expect([passed.code, passed.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
-  expect((await run(['keys', 'pass-over', ...second, '--yes'])).code).toBe(0);
+  const first = await writeInvalid(PROJECTS.topic, 'game');
+  const second = await writeInvalid(PROJECTS.topic, 'other', { partition: 0 });
+  const skipped = await run(['keys', 'skip-record', ...first, '--yes']);
+  expect([skipped.code, skipped.progress]).toEqual([1, expect.stringContaining(second.join(' '))]);
+  expect((await run(['keys', 'skip-record', ...second, '--yes'])).code).toBe(0);
   for (const positionArgs of [first, second])
-    expect(await run(['keys', 'pass-over', ...positionArgs, '--yes'])).toMatchObject({
+    expect(await run(['keys', 'skip-record', ...positionArgs, '--yes'])).toMatchObject({
       code: 1,
       progress: expect.stringContaining('nothing to skip'),
     });
   const [, , , partition = '', , offset = ''] = first;
   const readableArgs = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
   await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
-  const result = await run(['keys', 'pass-over', ...readableArgs, '--yes']);
+  const result = await run(['keys', 'skip-record', ...readableArgs, '--yes']);
   expect([result.code, result.progress]).toEqual([1, expect.stringMatching(/readable|no record|nothing to skip/)]);
   expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
 });
 
-it('keys pass-over skips an unreadable access record only after confirmation', async () => {
-  const positionArgs = await spoil(PROJECTS.topic, 'unknown');
-  const refused = await run(['keys', 'pass-over', ...positionArgs], 'no');
+it('keys skip-record skips an unreadable access record only after confirmation', async () => {
+  const positionArgs = await writeInvalid(PROJECTS.topic, 'unknown');
+  const refused = await run(['keys', 'skip-record', ...positionArgs], 'no');
   expect([refused.code, refused.prompts[0]]).toEqual([1, expect.stringContaining('"unknown" does not exist')]);
-  expect((await run(['keys', 'pass-over', ...positionArgs])).code).toBe(2);
+  expect((await run(['keys', 'skip-record', ...positionArgs])).code).toBe(2);
   expect(await auditEntries()).toEqual([]);
   expect((await run(['keys', 'rebuild'])).code).toBe(1);
-  expect((await run(['keys', 'pass-over', ...positionArgs], 'yes')).code).toBe(0);
+  expect((await run(['keys', 'skip-record', ...positionArgs], 'yes')).code).toBe(0);
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
@@ -158,13 +158,13 @@ it('the previous record of a key applies again after an unreadable access record
   };
   const before = await listed();
   expect(before.map(([, state]) => state)).toEqual(['ended', 'live']);
-  const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
+  const positionArgs = await writeInvalid(ACCESS_KEYS.topic, 'game-production/secret');
   const rebuilt = await run(['keys', 'rebuild']);
   expect([rebuilt.code, rebuilt.progress]).toEqual([
     1,
     expect.stringContaining(`a record of ${positionArgs[1]} cannot be`),
   ]);
-  expect((await run(['keys', 'pass-over', ...positionArgs, '--yes'])).code).toBe(0);
+  expect((await run(['keys', 'skip-record', ...positionArgs, '--yes'])).code).toBe(0);
   await redis.client.flushdb();
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
   expect(await listed()).toEqual(before);
@@ -178,18 +178,18 @@ it('a key that was revoked only in Redis remains revoked after an unreadable acc
   onTestFinished(() => view.close());
   // The process that wrote the unreadable record has also revoked the key in Redis.
   await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
-  const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
-  const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);
+  const positionArgs = await writeInvalid(ACCESS_KEYS.topic, 'game-production/secret');
+  const { code, results } = await run(['keys', 'skip-record', ...positionArgs, '--yes', '--json']);
   expect([code, JSON.parse(results[0]!)]).toMatchObject([0, { id: 'game-production/secret', isKept: true }]);
   await redis.client.flushdb();
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
   expect((await view.readSince(null)).records).toMatchObject([{ live: null, ended: [{}] }]);
 });
 
-it('keys pass-over fails for an offset without a record', async () => {
+it('keys skip-record fails for an offset without a record', async () => {
   const positionArgs = ['--topic', PROJECTS.topic, '--partition', '0', '--offset', '0'];
-  expect((await run(['keys', 'pass-over', ...positionArgs.slice(0, 4), '--yes'])).code).toBe(2);
-  expect(await run(['keys', 'pass-over', ...positionArgs, '--yes'])).toMatchObject({
+  expect((await run(['keys', 'skip-record', ...positionArgs.slice(0, 4), '--yes'])).code).toBe(2);
+  expect(await run(['keys', 'skip-record', ...positionArgs, '--yes'])).toMatchObject({
     code: 1,
     progress: expect.stringContaining('this offset has no record'),
   });

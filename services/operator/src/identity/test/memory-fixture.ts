@@ -121,7 +121,7 @@ function createRun(command: CreateCommand, answer?: string) {
   };
 }
 
-export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
+export async function openMemoryFixture({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
   const people = openMemoryPeople({ ...DEFAULT_LIMITS, suspectLimit: SUSPECT_LIMIT });
   await people.rebuild.mintEpoch();
   const stored: Stored = { links: [], persons: new Map(), rawIds: new Map(), sides: [] };

@@ -18,7 +18,7 @@ export interface AccessLogBytes {
   send(record: { readonly partition: number; readonly key: Buffer; readonly value: Buffer | null }): Promise<unknown>;
 }
 
-export interface PassOverParts<R extends Change> {
+export interface SkipRecordParts<R extends Change> {
   readonly view: Pick<RecordView<R>, 'kind' | 'readStored' | 'exclusive'>;
   readonly author: Author;
   readonly log: AccessLogBytes;
@@ -39,7 +39,7 @@ export interface FoundUnreadable<R> {
 
 /** Finds an unreadable record and changes nothing. @throws Error if the record is missing, readable or superseded */
 export async function findUnreadable<R extends Change>(
-  parts: Pick<PassOverParts<R>, 'log' | 'schemaOf' | 'view'>,
+  parts: Pick<SkipRecordParts<R>, 'log' | 'schemaOf' | 'view'>,
   position: LogPosition,
 ): Promise<FoundUnreadable<R>> {
   const { codec } = parts.view.kind;
@@ -99,8 +99,8 @@ async function findKept<R extends Change>(
  * same key, so that compaction removes the unreadable record.
  * @throws see `findUnreadable`; after any other error, repeat the call
  */
-export function passOverRecord<R extends Change>(
-  parts: PassOverParts<R>,
+export function skipRecord<R extends Change>(
+  parts: SkipRecordParts<R>,
   position: LogPosition,
 ): Promise<FoundUnreadable<R>> {
   const { log, view, schemaId, audit, author } = parts;
