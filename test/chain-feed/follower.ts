@@ -60,7 +60,7 @@ export class Follower {
     const { query, rows, arrivals } = this.#walk;
     const [losses, watermark] = [watermarks.losses, await watermarks.read(query.chain.partition)];
     const page = await client.read(query, this.#cursor);
-    await pageChecks.note(query.chain, page);
+    await pageChecks.check(query.chain, page);
     if (random.chance(CRASH_FRACTION)) return this.#crash();
     this.#append(page);
     const isEnd = isLast(page, page.next, this.#cursor);

@@ -16,18 +16,18 @@ import { START_MAX_MS } from './gateway.ts';
 /** Call limit per address, higher than the number of calls of all other tests in this file. */
 const CALLS = 600;
 
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let api: ConformanceChainApi;
 beforeAll(async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
-  wire = await openStoreProxy(Number(clickhouse.port));
-  clickhouse.port = String(wire.port);
+  proxy = await openStoreProxy(Number(clickhouse.port));
+  clickhouse.port = String(proxy.port);
   api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: String(CALLS), TRUSTED_PROXIES: '1' });
   await api.putTokens(tokenRow());
 }, START_MAX_MS);
 afterAll(async () => {
   await api.close();
-  await wire.close();
+  await proxy.close();
 });
 
 let nextToken = 1000;
@@ -190,12 +190,12 @@ it.each([
 it.each([TOKEN, HISTORY])(
   'the API returns 500 INTERNAL_SERVER_ERROR without internal details for %s while ClickHouse is unavailable',
   async (path) => {
-    wire.mode = 'cut';
+    proxy.mode = 'cut';
     const response = await api.get(path);
     const text = await response.clone().text();
     expect(text).not.toMatch(/clickhouse|127\.0\.0\.1:\d+\/?\?|ECONN/i);
     await expectChainError(response, 500, 'INTERNAL_SERVER_ERROR');
-    wire.mode = 'open';
+    proxy.mode = 'open';
     expect((await api.get(path)).status).toBe(200);
   },
 );

@@ -40,7 +40,7 @@ it('a batch without a key returns 400 VALIDATION_ERROR with the header name', as
 it.each<[string, () => string]>([
   ['malformed', () => 'hello'],
   ['unknown', () => client.unknownKey],
-  ['replaced', () => client.endedPublishableKey],
+  ['replaced', () => client.replacedPublishableKey],
   ['secret', () => client.secretKey],
 ])('a batch with a %s key returns 401 UNAUTHORISED_REQUEST without repeating the key', async (_, key) => {
   const response = await client.post(batch(), { [HEADER]: key() });
@@ -169,7 +169,7 @@ it.each<[string, () => string]>([
   ['malformed', () => 'hello'],
   ['publishable', () => client.publishableKey],
   ['unknown', () => client.unknownKey],
-  ['replaced', () => client.endedSecretKey],
+  ['replaced', () => client.replacedSecretKey],
 ])('an erasure with a %s key returns 401 UNAUTHORISED_REQUEST', async (_, key) => {
   expectEnvelope(await erase('?userId=u', { 'x-service-api-key': key() }), 401, 'UNAUTHORISED_REQUEST');
 });

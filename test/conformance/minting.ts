@@ -180,7 +180,7 @@ async function publishMintState(
 }
 
 /** Creates an asset with a new reference id. */
-export const assetOf = (fields: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...fields });
+export const createAsset = (fields: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...fields });
 
 /** The status, code and details of an error response. */
 export interface ErrorResponse {

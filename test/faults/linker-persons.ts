@@ -16,7 +16,7 @@ export async function deliver(
   const body = JSON.stringify({ messages: complete });
   await waitFor('messages are accepted', async () => {
     const attempt = await post({ url: gateway.url, key, body });
-    ledger.note(ids, attempt);
+    ledger.record(ids, attempt);
     return attempt.status === 200;
   });
   return ids;

@@ -2,7 +2,7 @@ import type { Stores } from '@playline/testkit';
 import { runCampaign } from '../../services/minter/src/test/campaign.ts';
 import { runStorm } from '../../services/minter/src/test/mint-storm.ts';
 import { type Minting, openMinting } from '../../services/minter/src/test/open-minting.ts';
-import { createRow, type FaultTrial, type Row, type SeedEnd, tryAlone } from './world/report.ts';
+import { createRow, type FaultTrial, type Row, type SeedEnd, runSeed } from './world/report.ts';
 
 /** Minter faults. `sent` counts requests, `acknowledged` counts final states, `rows` counts tokens on the chain. */
 export const MINT_FAULTS = [
@@ -50,6 +50,6 @@ export function createMintTrials(
   return MINT_FAULTS.filter(isChosen).map((fault) => {
     const row = createRow(fault, seeds);
     const run = fault.fault === 17 ? tryInMemory : tryOnBrokers;
-    return { row, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
+    return { row, trySeed: (seed) => runSeed(row, seed, () => run(seed)), close };
   });
 }

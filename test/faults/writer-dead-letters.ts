@@ -16,7 +16,7 @@ const POISON_FRACTION = 0.2;
 const FRAME_BYTES = 5;
 
 /** Creates bytes that cannot be decoded: without a frame, truncated, or with an unknown schema id. */
-function toPoison(rig: WriterRig, random: Random): Buffer {
+function createPoison(rig: WriterRig, random: Random): Buffer {
   const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
   const truncated = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
@@ -71,7 +71,7 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
     const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
     const record = rig.toRecord(messageRecordOf('rig'), key);
     if (!random.chance(POISON_FRACTION)) return record;
-    const value = toPoison(rig, random);
+    const value = createPoison(rig, random);
     poison.add(hexOf(value));
     return { ...record, value };
   });

@@ -24,9 +24,9 @@ export async function assertExact(rig: WriterRig): Promise<void> {
 
 /** @throws BrokenGuarantee if raw rows differ from the log */
 export function assertSame(differences: readonly Difference[]): void {
-  const sum = (name: 'lost' | 'doubled') => differences.reduce((total, each) => total + each[name], 0);
+  const sum = (name: 'lost' | 'duplicated') => differences.reduce((total, each) => total + each[name], 0);
   if (differences.length > 0)
-    throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
+    throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), duplicated: sum('duplicated') });
 }
 
 export async function assertVerified(rig: WriterRig): Promise<void> {
@@ -38,7 +38,7 @@ export async function assertVerified(rig: WriterRig): Promise<void> {
 const MESSAGES = 300;
 const TOO_MANY_PARTS = 252;
 
-export const retriesOf = async (writer: GatedProcess) =>
+export const countRetries = async (writer: GatedProcess) =>
   sumOf(await writer.metrics(), 'playline_stream_retries_total', 'step="write"');
 
 /** Runs a writer during `work`. Asserts that the writer does not exit and that every record is stored once. */
@@ -73,10 +73,10 @@ export async function stopClickHouse(rig: WriterRig, options: { seed: number; fo
     writer.clickhouse.down = true;
     const outage = delay(forMs);
     await publish();
-    await until('a block is retried', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('a block is retried', async () => (await countRetries(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await outage;
-    const retries = await retriesOf(writer);
+    const retries = await countRetries(writer);
     writer.clickhouse.down = false;
     const outageMs = performance.now() - beganAt;
     await publish();
@@ -122,7 +122,7 @@ export async function loseResponses(rig: WriterRig, seed: number): Promise<Reach
     };
     await rig.publishMessages(`test-responses-${seed}`, MESSAGES);
     await rig.caughtUp();
-    assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} responses were lost`);
+    assert.ok((await countRetries(writer)) >= lost && lost > 0, `${lost} responses were lost`);
     return { 'responses lost': lost };
   });
 }
@@ -176,12 +176,12 @@ export async function stopEngineGracefully({ rig, engine }: EngineRig, seed: num
     const endTraffic = openTraffic(rig, `test-stop-${seed}`);
     await delay(random.integer(100, 600));
     await engine.stop();
-    await until('a block is retried', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('a block is retried', async () => (await countRetries(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await engine.start();
     await endTraffic();
     await assertNonePaused(writer);
-    return { 'graceful stops': 1, 'inserts retried': await retriesOf(writer) };
+    return { 'graceful stops': 1, 'inserts retried': await countRetries(writer) };
   });
 }
 

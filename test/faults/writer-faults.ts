@@ -1,5 +1,5 @@
 import type { Stores } from '@playline/testkit';
-import { createRow, type FaultTrial, type Reached, tryAlone } from './world/report.ts';
+import { createRow, type FaultTrial, type Reached, runSeed } from './world/report.ts';
 import { poisonWriter, replayDeadLetters } from './writer-dead-letters.ts';
 import * as engineFaults from './writer-engine.ts';
 import { assertExact, assertSame, fillEngineWithParts, loseResponses, stopClickHouse } from './writer-engine.ts';
@@ -184,5 +184,5 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
       if (!isUsable) await close();
     }
   };
-  return { row, title: fault.title, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
+  return { row, title: fault.title, trySeed: (seed) => runSeed(row, seed, () => run(seed)), close };
 }

@@ -13,7 +13,7 @@ export interface Difference {
   readonly published: number;
   readonly rows: number;
   readonly lost: number;
-  readonly doubled: number;
+  readonly duplicated: number;
   readonly behind: number;
 }
 
@@ -30,16 +30,16 @@ export interface WriterRigOptions {
 
 export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const { kafka: brokers, clickhouse } = stores;
-  const ownStores = await openOwnStores({ stores, partitions: options.partitions });
-  const { prefix, query } = ownStores;
+  const isolatedStores = await openOwnStores({ stores, partitions: options.partitions });
+  const { prefix, query } = isolatedStores;
   const log = await openLogAccess(brokers);
   // Merges would remove duplicate rows before they are counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
-  const schemaId = ownStores.schemaIdOf(messages);
+  const schemaId = isolatedStores.schemaIdOf(messages);
   const group = `${prefix}writer`;
   const environment = {
-    ...ownStores.environment,
+    ...isolatedStores.environment,
     LOG_LEVEL: 'fatal',
     CONSUMER_GROUP: group,
     SESSION_TIMEOUT_MS: String(options.sessionTimeoutMs),
@@ -88,7 +88,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     async close() {
       await Promise.all([...processes].map((each) => each.close()));
       await log.close();
-      await ownStores.close();
+      await isolatedStores.close();
     },
   };
 }
@@ -112,6 +112,6 @@ async function differencesOf(rig: {
     const isSame = count === end && different === end && (end === 0 || first === 0) && behind === end;
     return isSame
       ? []
-      : [{ partition, published: end, rows: count, lost: end - different, doubled: count - different, behind }];
+      : [{ partition, published: end, rows: count, lost: end - different, duplicated: count - different, behind }];
   });
 }

@@ -93,7 +93,7 @@ export const brokerAbsent: Scenario = {
     const reached = outage.check();
     assert.equal(ledger.acknowledged, 0, 'number of messages acknowledged without a broker');
     await world.proxies.kafka.set('open');
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await expectRecovery(gateway);
     await traffic.close();
     return reached;
@@ -104,7 +104,7 @@ async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () =>
   const { random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
-  await traffic.flows(random.integer(5, 30));
+  await traffic.awaitBatches(random.integer(5, 30));
   let reached: Reached;
   try {
     await stop();
@@ -115,7 +115,7 @@ async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () =>
   } finally {
     await restore();
   }
-  await traffic.flows(10);
+  await traffic.awaitBatches(10);
   await expectRecovery(gateway);
   await traffic.close();
   return reached;
@@ -184,7 +184,7 @@ export const memoryBounded: Scenario = {
     const gateway = await trial.start('gateway', { BYTES_IN_FLIGHT_MAX: String(BYTES_IN_FLIGHT_MAX) });
     // Warm-up: compiles the code and grows the heap.
     const warmUp = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
-    await warmUp.flows(100);
+    await warmUp.awaitBatches(100);
     const before = gateway.residentBytes();
     await world.proxies.kafka.set('freeze');
     const outage = watchOutage(gateway, ledger);
@@ -192,7 +192,7 @@ export const memoryBounded: Scenario = {
     const peak = await watchMemory(gateway, OUTAGE_MS);
     const reached = outage.check();
     await world.proxies.kafka.set('open');
-    await traffic.flows(20);
+    await traffic.awaitBatches(20);
     await Promise.all([warmUp.close(), traffic.close()]);
     const growth = peak.resident - before;
     assert.ok(growth <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(growth)} MiB from ${toMib(before)} MiB`);

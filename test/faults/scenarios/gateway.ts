@@ -27,7 +27,7 @@ async function sendPending({ random, ledger, key }: Trial, gateway: ServiceProce
   const pending = batches.map(async (messages) => {
     const ids = messages.map(({ messageId }) => messageId);
     const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages }), agent });
-    ledger.note(ids, attempt);
+    ledger.record(ids, attempt);
     return attempt;
   });
   await waitFor('the batches are in flight', async () => (await countRead(gateway)) === before + batches.length);
@@ -42,7 +42,7 @@ export const drainWithPendingResponses: Scenario = {
     const { world, random } = trial;
     const gateway = await trial.start('gateway', LONG_DEADLINE);
     const traffic = trial.openTraffic([gateway]);
-    await traffic.flows(random.integer(1, 10));
+    await traffic.awaitBatches(random.integer(1, 10));
     await traffic.close();
     await world.proxies.kafka.set('hold-responses');
     const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
@@ -76,11 +76,11 @@ export const drainUnderLoad: Scenario = {
     const draining = await trial.start('gateway', LONG_DEADLINE);
     // Enough clients to ensure that the draining gateway always has a batch in flight.
     const traffic = trial.openTraffic([remaining, draining], { clients: 12, pauseMaxMs: 5 });
-    await traffic.flows(random.integer(10, 60));
+    await traffic.awaitBatches(random.integer(10, 60));
     await delay(random.integer(0, 50));
     draining.signal('SIGTERM');
     assert.equal(await draining.exited, 0, 'the gateway’s exit code');
-    await traffic.flows(5);
+    await traffic.awaitBatches(5);
     await traffic.close();
     const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
     assert.deepEqual(refused, [], 'a draining gateway refuses connections and never responds with an error');
@@ -101,7 +101,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     const { world, random, ledger } = trial;
     const gateway = await trial.start('gateway');
     const before = trial.openTraffic([gateway]);
-    await before.flows(random.integer(1, 10));
+    await before.awaitBatches(random.integer(1, 10));
     await before.close();
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
     // From now on, the broker stores batches, but its responses do not reach the gateway.
@@ -115,7 +115,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     assert.equal(ledger.acknowledged, acknowledged, 'no batch was acknowledged before the gateway was killed');
     traffic.redirect([successor]);
     await world.proxies.kafka.set('open');
-    await traffic.flows(5);
+    await traffic.awaitBatches(5);
     await traffic.close();
     const duplicates = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
     assert.ok(duplicates > 0, 'clients must have resent batches that the broker had stored');
@@ -133,14 +133,14 @@ export const gatewayKilledUnderLoad: Scenario = {
     const traffic = trial.openTraffic([survivor, victim], { pauseMaxMs: 10 });
     const kills = random.integer(1, 3);
     for (let kill = 0; kill < kills; kill++) {
-      await traffic.flows(random.integer(5, 40));
+      await traffic.awaitBatches(random.integer(5, 40));
       await delay(random.integer(0, 50));
       victim.signal('SIGKILL');
       await victim.exited;
       victim = await trial.start('gateway');
       traffic.redirect([survivor, victim]);
     }
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await traffic.close();
     // Requests that failed with ECONNREFUSED did not reach a gateway.
     const isInterrupted = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
@@ -169,7 +169,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
-  await traffic.flows(random.integer(5, 20));
+  await traffic.awaitBatches(random.integer(5, 20));
   const modes: ProxyMode[] = ['refuse', 'freeze', 'hold-responses'];
   let reached: Reached = {};
   for (const mode of random.shuffle(modes).slice(0, random.integer(1, 2))) {
@@ -177,7 +177,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
     await Promise.all(stores.map((store) => world.proxies[store].set(mode)));
     await delay(random.integer(1_000, 3_000));
     await Promise.all(stores.map((store) => ASSERTIONS[store](trial, gateway)));
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     const accepted = ledger.attempts.filter(({ beganAt: sentAt, status }) => sentAt > beganAt && status === 200).length;
     const outageS = toSeconds(performance.now() - beganAt);
     reached = addReached(reached, {

@@ -55,7 +55,7 @@ async function stopOne(cluster: Cluster): Promise<Reached> {
   await whileStopped([await pidOf(victim)], async () => {
     const isReplaced = ({ leader }: PartitionState) => leader > 0 && leader !== victim;
     await waitFor('the remaining brokers lead all partitions', async () => (await partitions(1)).every(isReplaced));
-    await traffic.flows(trial.random.integer(1, 10));
+    await traffic.awaitBatches(trial.random.integer(1, 10));
   });
   await awaitReplicas(cluster);
   return { 'partitions led by the stopped broker': led };
@@ -70,7 +70,7 @@ async function killOne(cluster: Cluster): Promise<Reached> {
   ).length;
   process.kill(pid, 'SIGKILL');
   await waitFor('the broker is restarted', async () => (await pidOf(victim)) !== pid);
-  await traffic.flows(trial.random.integer(1, 10));
+  await traffic.awaitBatches(trial.random.integer(1, 10));
   await awaitReplicas(cluster);
   return { 'partitions led by the killed broker': led };
 }
@@ -110,12 +110,12 @@ export const leadersMove: Scenario = {
     const cluster = await openCluster(trial);
     try {
       const { traffic } = cluster;
-      await traffic.flows(trial.random.integer(5, 30));
+      await traffic.awaitBatches(trial.random.integer(5, 30));
       const first = await moveLeaders(cluster);
       const outage = await trial.random.pick([stopOne, killOne, stopFollowers])(cluster);
-      await traffic.flows(5);
+      await traffic.awaitBatches(5);
       const second = await moveLeaders(cluster);
-      await traffic.flows(10);
+      await traffic.awaitBatches(10);
       await traffic.close();
       await awaitReplicas(cluster);
       return { ...outage, 'leaders elected': first['leaders elected']! + second['leaders elected']! };

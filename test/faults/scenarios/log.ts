@@ -69,7 +69,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
   const { world, random } = trial;
   const first = await trial.start('gateway');
   const before = trial.openTraffic([first]);
-  await before.flows(random.integer(30, 60));
+  await before.awaitBatches(random.integer(30, 60));
   await before.close();
   await settle(world);
   await first.close();
@@ -78,7 +78,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
   await waitFor('the broker is running again', async () => (await world.log.bounds('')).length === 0);
   const second = await trial.start('gateway');
   const after = trial.openTraffic([second]);
-  await after.flows(batches);
+  await after.awaitBatches(batches);
   await after.close();
   const running = trial.services.find(({ service }) => service === 'event-writer')!;
   const writer = isStopped ? await trial.launch('event-writer') : running;

@@ -23,9 +23,9 @@ const CONTROLLER = 1;
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
 
-function toConnect(addresses: readonly string[]) {
-  const bounds = { requestTimeout: REQUEST_TIMEOUT_MS, connectTimeout: REQUEST_TIMEOUT_MS, retries: 0 };
-  const clients = addresses.map((address) => new Base({ clientId: 'faults', bootstrapBrokers: [address], ...bounds }));
+function openConnections(addresses: readonly string[]) {
+  const options = { requestTimeout: REQUEST_TIMEOUT_MS, connectTimeout: REQUEST_TIMEOUT_MS, retries: 0 };
+  const clients = addresses.map((address) => new Base({ clientId: 'faults', bootstrapBrokers: [address], ...options }));
   const connect = (id: number) =>
     new Promise<Connection>((resolve, reject) => {
       const [host = '', port = ''] = addresses[id - 1]?.split(':') ?? [];
@@ -81,7 +81,7 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
  * @param addresses all broker addresses, the controller first
  */
 export function openBrokers(addresses: readonly string[]) {
-  const { connect, close } = toConnect(addresses);
+  const { connect, close } = openConnections(addresses);
   const partitionsOf = async (topic: string, broker: number) => {
     const { topics } = await fetchMetadata(await connect(broker), topic);
     const states = topics.flatMap(({ partitions }) => partitions);

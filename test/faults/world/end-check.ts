@@ -70,7 +70,7 @@ export async function checkEnd(
     const kinds = differences.byKind();
     const countOf = (kind: GameDifferenceKind) => kinds.find((each) => each.kind === kind)?.count ?? 0;
     const texts = kinds.map(({ kind, count, first }) => `${count} ${kind}: ${first.join(' ')}`);
-    throw new BrokenGuarantee(texts.join('; '), { lost: countOf('missing'), doubled: countOf('doubled') });
+    throw new BrokenGuarantee(texts.join('; '), { lost: countOf('missing'), duplicated: countOf('doubled') });
   }
   const all = `SELECT count() FROM events_exact WHERE environment_id = '${environmentId}'`;
   const [[stored = ''] = []] = await rowsOf(engine, all);
@@ -120,7 +120,7 @@ async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends;
       if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_OFFSET)] !== 1) missing.push(messageId.toString('hex'));
     }
   const text = `${missing.length} messages are in the log, but not in the exact view: ${missing.slice(0, 10).join(' ')}`;
-  if (missing.length > 0) throw new BrokenGuarantee(text, { lost: missing.length, doubled: 0 });
+  if (missing.length > 0) throw new BrokenGuarantee(text, { lost: missing.length, duplicated: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };
 }

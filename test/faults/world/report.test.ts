@@ -19,7 +19,7 @@ it('a row of the report contains sums of counts, maximum durations and the faile
   const row = createTestRow();
   addSeed(row, 1, { ...counts, reached: { kills: 1, 'outage s': 2.5 } });
   addSeed(row, 2, { ...counts, reached: { kills: 2, 'outage s': 1, 'responses lost': 3 } });
-  addFailure(row, 3, new Error('fault 2', { cause: new BrokenGuarantee('lost', { lost: 5, doubled: 1 }) }));
+  addFailure(row, 3, new Error('fault 2', { cause: new BrokenGuarantee('lost', { lost: 5, duplicated: 1 }) }));
   expect(toTable([row]).split('\n')[2]?.replace(/ +/g, ' ')).toBe(
     '| 2 | a kill | 2/3 | 3 kills; outage up to 2.5 s; 3 responses lost | 20 | 18 | 24 | 22 | 5 | 1 | 0 | 1 (seeds 3) |',
   );

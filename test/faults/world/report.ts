@@ -52,7 +52,7 @@ export interface Row {
   published: number;
   rows: number;
   lost: number;
-  doubled: number;
+  duplicated: number;
   /** Seeds for which all guarantees held but the fault did not take effect. */
   readonly notReached: SeedNote[];
   readonly failures: SeedNote[];
@@ -70,15 +70,15 @@ export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published
 
 export class BrokenGuarantee extends Error {
   override readonly name = 'BrokenGuarantee';
-  readonly counts: { lost: number; doubled: number };
-  constructor(text: string, counts: { lost: number; doubled: number }) {
+  readonly counts: { lost: number; duplicated: number };
+  constructor(text: string, counts: { lost: number; duplicated: number }) {
     super(text);
     this.counts = counts;
   }
 }
 
 export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, requested: number): Row {
-  const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
+  const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, duplicated: 0 };
   return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
@@ -100,11 +100,11 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
   const broken = error instanceof Error && error.cause instanceof BrokenGuarantee ? error.cause : error;
   if (!(broken instanceof BrokenGuarantee)) return;
   row.lost += broken.counts.lost;
-  row.doubled += broken.counts.doubled;
+  row.duplicated += broken.counts.duplicated;
 }
 
 /** Tries a fault with one seed. @param run returns the effects, or throws if a guarantee is broken */
-export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
+export async function runSeed(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
   try {
     return addSeed(row, seed, await run());
   } catch (error) {
@@ -132,7 +132,7 @@ export function toWarning(rows: readonly Row[], minutes: number): string | null 
   return `WARNING: --minutes ${minutes} cut this run short: ${started} of ${requested} seeds were started${text}`;
 }
 
-const named = (notes: readonly SeedNote[]) =>
+const formatSeeds = (notes: readonly SeedNote[]) =>
   notes.length === 0 ? '0' : `${notes.length} (seeds ${notes.map(({ seed }) => seed).join(' ')})`;
 
 const COLUMNS: Readonly<Record<string, (row: Row) => string | number>> = {
@@ -145,9 +145,9 @@ const COLUMNS: Readonly<Record<string, (row: Row) => string | number>> = {
   published: ({ published }) => published,
   rows: ({ rows }) => rows,
   lost: ({ lost }) => lost,
-  doubled: ({ doubled }) => doubled,
-  'not reached': ({ notReached }) => named(notReached),
-  failed: ({ failures }) => named(failures),
+  duplicated: ({ duplicated }) => duplicated,
+  'not reached': ({ notReached }) => formatSeeds(notReached),
+  failed: ({ failures }) => formatSeeds(failures),
 };
 
 export const toTable = (rows: readonly Row[]): string => formatTable(COLUMNS, rows);

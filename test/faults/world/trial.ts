@@ -33,7 +33,7 @@ function createLedger(seed: number) {
       outcomes.set(sequence, 'unknown');
       return toMessageId(run, sequence);
     },
-    note: (ids: readonly string[], attempt: Attempt) => {
+    record: (ids: readonly string[], attempt: Attempt) => {
       attempts.push(attempt);
       if (attempt.status < 200 || attempt.status >= 300) return;
       const { accepted } = JSON.parse(attempt.text) as { accepted?: number };
@@ -104,7 +104,7 @@ class Traffic {
     const ids = valid.map(({ sequence }) => toMessageId(ledger.run, sequence));
     for (;;) {
       const attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
-      ledger.note(ids, attempt);
+      ledger.record(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
         if (attempt.status !== 200) throw new Error(`status ${attempt.status} for a valid batch: ${attempt.text}`);
@@ -116,7 +116,7 @@ class Traffic {
   }
 
   /** Waits until `batches` more batches are acknowledged. */
-  async flows(batches: number): Promise<void> {
+  async awaitBatches(batches: number): Promise<void> {
     const goal = this.#acknowledged + batches;
     const isDone = () => this.#error !== null || this.#acknowledged >= goal;
     await waitFor(`${batches} more batches are acknowledged`, isDone);
