@@ -64,7 +64,7 @@ export function createPersons(
       };
       await waitFor(`the events for each of ${names} belong to one person`, isMerged);
       const keys = new Set((await read()).map((row) => row[3]));
-      assert.equal(keys.size, names.length, 'different persons');
+      assert.equal(keys.size, names.length, 'number of distinct persons');
     },
   };
 }

@@ -172,7 +172,7 @@ async function createDeadLetters(rig: WriterRig, environmentId: string): Promise
   assert.equal(await countOpenDeadLetters(rig), DEAD_LETTERS, 'dead letters');
 }
 
-/** Kills the replay command while it commits a transaction. Its last request arrives late or never. */
+/** Kills the replay command while it commits a transaction. The last request of the command arrives late or never. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { stores, environment } = rig;
   const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];

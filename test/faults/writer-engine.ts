@@ -12,7 +12,7 @@ import type { GatedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 import type { TestEngine } from './writer-test-engine.ts';
 
-/** Long enough for a machine under ten times the load that it can handle. */
+/** Long enough even for a heavily overloaded machine. */
 export const WAIT_MAX_MS = 120_000;
 
 /** Waits until all records are committed. Asserts that every record has one raw row and that `verify` passes. */

@@ -109,7 +109,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   {
     fault: 8,
     title:
-      'unreadable records become unchanged dead letters and do not delay valid records, even if the writer is killed',
+      'unreadable records are kept unchanged as dead letters and do not delay valid ones, even if the writer is killed',
     tried: 'unreadable and valid records, writer SIGKILL',
     partitions: 2,
     needsEmptyTopics: true,

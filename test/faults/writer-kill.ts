@@ -81,7 +81,7 @@ export function setBreakpoint(victim: GatedProcess, options: BreakpointOptions) 
 
 type KillPlan = ReturnType<typeof planKill>;
 
-/** The seed selects kill points in rotation, and everything else at random. */
+/** The seed selects the kill point in rotation and all other values at random. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!) {
   const random = createRandom(seed);
   // Small blocks, so that the writer passes every point several times.
@@ -182,7 +182,7 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reache
   const breakpoint = setBreakpoint(frozen, { point, skips: random.integer(0, 2), breaksConnection: false });
   await publish();
   const isAtAnyTime = point === 'at any time';
-  // If the writer does not reach the kill point, it is frozen after five seconds.
+  // A writer that does not reach the kill point is frozen after five seconds.
   const late = delay(isAtAnyTime ? random.integer(0, 300) : 5_000, isAtAnyTime);
   const isAtPoint = await Promise.race([breakpoint.reached.then(() => true), late]);
   frozen.signal('SIGSTOP');

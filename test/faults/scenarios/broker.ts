@@ -7,11 +7,11 @@ import { isStopped, type ServiceProcess } from '../world/service-process.ts';
 import type { Ledger, Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** The gateway must refuse a request within this time after the brokers fail. */
+/** After the brokers fail, the gateway must refuse a request within this time. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const POLL_INTERVAL_MS = 100;
 
-/** Measures the machine's maximum scheduling delay, for a request to an idle endpoint followed by a timer. */
+/** Measures the maximum scheduling delay of the machine, with requests to an idle endpoint and a timer. */
 function watchDelay({ adminUrl }: ServiceProcess) {
   let hasEnded = false;
   const errors: unknown[] = [];

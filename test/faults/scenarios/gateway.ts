@@ -15,12 +15,12 @@ import { waitFor } from '../world/wait.ts';
 
 const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 
-const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
+const batchCount = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
 /** Sends batches that the broker cannot acknowledge, and waits until all of them are in flight. */
 async function sendPending({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
-  const before = await countRead(gateway);
+  const before = await batchCount(gateway);
   const batches = Array.from({ length: random.integer(1, 3) }, () =>
     Array.from({ length: random.integer(1, 20) }, () => smallMessage('track', { messageId: ledger.newId() })),
   );
@@ -30,7 +30,7 @@ async function sendPending({ random, ledger, key }: Trial, gateway: ServiceProce
     ledger.record(ids, attempt);
     return attempt;
   });
-  await waitFor('the batches are in flight', async () => (await countRead(gateway)) === before + batches.length);
+  await waitFor('the batches are in flight', async () => (await batchCount(gateway)) === before + batches.length);
   return pending;
 }
 
@@ -95,7 +95,7 @@ export const drainUnderLoad: Scenario = {
 export const gatewayKilledBeforeResponse: Scenario = {
   fault: 2,
   title:
-    'every message has one row if a gateway is killed before the broker’s response arrives and the client resends it',
+    'every message has one row if a gateway is killed before the broker’s response arrives and clients resend batches',
   tried: 'gateway SIGKILL between the broker’s acknowledgement and the response',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -148,7 +148,7 @@ export const gatewayKilledUnderLoad: Scenario = {
   },
 };
 
-/** A running gateway does not use the registry, so this starts a new gateway, which must wait for it. */
+/** A running gateway does not use the registry, so this starts a new gateway, which must wait for the registry. */
 async function assertRegistryUnavailable(trial: Trial): Promise<void> {
   const newGateway = await trial.launch('gateway');
   await waitFor('a new gateway is connected to the broker and waits for the registry', async () => {

@@ -33,7 +33,7 @@ async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>
 
 async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
   let moved = 0;
-  // In quick succession, so that some elections happen while requests are in flight.
+  // Elects leaders in quick succession, so that some elections happen while requests are in flight.
   for (let rounds = random.integer(4, 10); rounds > 0; rounds--) {
     const before = await partitions();
     const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));

@@ -12,7 +12,7 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { World } from '../world/world.ts';
 
-/** Enough offsets for several batches to remain and several to be lost. */
+/** Enough offsets that a truncation removes several batches and leaves several. */
 const OFFSETS_MIN = 10;
 const SEGMENT = '00000000000000000000.log';
 
@@ -113,7 +113,7 @@ const AGE_MS = 29 * DAY_MS;
 
 export const oldEventStored: Scenario = {
   fault: 9,
-  title: 'an event from 29 days ago stays in the log for the usual time and is stored with its original time',
+  title: 'an event from 29 days ago is retained in the log for the usual time and is stored with its original time',
   tried: 'events 29 days old arrive while the writer is stopped',
   services: { linkers: 1, writers: 0 },
   run: async ({ world, start, key, ledger, environmentId }) => {

@@ -16,7 +16,7 @@ export interface PartitionState {
 
 export type Brokers = ReturnType<typeof openBrokers>;
 
-/** Generous: a running broker responds within milliseconds. */
+/** Longer than necessary, because a running broker responds within milliseconds. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
 const CONTROLLER = 1;

@@ -41,7 +41,7 @@ async function lagOf(world: World): Promise<number> {
 }
 
 export async function settle(world: World): Promise<void> {
-  // Twice, because the linker may publish its last decisions after the first check.
+  // Checks twice, because the linker may publish its last decisions after the first check.
   for (let pass = 0; pass < 2; pass++)
     await waitFor('every record is committed', async () => (await lagOf(world)) === 0, SETTLE_MAX_MS);
 }

@@ -44,7 +44,7 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   readonly requested: number;
-  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only completed seeds. */
+  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only these seeds. */
   done: number;
   reached: Reached;
   sent: number;
@@ -103,7 +103,7 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
   row.duplicated += broken.counts.duplicated;
 }
 
-/** Tries a fault with one seed. @param run returns the effects, or throws if a guarantee is broken */
+/** Runs a fault with one seed. @param run returns the effects, or throws if a guarantee is violated */
 export async function runSeed(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
   try {
     return addSeed(row, seed, await run());

@@ -148,7 +148,7 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   await sendConflict(stage, { ...conflict, name: 'a request with the same reference id twice', fresh: [referenceId] });
 }
 
-/** Reuses a pending or minted asset's reference id: for the same asset, for another asset, and next to a new asset. */
+/** Reuses an asset's reference id: for the same asset, for another asset, and together with a new asset. */
 async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<void> {
   const { referenceId, collection } = asset;
   const taken = [referenceId];
