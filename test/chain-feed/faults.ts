@@ -22,7 +22,7 @@ export interface FaultContext {
 
 export type Fault = (context: FaultContext) => Promise<Reached>;
 
-/** Kills a writer during a block. Its last request arrives before its successor starts, or after all other work. */
+/** Kills a writer during a block. The writer's last request arrives before the successor starts or after all others. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
@@ -133,7 +133,7 @@ export async function injectFaults(
   const draw = createDeck(context.random, FAULTS);
   const drawPoint = createDeck(context.random, KILL_POINTS);
   let reached: Reached = {};
-  // Some faults wait for backward readers, which need a cursor that another reader has stored.
+  // Some faults wait for backward readers, which start from a cursor that another reader has stored.
   await until('a reader has walked back', () => context.pageChecks.backwardWalks > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();

@@ -17,7 +17,7 @@ export interface FeedChain extends ShownChain {
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /** The number of pages with a stale watermark: as last fetched, and as fetched now. */
+  /** Number of pages with a stale watermark. `lastCount` is the last fetched value. */
   readonly stalePages: { readonly lastCount: number; fetch(): Promise<number> };
 }
 
@@ -30,7 +30,7 @@ export interface StoredVersion {
 }
 
 export interface FeedRig {
-  /** Chains in three partitions: three, two and one. */
+  /** Six chains. The three partitions contain three, two and one of them. */
   readonly chains: readonly FeedChain[];
   readonly activities: string;
   readonly brokers: readonly string[];
@@ -42,7 +42,7 @@ export interface FeedRig {
   query(sql: string): Promise<string>;
   versions(): Promise<StoredVersion[]>;
   lag(): Promise<number>;
-  /** Waits until the writers have committed all records that are on the log at the time of the call. */
+  /** Waits until the writers have committed all records that are in the log at the time of the call. */
   untilCaughtUp(): Promise<void>;
   close(): Promise<void>;
 }

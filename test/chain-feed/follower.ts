@@ -10,7 +10,7 @@ const CRASH_FRACTION = 0.06;
 const STORED_FRACTION = 0.7;
 
 export interface Arrival {
-  /** The partition's watermark before the empty page was requested. The reader must have everything up to this. */
+  /** The partition's watermark before the empty page was requested. The reader must have everything up to it. */
   readonly watermark: number;
   readonly count: number;
 }
@@ -54,7 +54,7 @@ export class Follower {
     this.#stored = { cursor, count: 0, arrivals: 0 };
   }
 
-  /** Reads one page. @returns whether it was the last page */
+  /** Reads one page. @returns true for the last page */
   async step(): Promise<boolean> {
     const { random, client, pageChecks, watermarks } = this.#parts;
     const { query, rows, arrivals } = this.#walk;

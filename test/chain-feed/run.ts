@@ -18,7 +18,7 @@ import { addTimes, checkJournal, readLog } from './truth.ts';
 
 const FOLLOWERS = 3;
 const LATE_FOLLOWERS = 3;
-/** The number of backward readers. Every other reader turns around at the beginning. */
+/** Number of backward readers. Every second one turns around at the beginning and reads forwards. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;

@@ -142,7 +142,7 @@ it.each(ACTIVITY_TYPES)('the details of a %s have all fields of that type', asyn
 it.each([
   ['from_updated_at', 'to_updated_at'],
   ['from_indexed_at', 'to_indexed_at'],
-])('the parameters %s and %s limit indexed_at, both inclusive', async (from, to) => {
+])('the parameters %s and %s limit indexed_at to an inclusive range', async (from, to) => {
   const times = [-1, 0, 1, 2].map((micros) => ({ indexedAt: NOON_US + micros }));
   const { ids, query } = await put(...times);
   const bounds = { [from]: NOON, [to]: '2026-11-22T12:00:00.000001Z' };
@@ -239,7 +239,7 @@ it('a replaced, revoked or expired rate limit key returns 403 AUTHENTICATION_ERR
 });
 
 // The chain API's settings test checks the default of 1,500 calls.
-it('without a key, an address that exceeds its calls per 5 minutes receives 429 with Retry-After, but other addresses do not', async () => {
+it('without a key, an address that exceeds its limit per 5 minutes receives 429 with Retry-After, but other addresses do not', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
   expect((await from('192.0.2.77')).status).toBe(200);
   // Invalid calls also count, and need no store.

@@ -48,7 +48,7 @@ it.each([
   { status: null },
   { source: null },
   { source: 'x'.repeat(129) },
-])('a PUT of a consent with %j returns 400 VALIDATION_ERROR', async (extra) => {
+])('a consent change with %j returns 400 VALIDATION_ERROR', async (extra) => {
   expectEnvelope(await write(extra), 400, 'VALIDATION_ERROR');
 });
 

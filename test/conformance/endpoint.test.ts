@@ -81,7 +81,7 @@ it.each<[string, number, string, Record<string, string>]>([
   expectEnvelope(await client.post(padded(6 << 20), headers), status, code);
 });
 
-it('the error for unreadable JSON has the position in its details', async () => {
+it('the error for unreadable JSON contains the position of the error', async () => {
   const response = await client.post('{"messages":[{},\n{"properties":{"fps":NaN}}]}');
   expect(response).toMatchObject({
     status: 400,
@@ -186,7 +186,7 @@ it('responses of the erasure endpoint have no CORS headers, including responses 
     expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
-it('an erasure of an unknown identity returns 202, and the request is on the log', async () => {
+it('an erasure of an unknown identity returns 202, and the request is in the log', async () => {
   const response = await erase(`?anonymousId=${encodeURIComponent('😀'.repeat(256))}`);
   const request = await findRequest(expectQueued(response));
   expect(request.environmentId).toBe(client.environmentId);

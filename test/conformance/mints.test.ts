@@ -71,7 +71,7 @@ it('an accepted mint request is readable immediately, appears in the list, and r
   expect((await readList(mints)).result).toEqual([succeeded]);
 });
 
-it('a failed mint request shows the reason, and its reference id can be reused for a new attempt', async () => {
+it('a failed mint request contains the reason, and its reference id can be reused for a new attempt', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = createAsset();
   await system.call(mints, { body: { assets: [asset] } });
