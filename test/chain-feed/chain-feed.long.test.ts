@@ -51,7 +51,7 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
 
     it('the run includes reads, updates, rejections, aborts and backward walks', () => {
       expect(Object.entries(run.counts).filter(([, count]) => count === 0)).toEqual([]);
-      expect(Object.values(run.reached).some((count) => count > 0)).toBe(true);
+      expect(Object.values(run.effects).some((count) => count > 0)).toBe(true);
     });
   },
 );

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
-import { addReached, type Reached, toSeconds, toText } from '../faults/world/report.ts';
+import { addEffects, type Effects, toSeconds, toText } from '../faults/world/report.ts';
 import { KILL_POINTS, type KillPoint, setBreakpoint } from '../faults/writer-kill.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
@@ -20,7 +20,7 @@ export interface FaultContext {
   readonly drawPoint: () => KillPoint;
 }
 
-export type Fault = (context: FaultContext) => Promise<Reached>;
+export type Fault = (context: FaultContext) => Promise<Effects>;
 
 /** Kills a writer during a block. The writer's last request arrives before the successor starts or after all others. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
@@ -129,17 +129,17 @@ export const FAULT_KINDS: number = FAULTS.length;
 export async function injectFaults(
   context: Omit<FaultContext, 'drawPoint'>,
   { count, onLine }: { count: number; onLine: (line: string) => void },
-): Promise<Reached> {
+): Promise<Effects> {
   const draw = createDeck(context.random, FAULTS);
   const drawPoint = createDeck(context.random, KILL_POINTS);
-  let reached: Reached = {};
+  let effects: Effects = {};
   // Some faults wait for backward readers, which start from a cursor that another reader has stored.
   await until('a reader has walked back', () => context.pageChecks.backwardWalks > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
     const result = await draw()({ ...context, drawPoint });
     onLine(`${done} of ${count}: ${toText(result)}, recovered after ${toSeconds(performance.now() - startMs)} s`);
-    reached = addReached(reached, result);
+    effects = addEffects(effects, result);
   }
-  return reached;
+  return effects;
 }

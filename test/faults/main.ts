@@ -60,8 +60,8 @@ async function tryFaults(options: Options): Promise<void> {
   const rows = await run(options);
   const warning = toWarning(rows, options.minutes);
   console.log(toTable(rows));
-  for (const { fault, tried, notReached } of rows)
-    for (const { seed, text } of notReached)
+  for (const { fault, tried, withoutEffect } of rows)
+    for (const { seed, text } of withoutEffect)
       console.log(`fault ${fault} (${tried}) did not take effect with seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
   writeResults(import.meta.url, { warning, rows });

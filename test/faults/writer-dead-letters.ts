@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom, type Random } from '@playline/testkit/random';
-import type { Reached } from './world/report.ts';
+import type { Effects } from './world/report.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-engine.ts';
 import { listen } from './writer-kafka-gate.ts';
 import { type GatedProcess, startGatedProcess } from './writer-process.ts';
@@ -28,7 +28,7 @@ function createPoison(rig: WriterRig, random: Random): Buffer {
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
 // Kills a writer while it reads valid and unreadable records. Each valid record must be stored once.
-export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
+export async function poisonWriter(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
   const commits = watchCommits(rig);
@@ -125,7 +125,7 @@ const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
 // Turns messages into dead letters, and replays them with a command that is killed repeatedly.
-export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
+export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;
   await createDeadLetters(rig, environmentId);

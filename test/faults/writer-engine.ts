@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
-import { BrokenGuarantee, type Reached, toSeconds } from './world/report.ts';
+import { BrokenGuarantee, type Effects, toSeconds } from './world/report.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 import type { TestEngine } from './writer-test-engine.ts';
@@ -44,25 +44,25 @@ export const countRetries = async (writer: GatedProcess) =>
 /** Runs a writer during `work`. Asserts that the writer does not exit and that every record is stored once. */
 export async function withWriter(
   rig: WriterRig,
-  work: (writer: GatedProcess) => Promise<Reached>,
+  work: (writer: GatedProcess) => Promise<Effects>,
   settings: Record<string, string> = { BLOCK_ROWS_MAX: '40' },
-): Promise<Reached> {
+): Promise<Effects> {
   const writer = await rig.startWriter(settings);
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
-    const reached = await work(writer);
+    const effects = await work(writer);
     await assertExact(rig);
     assert.equal(writer.hasExited, false, 'the writer has not exited');
     await until('the writer is ready again', () => writer.isReady(), WAIT_MAX_MS);
     await writer.stop();
-    return reached;
+    return effects;
   } finally {
     await writer.close();
   }
 }
 
 // Makes ClickHouse unavailable under load. The writer must report that it is not ready, and must not lose records.
-export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
+export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Effects> {
   const { seed, forMs } = options;
   const random = createRandom(seed);
   const publish = () => rig.publishMessages(`test-engine-${seed}`, MESSAGES);
@@ -85,7 +85,7 @@ export async function stopClickHouse(rig: WriterRig, options: { seed: number; fo
 }
 
 /** Makes ClickHouse refuse inserts with TOO_MANY_PARTS. The writer must retry the same blocks until they succeed. */
-export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
+export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Effects> {
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
     await rig.caughtUp();
@@ -109,7 +109,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
 }
 
 // Breaks connections after successful inserts, before the response. The writer must retry with the same token.
-export async function loseResponses(rig: WriterRig, seed: number): Promise<Reached> {
+export async function loseResponses(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {
     let lost = 0;
@@ -169,7 +169,7 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
 const preventMerges = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-export async function stopEngineGracefully({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function stopEngineGracefully({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
@@ -191,7 +191,7 @@ const ANALYSTS = 64;
 const GREEDY_QUERY =
   'SELECT length(numbers), sleepEachRow(1) FROM (SELECT groupArray(number) AS numbers FROM numbers(1000000))';
 
-export async function exhaustMemory({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function exhaustMemory({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   return await withWriter(rig, async (writer) => {
     // Disables compression, because a truncated compressed response would raise an unhandled error.
     const plain = { 'accept-encoding': 'identity' };
@@ -223,7 +223,7 @@ const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
 /** Publishes blocks that exceed an insert's memory limit. The writer must halve blocks until inserts succeed. */
-export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
+export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Effects> {
   const work = async (writer: GatedProcess) => {
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
     await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
@@ -253,7 +253,7 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
@@ -272,7 +272,7 @@ export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promis
 }
 
 /** Simulates a ClickHouse server that was killed after it recorded an insert's token but before it stored the rows. */
-export async function losePart({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function losePart({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
@@ -313,7 +313,7 @@ async function loseLatestPart({ rig, engine }: EngineRig): Promise<void> {
   await engine.start();
 }
 
-export async function rotatePassword({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function rotatePassword({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);

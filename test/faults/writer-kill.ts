@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
-import type { Reached } from './world/report.ts';
+import type { Effects } from './world/report.ts';
 import type { InsertWatch } from './writer-clickhouse-gate.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-engine.ts';
 import type { CommitWatch } from './writer-kafka-gate.ts';
@@ -172,7 +172,7 @@ const MESSAGES = 200;
  * Freezes a writer past its session timeout. A standby writer takes over; then the frozen writer resumes.
  * @returns 0 for the kill point if the writer did not reach it
  */
-export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
+export async function freezeWriter(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const point = KILL_POINTS[seed % KILL_POINTS.length]!;
   const rows = () => ({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });

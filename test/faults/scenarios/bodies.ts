@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type SmallMessage, smallMessage } from '@playline/testkit';
 import { createProbes } from '../../simulate/game/sender.ts';
 import { type Attempt, KEY_HEADER, post } from '../world/post.ts';
-import { type Reached, tally } from '../world/report.ts';
+import { type Effects, tally } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 
 /** A hostile request, the expected status, and the ids of the messages that must be stored. */
@@ -110,7 +110,7 @@ async function send({ ledger, key }: Trial, url: string, hostile: HostileBody): 
   if (hostile.stored.length > 0) ledger.record(hostile.stored, attempt);
 }
 
-async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
+async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Effects> {
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.awaitBatches(5);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { post } from '../world/post.ts';
-import { type Reached, toSeconds } from '../world/report.ts';
+import { type Effects, toSeconds } from '../world/report.ts';
 import { isStopped, type ServiceProcess } from '../world/service-process.ts';
 import type { Ledger, Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -49,7 +49,7 @@ function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
     /** Call before the broker can respond again. @throws AssertionError if the gateway violated a guarantee */
-    check: (): Reached => {
+    check: (): Effects => {
       const lateMs = machine.delayMaxMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
       machine.end();
@@ -90,35 +90,35 @@ export const brokerAbsent: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await outage.refused();
     await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
-    const reached = outage.check();
+    const effects = outage.check();
     assert.equal(ledger.acknowledged, 0, 'number of messages acknowledged without a broker');
     await world.proxies.kafka.set('open');
     await traffic.awaitBatches(10);
     await expectRecovery(gateway);
     await traffic.close();
-    return reached;
+    return effects;
   },
 };
 
-async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () => Promise<void>): Promise<Reached> {
+async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () => Promise<void>): Promise<Effects> {
   const { random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.awaitBatches(random.integer(5, 30));
-  let reached: Reached;
+  let effects: Effects;
   try {
     await stop();
     const outage = watchOutage(gateway, ledger);
     await outage.refused();
     await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
-    reached = outage.check();
+    effects = outage.check();
   } finally {
     await restore();
   }
   await traffic.awaitBatches(10);
   await expectRecovery(gateway);
   await traffic.close();
-  return reached;
+  return effects;
 }
 
 export const brokerStopped: Scenario = {
@@ -190,14 +190,14 @@ export const memoryBounded: Scenario = {
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway], { ...BATCH, clients: CLIENTS });
     const peak = await watchMemory(gateway, OUTAGE_MS);
-    const reached = outage.check();
+    const effects = outage.check();
     await world.proxies.kafka.set('open');
     await traffic.awaitBatches(20);
     await Promise.all([warmUp.close(), traffic.close()]);
     const growth = peak.resident - before;
     assert.ok(growth <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(growth)} MiB from ${toMib(before)} MiB`);
     return {
-      ...reached,
+      ...effects,
       'requests refused at the memory limit': ledger.attempts.filter(({ status }) => status === 429).length,
       'bytes in flight MiB': toMib(peak.inFlight),
       'memory growth MiB': toMib(growth),

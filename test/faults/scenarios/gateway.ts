@@ -7,7 +7,7 @@ import { smallMessage } from '@playline/testkit';
 import { countRecords } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
-import { addReached, type Reached, toSeconds } from '../world/report.ts';
+import { addEffects, type Effects, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { ProxyMode } from '../world/store-proxy.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
@@ -165,13 +165,13 @@ async function assertRedisUnavailable(_trial: Trial, gateway: ServiceProcess): P
 
 const ASSERTIONS = { registry: assertRegistryUnavailable, redis: assertRedisUnavailable };
 
-async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof ASSERTIONS)[]): Promise<Reached> {
+async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof ASSERTIONS)[]): Promise<Effects> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
   await traffic.awaitBatches(random.integer(5, 20));
   const modes: ProxyMode[] = ['refuse', 'freeze', 'hold-responses'];
-  let reached: Reached = {};
+  let effects: Effects = {};
   for (const mode of random.shuffle(modes).slice(0, random.integer(1, 2))) {
     const beganAt = performance.now();
     await Promise.all(stores.map((store) => world.proxies[store].set(mode)));
@@ -180,7 +180,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
     await traffic.awaitBatches(10);
     const accepted = ledger.attempts.filter(({ beganAt: sentAt, status }) => sentAt > beganAt && status === 200).length;
     const outageS = toSeconds(performance.now() - beganAt);
-    reached = addReached(reached, {
+    effects = addEffects(effects, {
       [`outages (${mode})`]: 1,
       'batches accepted during the outage': accepted,
       'unavailable s': outageS,
@@ -192,7 +192,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
   const refused = ledger.attempts.filter(({ status }) => status !== 200);
   assert.deepEqual(refused, [], `responses other than 200 while ${stores.join(' and ')} were unavailable`);
   assert.ok(gateway.isAlive, 'the gateway must not exit');
-  return reached;
+  return effects;
 }
 
 const outageScenario = (tried: string, ...stores: (keyof typeof ASSERTIONS)[]): Scenario => {

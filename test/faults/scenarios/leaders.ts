@@ -4,7 +4,7 @@ import { TOPICS } from '@playline/contracts';
 import { openProducer, readTopic } from '@playline/stream/kafka';
 import kafkajs from 'kafkajs';
 import { openBrokers, type PartitionState } from '../world/brokers.ts';
-import type { Reached } from '../world/report.ts';
+import type { Effects } from '../world/report.ts';
 import { isStopped } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -31,7 +31,7 @@ async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>
   }
 }
 
-async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
+async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Effects> {
   let moved = 0;
   // Elects leaders in quick succession, so that some elections happen while requests are in flight.
   for (let rounds = random.integer(4, 10); rounds > 0; rounds--) {
@@ -47,7 +47,7 @@ async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cl
 }
 
 /** Freezes a broker. After it resumes, it still handles requests for partitions that it no longer leads. */
-async function stopOne(cluster: Cluster): Promise<Reached> {
+async function stopOne(cluster: Cluster): Promise<Effects> {
   const { trial, traffic, partitions, pidOf } = cluster;
   // Excludes the controller, which elections need.
   const victim = trial.random.pick([2, 3]);
@@ -61,7 +61,7 @@ async function stopOne(cluster: Cluster): Promise<Reached> {
   return { 'partitions led by the stopped broker': led };
 }
 
-async function killOne(cluster: Cluster): Promise<Reached> {
+async function killOne(cluster: Cluster): Promise<Effects> {
   const { trial, traffic, pidOf } = cluster;
   const victim = trial.random.pick(IDS);
   const pid = await pidOf(victim);
@@ -75,7 +75,7 @@ async function killOne(cluster: Cluster): Promise<Reached> {
   return { 'partitions led by the killed broker': led };
 }
 
-async function stopFollowers(cluster: Cluster): Promise<Reached> {
+async function stopFollowers(cluster: Cluster): Promise<Effects> {
   const { trial, partitions, pidOf } = cluster;
   const { attempts } = trial.ledger;
   const refused = await whileStopped([await pidOf(2), await pidOf(3)], async () => {

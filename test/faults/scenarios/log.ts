@@ -7,7 +7,7 @@ import { rowsOf } from '../world/clickhouse.ts';
 import { settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
-import type { Reached } from '../world/report.ts';
+import type { Effects } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { World } from '../world/world.ts';
@@ -40,7 +40,7 @@ interface Listed {
 }
 
 /** Accepts the truncated log of every paused partition. @returns the number of partitions per finding */
-async function acceptAll(world: World, truncations: readonly { partition: number }[]): Promise<Reached> {
+async function acceptAll(world: World, truncations: readonly { partition: number }[]): Promise<Effects> {
   const group = ['--group', world.groupOf('event-writer')];
   const listed = await operate(world, ['offsets', 'list', ...group, '--json']);
   const { partitions: all } = JSON.parse(listed.stdout) as Listed;
@@ -65,7 +65,7 @@ async function acceptAll(world: World, truncations: readonly { partition: number
   };
 }
 
-async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Reached> {
+async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Effects> {
   const { world, random } = trial;
   const first = await trial.start('gateway');
   const before = trial.openTraffic([first]);
@@ -87,9 +87,9 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
     await waitFor('the writer reports paused partitions', async () => (await countPaused()) === truncations.length);
     assert.equal(await writer.isReady(), false, 'a writer with paused partitions is not ready');
   }
-  const reached = await acceptAll(world, truncations);
+  const effects = await acceptAll(world, truncations);
   await waitFor('the writer is ready again, without a restart', () => writer.isReady());
-  return reached;
+  return effects;
 }
 
 export const logTruncatedWhileRead: Scenario = {

@@ -11,7 +11,7 @@ import { countRecords, endsOf, settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
 import { KEY_HEADER, post } from '../world/post.ts';
-import { type Reached, toSeconds } from '../world/report.ts';
+import { type Effects, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -189,7 +189,7 @@ async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly str
   });
 }
 
-async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
+async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Effects> {
   const { world, random, environmentId } = trial;
   const { guards } = accounts.people;
   const groups = Array.from({ length: random.integer(4, 8) }, (_, index) => `g${index}`);
@@ -213,7 +213,7 @@ async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reache
   return { rewinds: (await countRewinds(trial)) - before, 'links lost': 3 * groups.length };
 }
 
-async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
+async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Effects> {
   const { world, random } = trial;
   const before = await countRewinds(trial);
   const restoreCopy = await copyRedis(trial);

@@ -58,7 +58,7 @@ interface EndCheck {
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,
-): Promise<Omit<SeedEnd, 'reached'>> {
+): Promise<Omit<SeedEnd, 'effects'>> {
   await settle(world);
   await checkNoDeadLetters(world);
   const { engine } = world.deployment;
