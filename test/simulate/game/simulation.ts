@@ -86,7 +86,7 @@ const createState = (run: Run) => ({
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends traffic until a limit or an interruption. @returns the names of all breakages and oddities that were sent */
+/** Sends traffic until a limit or an interruption. @returns the names of all violations and oddities that were sent */
 async function sendTraffic(state: State, options: SimulationOptions): Promise<Set<string>> {
   const { run, tally } = state;
   const { keyHeader, publishableKey, secretKey, deliveryMaxMs: totalMaxMs, onProgress } = options;

@@ -17,7 +17,7 @@ it('requestAssets records each asset once after a 202', async () => {
   const { stage, assets, ids } = createRequest();
   stage.responses.push(createQuotaResponse());
   await requestAssets(stage, assets);
-  expect(stage.book.entries().map(({ asset, attemptsMin }) => [asset.referenceId, attemptsMin])).toEqual(
+  expect(stage.ledger.entries().map(({ asset, attemptsMin }) => [asset.referenceId, attemptsMin])).toEqual(
     ids.map((id) => [id, 1]),
   );
   expect(stage.differences.total).toBe(0);
@@ -28,7 +28,7 @@ it('after a lost response, requestAssets repeats the request without the assets 
   stage.responses.push(createResponse(409, conflict([ids[1]!]), { mayBeStored: true }), createQuotaResponse());
   await requestAssets(stage, assets);
   expect(bodyIds(stage.called[1]?.body)).toEqual([ids[0], ids[2]]);
-  expect(stage.book.accepted).toBe(3);
+  expect(stage.ledger.accepted).toBe(3);
   expect(stage.differences.total).toBe(0);
 });
 
@@ -37,14 +37,14 @@ it('requestAssets reports a 409 if no response was lost', async () => {
   stage.responses.push(createResponse(409, conflict(ids)));
   await requestAssets(stage, assets);
   expect(stage.differences.byKind()).toMatchObject([{ kind: 'answer', count: 1 }]);
-  expect(stage.book.entries()).toEqual([]);
+  expect(stage.ledger.entries()).toEqual([]);
 });
 
 it('requestAssets records assets as unacknowledged if no response arrives', async () => {
   const { stage, assets } = createRequest(1);
   stage.responses.push(createResponse(0, null, { status: null, mayBeStored: true }));
   await requestAssets(stage, assets);
-  expect(stage.book.entries()).toMatchObject([{ attemptsMin: 0, attemptsMax: 1 }]);
+  expect(stage.ledger.entries()).toMatchObject([{ attemptsMin: 0, attemptsMax: 1 }]);
   expect(stage.differences.total).toBe(0);
 });
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
 import { createDifferences } from '../report.ts';
 import { createRun } from '../run.ts';
-import { createAssetFactory, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
+import { createAssetFactory, createMintLedger, type RequestedAsset, THRESHOLD } from './assets.ts';
 import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
 import {
@@ -53,7 +53,7 @@ export function createTestStage(seed = 1): TestStage {
       settleIdleMaxMs: 0,
     } as unknown as MintStage['options'],
     assets: createAssetFactory(run, random, CONTRACTS),
-    book: createMintBook(),
+    ledger: createMintLedger(),
     api: {
       tally: createTally(),
       close: () => {},
