@@ -3,7 +3,7 @@ import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
 import { addEffects, type Effects, toSeconds, toText } from '../faults/world/report.ts';
 import { KILL_POINTS, type KillPoint, setBreakpoint } from '../faults/writer-kill.ts';
-import type { GatedProcess } from '../faults/writer-process.ts';
+import type { ProxiedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { PageChecks } from './page-checks.ts';
 import type { RunningProcesses } from './processes.ts';
@@ -59,7 +59,7 @@ async function isReachedWithinLimit(reached: Promise<void>, point: KillPoint, ra
   return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
 }
 
-async function closeSettled(writer: GatedProcess): Promise<void> {
+async function closeSettled(writer: ProxiedProcess): Promise<void> {
   await Promise.all([writer.kafka.settled(), writer.clickhouse.settled()]);
   await writer.close();
 }

@@ -7,7 +7,7 @@ import { openOwnStores, openRedisDatabase, type Stores, until } from '@playline/
 import { activityValue } from '../../services/activity-writer/src/test/records.ts';
 import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { SMALL_BLOCKS } from '../faults/small-blocks.ts';
-import { type GatedProcess, startGatedProcess } from '../faults/writer-process.ts';
+import { type ProxiedProcess, startProxiedProcess } from '../faults/writer-process.ts';
 import { openWatermarkWatch, type WatermarkWatch } from './watermark-watch.ts';
 
 export interface FeedChain extends ShownChain {
@@ -16,7 +16,7 @@ export interface FeedChain extends ShownChain {
 
 export interface Api {
   readonly url: string;
-  readonly process: GatedProcess;
+  readonly process: ProxiedProcess;
   /** Number of pages with a stale watermark. `lastCount` is the last fetched value. */
   readonly stalePages: { readonly lastCount: number; fetch(): Promise<number> };
 }
@@ -37,7 +37,7 @@ export interface FeedRig {
   readonly log: LogAccess;
   readonly watermarks: WatermarkWatch;
   toOutgoing(record: ActivityRecord): OutgoingRecord & { headers: Record<string, string> };
-  startWriter(rowsMax: number): Promise<GatedProcess>;
+  startWriter(rowsMax: number): Promise<ProxiedProcess>;
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
   versions(): Promise<StoredVersion[]>;
@@ -133,9 +133,9 @@ interface ProcessSettings {
 }
 
 function createProcesses(stores: Stores, { environment, group, chains }: ProcessSettings) {
-  const started = new Set<GatedProcess>();
+  const started = new Set<ProxiedProcess>();
   const start = async (file: string, settings: Readonly<Record<string, string>>) => {
-    const process = await startGatedProcess({
+    const process = await startProxiedProcess({
       file,
       brokers: stores.kafka,
       clickhouse: stores.clickhouse.url,

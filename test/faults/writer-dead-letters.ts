@@ -6,8 +6,8 @@ import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom, type Random } from '@playline/testkit/random';
 import type { Effects } from './world/report.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-engine.ts';
-import { listen } from './writer-kafka-gate.ts';
-import { type GatedProcess, startGatedProcess } from './writer-process.ts';
+import { listen } from './writer-kafka-proxy.ts';
+import { type ProxiedProcess, startProxiedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const RUNS = 20;
@@ -177,7 +177,7 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { stores, environment } = rig;
   const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
   const target = { brokers: stores.kafka, clickhouse: stores.clickhouse.url, environment };
-  const command = await startGatedProcess({ file, args, ...target });
+  const command = await startProxiedProcess({ file, args, ...target });
   try {
     const reached = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
@@ -202,7 +202,7 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
 }
 
 /** Reads the dead-letter metric, which the writer updates every ten seconds; undefined before the first update. */
-async function readDeadLetterMetric(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+async function readDeadLetterMetric(rig: WriterRig, writer: ProxiedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));

@@ -8,7 +8,7 @@ import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
 import { BrokenGuarantee, type Effects, toSeconds } from './world/report.ts';
-import type { GatedProcess } from './writer-process.ts';
+import type { ProxiedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 import type { TestEngine } from './writer-test-engine.ts';
 
@@ -38,13 +38,13 @@ export async function assertVerified(rig: WriterRig): Promise<void> {
 const MESSAGES = 300;
 const TOO_MANY_PARTS = 252;
 
-export const countRetries = async (writer: GatedProcess) =>
+export const countRetries = async (writer: ProxiedProcess) =>
   sumOf(await writer.metrics(), 'playline_stream_retries_total', 'step="write"');
 
 /** Runs a writer during `work`. Asserts that the writer does not exit and that every record is stored once. */
 export async function withWriter(
   rig: WriterRig,
-  work: (writer: GatedProcess) => Promise<Effects>,
+  work: (writer: ProxiedProcess) => Promise<Effects>,
   settings: Record<string, string> = { BLOCK_ROWS_MAX: '40' },
 ): Promise<Effects> {
   const writer = await rig.startWriter(settings);
@@ -137,15 +137,15 @@ export interface EngineRig {
   readonly engine: TestEngine;
 }
 
-async function countFailures(writer: GatedProcess, code: string): Promise<number> {
+async function countFailures(writer: ProxiedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }
 
-const untilFailures = (writer: GatedProcess, code: string) =>
+const untilFailures = (writer: ProxiedProcess, code: string) =>
   until(`the writer gets ${code}`, async () => (await countFailures(writer, code)) >= FAILURES_MIN, WAIT_MAX_MS);
 
 /** Asserts that a transient fault has not paused a partition. */
-async function assertNonePaused(writer: GatedProcess): Promise<void> {
+async function assertNonePaused(writer: ProxiedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
 }
 
@@ -224,7 +224,7 @@ const INSERT_MEMORY_BYTES = 20 * MIB;
 
 /** Publishes blocks that exceed an insert's memory limit. The writer must halve blocks until inserts succeed. */
 export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Effects> {
-  const work = async (writer: GatedProcess) => {
+  const work = async (writer: ProxiedProcess) => {
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
     await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
     await rig.caughtUp();

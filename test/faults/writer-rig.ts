@@ -4,7 +4,7 @@ import { messageRecordOf, openOwnStores, type Stores, until } from '@playline/te
 import { openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { createOperate } from '../../services/operator/src/test/operate.ts';
 import { SMALL_BLOCKS } from './small-blocks.ts';
-import { type GatedProcess, startGatedProcess } from './writer-process.ts';
+import { type ProxiedProcess, startProxiedProcess } from './writer-process.ts';
 
 export type WriterRig = Awaited<ReturnType<typeof openWriterRig>>;
 
@@ -46,7 +46,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     BLOCK_AGE_MAX_MS: '50',
     ...SMALL_BLOCKS,
   };
-  const processes = new Set<GatedProcess>();
+  const processes = new Set<ProxiedProcess>();
   const { reader, publish, read } = log;
   const toRecord = (message: MessageRecord, key: Buffer | null = null): OutgoingRecord => {
     return { topic: messages, key, value: frameRecord(schemaId, messageRecordCodec.encode(message)) };
@@ -72,7 +72,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     },
     async startWriter(settings: Record<string, string> = {}, file = EVENT_WRITER) {
       const all = { ...environment, ...settings };
-      const started = await startGatedProcess({ file, brokers, clickhouse: clickhouse.url, environment: all });
+      const started = await startProxiedProcess({ file, brokers, clickhouse: clickhouse.url, environment: all });
       processes.add(started);
       return started;
     },

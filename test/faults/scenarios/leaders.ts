@@ -37,7 +37,7 @@ async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cl
   for (let rounds = random.integer(4, 10); rounds > 0; rounds--) {
     const before = await partitions();
     const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));
-    await brokers.prefer(topic, leaders);
+    await brokers.setPreferredLeaders(topic, leaders);
     await brokers.elect(topic, [...leaders.keys()]);
     const after = await partitions();
     moved += after.filter(({ leader }, index) => leader !== before[index]?.leader).length;
@@ -160,7 +160,7 @@ async function replaceLeader(trial: Trial) {
   try {
     await waitFor('the topic has the expected leader', isLeader(leader));
     await waitFor('a record is stored', () => send('before').then(() => true));
-    await brokers.prefer(topic, new Map([[0, successor]]));
+    await brokers.setPreferredLeaders(topic, new Map([[0, successor]]));
     const pid = await trial.world.brokerPid(follower);
     process.kill(pid, 'SIGSTOP');
     try {

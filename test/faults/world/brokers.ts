@@ -95,7 +95,7 @@ export function openBrokers(addresses: readonly string[]) {
     partitionsOf,
     close,
     /** Sets each partition's preferred leader without holding an election. */
-    async prefer(topic: string, leaders: ReadonlyMap<number, number>) {
+    async setPreferredLeaders(topic: string, leaders: ReadonlyMap<number, number>) {
       const states = await partitionsOf(topic, CONTROLLER);
       const partitions = states.flatMap(({ partition, replicas }) => {
         const leader = leaders.get(partition);
