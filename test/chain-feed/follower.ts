@@ -2,7 +2,7 @@ import type { Random } from '@playline/testkit/random';
 import type { Findings } from './findings.ts';
 import type { PageChecks } from './page-checks.ts';
 import { type FeedQuery, isLast, type PageClient, type ServedPage } from './page-client.ts';
-import type { Starts } from './starts.ts';
+import type { StartCursors } from './start-cursors.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
 /** Fractions of pages after which a reader crashes, or stores its cursor. */
@@ -28,7 +28,7 @@ export interface ReaderParts {
   readonly pageChecks: PageChecks;
   readonly watermarks: WatermarkWatch;
   readonly findings: Findings;
-  readonly starts: Starts;
+  readonly starts: StartCursors;
   readonly draw: () => FeedQuery;
 }
 

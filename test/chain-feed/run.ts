@@ -12,7 +12,7 @@ import { Follower, type ReaderParts, type Walk } from './follower.ts';
 import { PageChecks } from './page-checks.ts';
 import { createPageClient, drawQuery } from './page-client.ts';
 import { openProcesses } from './processes.ts';
-import { Starts } from './starts.ts';
+import { StartCursors } from './start-cursors.ts';
 import { openTraffic, type Traffic } from './traffic.ts';
 import { addTimes, checkJournal, readLog } from './truth.ts';
 
@@ -73,7 +73,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
     client: createPageClient({ random: readerRandom, apis: () => processes.apis, findings }),
     draw: () => drawQuery(readerRandom, rig.chains, traffic.numbers),
   });
-  const starts = new Starts();
+  const starts = new StartCursors();
   const seen: Recorded = { followers: [], walks: [], backWalks: [], audits: [] };
   const reading = Promise.all(
     startReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),

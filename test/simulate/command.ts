@@ -32,7 +32,7 @@ export interface SimulateContext {
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: Addresses['indexedChains'];
   readonly clickhouse: Addresses['clickhouse'];
-  readonly hasOwnClickHouse: boolean;
+  readonly hasClickHouseUrl: boolean;
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly createCallNode: (node: { url: string }) => CallNode;
@@ -192,7 +192,7 @@ function toAddresses(given: Options, context: SimulateContext, environment: 'pro
     if (value !== undefined) return value;
     throw new UnreachableError(`no ${name}: start the stack (npm run up), or pass it as an option`);
   };
-  const known: Partial<ClickHouseAccount> = context.hasOwnClickHouse ? context.clickhouse() : (stack.clickhouse ?? {});
+  const known: Partial<ClickHouseAccount> = context.hasClickHouseUrl ? context.clickhouse() : (stack.clickhouse ?? {});
   return {
     gateway: assertGiven(given.gateway ?? stack.gateway, 'gateway address'),
     publishableKey: assertGiven(given.key ?? keys?.publishable, 'publishable key'),
