@@ -151,7 +151,7 @@ function toProgressLine(tally: Tally, open: number, startMs: number): string {
   );
 }
 
-const SUCCESS = 'All accepted messages are stored exactly once, and all rejections and persons are as expected.';
+const PASSED = 'All accepted messages are stored exactly once, and all rejections and persons are as expected.';
 
 export function toReport(result: SimulationResult): RunReport {
   const { run, tally, reconciliation: rows, unknownMessages, differences } = result;
@@ -173,7 +173,7 @@ export function toReport(result: SimulationResult): RunReport {
     acknowledgedMs: quantilesOf(tally.latency),
     settleSeconds: round(result.settledMs / 1000),
   };
-  return { run, facts, success: SUCCESS, differences };
+  return { run, facts, success: PASSED, differences };
 }
 
 export interface StoredOwner {

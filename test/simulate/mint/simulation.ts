@@ -321,7 +321,7 @@ function latencyOf(shown: ShownMints): Latency {
   return latency;
 }
 
-const SUCCESS = 'Each reference id has one token or one clear failure. Chain, rows, API and history agree.';
+const PASSED = 'Each reference id has one token or one clear failure. Chain, rows, API and history agree.';
 
 export function toReport(result: MintSimulationResult): RunReport {
   const { run, chain, calls, differences, succeeded, failed } = result;
@@ -341,5 +341,5 @@ export function toReport(result: MintSimulationResult): RunReport {
     playSeconds: round(result.playedMs / 1000),
     checkSeconds: round(result.checkedMs / 1000),
   };
-  return { run, chain, facts, success: SUCCESS, differences };
+  return { run, chain, facts, success: PASSED, differences };
 }
