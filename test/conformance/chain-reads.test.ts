@@ -239,7 +239,7 @@ it('a replaced, revoked or expired rate limit key returns 403 AUTHENTICATION_ERR
 });
 
 // The chain API's settings test checks the default of 1,500 calls.
-it('an address without a key that exceeds its limit gets 429 with Retry-After, and other addresses do not', async () => {
+it('an address without a key that exceeds its limit gets 429 with Retry-After; other addresses do not', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
   expect((await from('192.0.2.77')).status).toBe(200);
   // Invalid calls also count, and need no store.
