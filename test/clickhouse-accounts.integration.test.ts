@@ -92,7 +92,7 @@ describe('row policies', () => {
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
     expect(policies).toContain('authenticatedUser()');
-    // Excludes the condition for an empty login, which no client can claim.
+    // Excludes the condition for an empty login, because no client can log in with it.
     const remaining = policies.replaceAll(
       /\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g,
       '',

@@ -41,7 +41,7 @@ describe('a chain in docker-compose.yml', () => {
     expect((await readSettings('chain-api')).CHAINS).toEqual([{ name, id }]);
   });
 
-  it('may run on the host, which only the services with access to the node can reach', () => {
+  it('may run on the host, which is reachable only from the services that connect to a node', () => {
     const settings = Object.entries(compose.services).filter(
       ([, { environment = {} }]) => 'CHAIN_NODES' in environment,
     );

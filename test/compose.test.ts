@@ -139,7 +139,7 @@ describe('docker-compose.yml', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('has secrets that are created once, and that are added to an older .env', () => {
+  it('uses secrets that are created once, and that are added to an existing .env', () => {
     const { run, readEnv, folder } = createSecretsScript();
     run();
     const complete = readEnv();
@@ -195,7 +195,7 @@ describe('docker-compose.yml', () => {
     for (const list of [services, SERVICES]) expect(list.map(({ name }) => name).sort()).toEqual(folders.sort());
   });
 
-  it.each(configured)('sets only settings that $name has, with valid values', async ({ name, file, container }) => {
+  it.each(configured)('sets only existing settings of $name, to valid values', async ({ name, file, container }) => {
     const schema = await readSettings(file.split('/')[1] ?? '');
     const settings = { ...schema.shape, ...findService(name)?.environment };
     const unknown = Object.keys(container.environment).filter((variable) => !(variable in settings));

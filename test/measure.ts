@@ -17,7 +17,7 @@ export function writeResults(main: string, result: object): void {
   writeFileSync(new URL('./results/latest.json', main), `${text}\n`);
 }
 
-/** Formats rows as a Markdown table. All columns but the last are padded. */
+/** Formats rows as a Markdown table. All columns except the last are padded. */
 export function toTable<R>(columns: Readonly<Record<string, (row: R) => string | number>>, rows: readonly R[]): string {
   const names = Object.keys(columns);
   const cells = [names, ...rows.map((row) => Object.values(columns).map((cellOf) => String(cellOf(row))))];

@@ -69,7 +69,7 @@ it('the live page shows scripts in message fields as text', async () => {
   expect(errors).toEqual([]);
 });
 
-it('the live page updates outcomes, and removes the content of erased people even while it is paused', async () => {
+it('the live page updates outcomes, and removes the data of erased people even while it is paused', async () => {
   const { world, page, environmentId, errors } = await open();
   const ada = Buffer.alloc(16, 1);
   const position = await world.send({ environmentId, eventName: 'first', userKey: ada, userId: 'ada@example.org' });

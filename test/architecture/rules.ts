@@ -138,7 +138,7 @@ const FORBIDDEN: readonly [RegExp, string][] = [
     'configure registries on the machine',
   ],
   [/(?<![\w.}/-])\/(work|root|home|Users|tmp\/dev)\/[\w.-]+/, 'use a path relative to the repository root'],
-  [/\b(TO[D]O|FIX[M]E|X[X]X)\b/, 'do it now, or document the decision'],
+  [/\b(TO[D]O|FIX[M]E|X[X]X)\b/, 'complete the task now, or document the decision'],
   [
     /\b(decided[ ]points?|design[ ]page|specification[ ]\d|specification[,:]?[ ](parts?|tables?|rows?|query|")|part[ ][A-H],?[ ](row\b|"))/i,
     'refer to a heading in packages/contracts/README.md instead',

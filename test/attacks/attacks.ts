@@ -274,7 +274,7 @@ const hugeRange: Attack = {
     await sendAs(rpc, { to: emitter, data });
     const afterS = await mint(9n);
     if (afterS > usualS + 10) throw new Error(`an honest mint took ${afterS} s instead of ${usualS} s`);
-    return `an honest mint one block later was in the history after ${afterS} s; before the attack after ${usualS} s`;
+    return `an honest mint appeared in the history after ${afterS} s; before the attack, it took ${usualS} s`;
   },
 };
 

@@ -102,7 +102,7 @@ export async function waitForRows(
 
 const IDLE_MS = 3_000;
 
-// Measures ClickHouse's CPU seconds, minus its idle cost while only the row count is polled.
+// Measures ClickHouse's CPU seconds, minus the CPU time that it uses while only the row count is polled.
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);
   const idleStartMs = performance.now();

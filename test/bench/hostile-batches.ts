@@ -44,7 +44,7 @@ export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = 
   }),
 };
 
-export function createHonestBatches(now: Date): BatchCase[] {
+export function createTypicalBatches(now: Date): BatchCase[] {
   return [1, 20, 100].map((size) => ({
     name: `${size} typical messages`,
     body: createBody(1, size, now),

@@ -26,7 +26,7 @@ export async function walkBack({
   let { cursor } = start;
   for (;;) {
     const page = await client.read(query, cursor);
-    await pageChecks.note(query.chain, page);
+    await pageChecks.check(query.chain, page);
     // Simulates a reader that crashes before it stores the cursor, and reads the same page again.
     if (random.chance(0.06)) continue;
     const last = page.rows.at(-1);

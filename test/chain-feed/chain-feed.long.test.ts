@@ -14,7 +14,7 @@ const RUN_MAX_MS = 60_000 + FAULTS * 40_000;
 const GUARANTEES: readonly (readonly [string, Guarantee])[] = [
   ['a follower has exactly the last versions of all activities that match its filters', 'complete'],
   [
-    'a reader at the end of the feed has everything up to the watermark, and no row is added below the watermark later',
+    'a reader at the end of the feed has everything up to the watermark, and no row is ever added below the watermark',
     'at the end',
   ],
   ['pages return versions in strictly ascending order, so no version is returned twice', 'in order'],
@@ -51,7 +51,7 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
 
     it('the run includes reads, updates, rejections, aborts and backward walks', () => {
       expect(Object.entries(run.counts).filter(([, count]) => count === 0)).toEqual([]);
-      expect(Object.values(run.reached).some((count) => count > 0)).toBe(true);
+      expect(Object.values(run.effects).some((count) => count > 0)).toBe(true);
     });
   },
 );

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createDeck, type Random } from '@playline/testkit/random';
-import { addReached, type Reached, toSeconds, toText } from '../faults/world/report.ts';
+import { addEffects, type Effects, toSeconds, toText } from '../faults/world/report.ts';
 import { KILL_POINTS, type KillPoint, setBreakpoint } from '../faults/writer-kill.ts';
-import type { GatedProcess } from '../faults/writer-process.ts';
+import type { ProxiedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 import type { PageChecks } from './page-checks.ts';
 import type { RunningProcesses } from './processes.ts';
@@ -12,7 +12,7 @@ import type { RunningProcesses } from './processes.ts';
 const REACH_MAX_MS = 3_000;
 const WALKS_WITHOUT_WATERMARKS = 3;
 
-export interface Victims {
+export interface FaultContext {
   readonly rig: FeedRig;
   readonly processes: RunningProcesses;
   readonly pageChecks: PageChecks;
@@ -20,21 +20,21 @@ export interface Victims {
   readonly drawPoint: () => KillPoint;
 }
 
-export type Fault = (victims: Victims) => Promise<Reached>;
+export type Fault = (context: FaultContext) => Promise<Effects>;
 
-/** Kills a writer during a block. Its last request arrives before its successor starts, or after all other work. */
+/** Kills a writer during a block. The writer's last request arrives before the successor starts or after all others. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
-  const trap = setBreakpoint(victim, { point, skips: random.integer(0, 2), breaksConnection: random.chance(0.5) });
-  const isReached = await isReachedWithinLimit(trap.reached, point, random);
+  const barrier = setBreakpoint(victim, { point, skips: random.integer(0, 2), breaksConnection: random.chance(0.5) });
+  const isReached = await isReachedWithinLimit(barrier.reached, point, random);
   await victim.kill();
   processes.remove(victim);
   const isRequestLate = random.chance(0.5);
-  if (!isRequestLate) trap.release();
+  if (!isRequestLate) barrier.release();
   await processes.addWriter();
   await rig.untilCaughtUp();
-  trap.release();
+  barrier.release();
   await closeSettled(victim);
   return { [`killed ${point}`]: Number(isReached) };
 };
@@ -42,12 +42,12 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
-  const trap = setBreakpoint(victim, { point, skips: 0, breaksConnection: false });
-  const isReached = await isReachedWithinLimit(trap.reached, point, random);
+  const barrier = setBreakpoint(victim, { point, skips: 0, breaksConnection: false });
+  const isReached = await isReachedWithinLimit(barrier.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.untilCaughtUp();
-  trap.release();
+  barrier.release();
   victim.signal('SIGCONT');
   await until('the writer is ready again', () => victim.isReady(), WAIT_MAX_MS);
   await rig.untilCaughtUp();
@@ -59,7 +59,7 @@ async function isReachedWithinLimit(reached: Promise<void>, point: KillPoint, ra
   return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
 }
 
-async function closeSettled(writer: GatedProcess): Promise<void> {
+async function closeSettled(writer: ProxiedProcess): Promise<void> {
   await Promise.all([writer.kafka.settled(), writer.clickhouse.settled()]);
   await writer.close();
 }
@@ -127,19 +127,19 @@ export const FAULT_KINDS: number = FAULTS.length;
 
 /** Injects faults one after another, and waits for the writers to catch up after each. @param onLine logs each fault */
 export async function injectFaults(
-  victims: Omit<Victims, 'drawPoint'>,
+  context: Omit<FaultContext, 'drawPoint'>,
   { count, onLine }: { count: number; onLine: (line: string) => void },
-): Promise<Reached> {
-  const draw = createDeck(victims.random, FAULTS);
-  const drawPoint = createDeck(victims.random, KILL_POINTS);
-  let reached: Reached = {};
-  // Some faults wait for backward readers, which need a cursor that another reader has stored.
-  await until('a reader has walked back', () => victims.pageChecks.backwardWalks > 0, WAIT_MAX_MS);
+): Promise<Effects> {
+  const draw = createDeck(context.random, FAULTS);
+  const drawPoint = createDeck(context.random, KILL_POINTS);
+  let effects: Effects = {};
+  // Some faults wait for backward readers, which start from a cursor that another reader has stored.
+  await until('a reader has walked back', () => context.pageChecks.backwardWalks > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();
-    const result = await draw()({ ...victims, drawPoint });
+    const result = await draw()({ ...context, drawPoint });
     onLine(`${done} of ${count}: ${toText(result)}, recovered after ${toSeconds(performance.now() - startMs)} s`);
-    reached = addReached(reached, result);
+    effects = addEffects(effects, result);
   }
-  return reached;
+  return effects;
 }

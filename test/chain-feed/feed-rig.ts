@@ -7,7 +7,7 @@ import { openOwnStores, openRedisDatabase, type Stores, until } from '@playline/
 import { activityValue } from '../../services/activity-writer/src/test/records.ts';
 import { type LogAccess, openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { SMALL_BLOCKS } from '../faults/small-blocks.ts';
-import { type GatedProcess, startGatedProcess } from '../faults/writer-process.ts';
+import { type ProxiedProcess, startProxiedProcess } from '../faults/writer-process.ts';
 import { openWatermarkWatch, type WatermarkWatch } from './watermark-watch.ts';
 
 export interface FeedChain extends ShownChain {
@@ -16,8 +16,8 @@ export interface FeedChain extends ShownChain {
 
 export interface Api {
   readonly url: string;
-  readonly process: GatedProcess;
-  /** The number of pages with a stale watermark: as last fetched, and as fetched now. */
+  readonly process: ProxiedProcess;
+  /** Number of pages with a stale watermark. `lastCount` is the last fetched value. */
   readonly stalePages: { readonly lastCount: number; fetch(): Promise<number> };
 }
 
@@ -30,19 +30,19 @@ export interface StoredVersion {
 }
 
 export interface FeedRig {
-  /** Chains in three partitions: three, two and one. */
+  /** Six chains. The three partitions contain three, two and one of them. */
   readonly chains: readonly FeedChain[];
   readonly activities: string;
   readonly brokers: readonly string[];
   readonly log: LogAccess;
   readonly watermarks: WatermarkWatch;
   toOutgoing(record: ActivityRecord): OutgoingRecord & { headers: Record<string, string> };
-  startWriter(rowsMax: number): Promise<GatedProcess>;
+  startWriter(rowsMax: number): Promise<ProxiedProcess>;
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
   versions(): Promise<StoredVersion[]>;
   lag(): Promise<number>;
-  /** Waits until the writers have committed all records that are on the log at the time of the call. */
+  /** Waits until the writers have committed all records that are in the log at the time of the call. */
   untilCaughtUp(): Promise<void>;
   close(): Promise<void>;
 }
@@ -133,9 +133,9 @@ interface ProcessSettings {
 }
 
 function createProcesses(stores: Stores, { environment, group, chains }: ProcessSettings) {
-  const started = new Set<GatedProcess>();
+  const started = new Set<ProxiedProcess>();
   const start = async (file: string, settings: Readonly<Record<string, string>>) => {
-    const process = await startGatedProcess({
+    const process = await startProxiedProcess({
       file,
       brokers: stores.kafka,
       clickhouse: stores.clickhouse.url,

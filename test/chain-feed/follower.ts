@@ -2,7 +2,7 @@ import type { Random } from '@playline/testkit/random';
 import type { Findings } from './findings.ts';
 import type { PageChecks } from './page-checks.ts';
 import { type FeedQuery, isLast, type PageClient, type ServedPage } from './page-client.ts';
-import type { Starts } from './starts.ts';
+import type { StartCursors } from './start-cursors.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
 /** Fractions of pages after which a reader crashes, or stores its cursor. */
@@ -10,7 +10,7 @@ const CRASH_FRACTION = 0.06;
 const STORED_FRACTION = 0.7;
 
 export interface Arrival {
-  /** The partition's watermark before the empty page was requested. The reader must have everything up to this. */
+  /** The partition's watermark before the empty page was requested. The reader must have everything up to it. */
   readonly watermark: number;
   readonly count: number;
 }
@@ -28,7 +28,7 @@ export interface ReaderParts {
   readonly pageChecks: PageChecks;
   readonly watermarks: WatermarkWatch;
   readonly findings: Findings;
-  readonly starts: Starts;
+  readonly starts: StartCursors;
   readonly draw: () => FeedQuery;
 }
 
@@ -54,13 +54,13 @@ export class Follower {
     this.#stored = { cursor, count: 0, arrivals: 0 };
   }
 
-  /** Reads one page. @returns whether it was the last page */
+  /** Reads one page. @returns true for the last page */
   async step(): Promise<boolean> {
     const { random, client, pageChecks, watermarks } = this.#parts;
     const { query, rows, arrivals } = this.#walk;
     const [losses, watermark] = [watermarks.losses, await watermarks.read(query.chain.partition)];
     const page = await client.read(query, this.#cursor);
-    await pageChecks.note(query.chain, page);
+    await pageChecks.check(query.chain, page);
     if (random.chance(CRASH_FRACTION)) return this.#crash();
     this.#append(page);
     const isEnd = isLast(page, page.next, this.#cursor);

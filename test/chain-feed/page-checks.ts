@@ -27,7 +27,7 @@ export class PageChecks {
   }
 
   /** Checks a page. Reads the watermark after the response, so it is at least as high as the page's watermark. */
-  async note({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
+  async check({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
     this.pages++;
     for (const row of rows) {
       const key = `${chain} ${row.id} ${row.us}`;

@@ -16,7 +16,7 @@ export interface ServedPage {
   readonly rows: readonly ServedRow[];
   readonly previous: string;
   readonly next: string;
-  /** Whether the API certainly used a current watermark. */
+  /** Resolves to true if the API is known to have used a current watermark. */
   isFresh(): Promise<boolean>;
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import type { Random } from '@playline/testkit/random';
-import type { GatedProcess } from '../faults/writer-process.ts';
+import type { ProxiedProcess } from '../faults/writer-process.ts';
 import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 
 const BLOCK_ROWS = { min: 6, max: 30 };
@@ -12,13 +12,13 @@ const LONG_FRACTION = 0.1;
 const LONG_MS = { min: 300, max: 1_000 };
 
 export interface RunningProcesses {
-  readonly writers: readonly GatedProcess[];
+  readonly writers: readonly ProxiedProcess[];
   readonly apis: readonly Api[];
-  addWriter(): Promise<GatedProcess>;
+  addWriter(): Promise<ProxiedProcess>;
   addApi(): Promise<Api>;
   /** Starts an API without waiting for readiness, because no API is ready before the first watermark. */
   addUnreadyApi(): Promise<Api>;
-  remove(member: GatedProcess | Api): void;
+  remove(member: ProxiedProcess | Api): void;
 }
 
 interface OpenProcesses extends RunningProcesses {
@@ -26,9 +26,9 @@ interface OpenProcesses extends RunningProcesses {
 }
 
 export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenProcesses> {
-  let writers: readonly GatedProcess[] = [];
+  let writers: readonly ProxiedProcess[] = [];
   let apis: readonly Api[] = [];
-  const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
+  const whenReady = (what: string, process: ProxiedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
   const isLong = () => random.chance(LONG_FRACTION);
   const pause = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
   const processes: OpenProcesses = {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Stores } from '@playline/testkit';
 import { createRandom, type Random } from '@playline/testkit/random';
-import type { Reached } from '../faults/world/report.ts';
+import type { Effects } from '../faults/world/report.ts';
 import { type Audit, audit } from './auditor.ts';
 import { type BackWalk, walkBack } from './back-walker.ts';
 import { checkArrivals, checkAudits, checkBackWalk, checkComplete, checkServed } from './checks.ts';
@@ -12,13 +12,13 @@ import { Follower, type ReaderParts, type Walk } from './follower.ts';
 import { PageChecks } from './page-checks.ts';
 import { createPageClient, drawQuery } from './page-client.ts';
 import { openProcesses } from './processes.ts';
-import { Starts } from './starts.ts';
+import { StartCursors } from './start-cursors.ts';
 import { openTraffic, type Traffic } from './traffic.ts';
 import { addTimes, checkJournal, readLog } from './truth.ts';
 
 const FOLLOWERS = 3;
 const LATE_FOLLOWERS = 3;
-/** The number of backward readers. Every other reader turns around at the beginning. */
+/** Number of backward readers. Every second one turns around at the beginning and reads forwards. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
@@ -32,7 +32,7 @@ export interface RunOptions {
 export interface FeedRun {
   readonly findings: Findings;
   /** Number of faults by name. 0 if the fault never took effect. */
-  readonly reached: Reached;
+  readonly effects: Effects;
   /** Counts of all other events. If a count is 0, the run did not test everything. */
   readonly counts: Readonly<Record<string, number>>;
 }
@@ -73,12 +73,12 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
     client: createPageClient({ random: readerRandom, apis: () => processes.apis, findings }),
     draw: () => drawQuery(readerRandom, rig.chains, traffic.numbers),
   });
-  const starts = new Starts();
+  const starts = new StartCursors();
   const seen: Recorded = { followers: [], walks: [], backWalks: [], audits: [] };
   const reading = Promise.all(
     startReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
-  const reached = await Promise.race([
+  const effects = await Promise.race([
     injectFaults({ rig, processes, pageChecks, random }, { count: faults, onLine }),
     failureOf(reading),
   ]);
@@ -88,7 +88,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   await reading;
   const counts = await check(rig, { findings, traffic, pageChecks, seen });
   await processes.close();
-  return { findings, reached, counts };
+  return { findings, effects, counts };
 }
 
 const failureOf = async (work: Promise<unknown>): Promise<never> => {

@@ -18,12 +18,12 @@ const LAG_MAX = 150;
 const POLL_MS = 200;
 const TRANSACTION_MAX_MS = 1_200;
 
-/** The constant members of each activity, by which readers filter. */
+/** The immutable fields of each activity, by which readers filter. */
 export const typeOf = (number: number): (typeof TYPES)[number] => TYPES[number % TYPES.length]!;
 export const contractOf = (number: number): number => 1 + (number % CONTRACTS);
 export const indexedAtOf = (number: number): number => INDEXED_AT_US + number * INDEXED_STEP_US;
 
-/** What the sources have published, by version number. Every record contains its version number. */
+/** Versions that the sources have published. Every record contains its version number. */
 export interface Journal {
   readonly acknowledged: Set<number>;
   readonly aborted: Set<number>;
@@ -107,7 +107,7 @@ class RecordFactory {
     };
   }
 
-  /** Creates a record that must be rejected: it changes a constant member, or is in another chain's partition. */
+  /** Creates a record that must be rejected: it changes an immutable field, or is in another chain's partition. */
   #toInvalid(random: Random, number: number, written: WrittenVersion): Outgoing {
     const kind = random.integer(0, 3);
     const record = recordOf(number, written);

@@ -16,18 +16,18 @@ import { START_MAX_MS } from './gateway.ts';
 /** Call limit per address, higher than the number of calls of all other tests in this file. */
 const CALLS = 600;
 
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let api: ConformanceChainApi;
 beforeAll(async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
-  wire = await openStoreProxy(Number(clickhouse.port));
-  clickhouse.port = String(wire.port);
+  proxy = await openStoreProxy(Number(clickhouse.port));
+  clickhouse.port = String(proxy.port);
   api = await startChainApi({ CLICKHOUSE_URL: clickhouse.href, RATE_LIMIT_CALLS: String(CALLS), TRUSTED_PROXIES: '1' });
   await api.putTokens(tokenRow());
 }, START_MAX_MS);
 afterAll(async () => {
   await api.close();
-  await wire.close();
+  await proxy.close();
 });
 
 let nextToken = 1000;
@@ -142,7 +142,7 @@ it.each(ACTIVITY_TYPES)('the details of a %s have all fields of that type', asyn
 it.each([
   ['from_updated_at', 'to_updated_at'],
   ['from_indexed_at', 'to_indexed_at'],
-])('the parameters %s and %s limit indexed_at, both inclusive', async (from, to) => {
+])('the parameters %s and %s limit indexed_at to an inclusive range', async (from, to) => {
   const times = [-1, 0, 1, 2].map((micros) => ({ indexedAt: NOON_US + micros }));
   const { ids, query } = await put(...times);
   const bounds = { [from]: NOON, [to]: '2026-11-22T12:00:00.000001Z' };
@@ -190,12 +190,12 @@ it.each([
 it.each([TOKEN, HISTORY])(
   'the API returns 500 INTERNAL_SERVER_ERROR without internal details for %s while ClickHouse is unavailable',
   async (path) => {
-    wire.mode = 'cut';
+    proxy.mode = 'cut';
     const response = await api.get(path);
     const text = await response.clone().text();
     expect(text).not.toMatch(/clickhouse|127\.0\.0\.1:\d+\/?\?|ECONN/i);
     await expectChainError(response, 500, 'INTERNAL_SERVER_ERROR');
-    wire.mode = 'open';
+    proxy.mode = 'open';
     expect((await api.get(path)).status).toBe(200);
   },
 );
@@ -239,7 +239,7 @@ it('a replaced, revoked or expired rate limit key returns 403 AUTHENTICATION_ERR
 });
 
 // The chain API's settings test checks the default of 1,500 calls.
-it('without a key, an address that exceeds its calls per 5 minutes receives 429 with Retry-After, but other addresses do not', async () => {
+it('an address without a key that exceeds its limit gets 429 with Retry-After; other addresses do not', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
   expect((await from('192.0.2.77')).status).toBe(200);
   // Invalid calls also count, and need no store.

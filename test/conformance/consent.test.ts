@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, expectAccepted, expectEnvelope, track } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
-import { consentsOnLog } from './log.ts';
+import { consentsInLog } from './log.ts';
 
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ it.each<[string, () => string | null]>([
   ['malformed', () => 'hello'],
   ['unknown', () => client.unknownKey],
   ['secret', () => client.secretKey],
-  ['replaced', () => client.endedPublishableKey],
+  ['replaced', () => client.replacedPublishableKey],
 ])('a consent request with a %s key returns 400 VALIDATION_ERROR with the header in details.header', async (_, key) => {
   for (const response of [await read('a', key()), await write({}, key())]) {
     expectEnvelope(response, 400, 'VALIDATION_ERROR');
@@ -48,7 +48,7 @@ it.each([
   { status: null },
   { source: null },
   { source: 'x'.repeat(129) },
-])('a PUT of a consent with %j returns 400 VALIDATION_ERROR', async (extra) => {
+])('a consent change with %j returns 400 VALIDATION_ERROR', async (extra) => {
   expectEnvelope(await write(extra), 400, 'VALIDATION_ERROR');
 });
 
@@ -101,7 +101,7 @@ it('among concurrent consent changes, the change with the highest offset wins', 
   });
   await Promise.all(sets.flatMap(({ all }) => all.map(store)));
   for (const { first, all } of sets) {
-    const logged = await consentsOnLog(client.topicPrefix, first.source);
+    const logged = await consentsInLog(client.topicPrefix, first.source);
     expect(logged).toHaveLength(all.length);
     expect(new Set(logged.map(({ partition }) => partition)).size).toBe(1);
     expect(await statusOf(first)).toBe(logged.at(-1)?.status);
@@ -115,7 +115,7 @@ it('the log contains every consent change with its source and time, in the order
     await store({ ...first, status });
     times.push(Date.now());
   }
-  const logged = await consentsOnLog(client.topicPrefix, first.source);
+  const logged = await consentsInLog(client.topicPrefix, first.source);
   expect(logged.map(({ status, environmentId }) => [status, environmentId])).toEqual(
     ['full', 'none', 'full'].map((status) => [status, client.environmentId]),
   );

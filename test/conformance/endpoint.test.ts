@@ -40,7 +40,7 @@ it('a batch without a key returns 400 VALIDATION_ERROR with the header name', as
 it.each<[string, () => string]>([
   ['malformed', () => 'hello'],
   ['unknown', () => client.unknownKey],
-  ['replaced', () => client.endedPublishableKey],
+  ['replaced', () => client.replacedPublishableKey],
   ['secret', () => client.secretKey],
 ])('a batch with a %s key returns 401 UNAUTHORISED_REQUEST without repeating the key', async (_, key) => {
   const response = await client.post(batch(), { [HEADER]: key() });
@@ -81,7 +81,7 @@ it.each<[string, number, string, Record<string, string>]>([
   expectEnvelope(await client.post(padded(6 << 20), headers), status, code);
 });
 
-it('the error for unreadable JSON has the position in its details', async () => {
+it('the error for unreadable JSON contains the position of the error', async () => {
   const response = await client.post('{"messages":[{},\n{"properties":{"fps":NaN}}]}');
   expect(response).toMatchObject({
     status: 400,
@@ -169,7 +169,7 @@ it.each<[string, () => string]>([
   ['malformed', () => 'hello'],
   ['publishable', () => client.publishableKey],
   ['unknown', () => client.unknownKey],
-  ['replaced', () => client.endedSecretKey],
+  ['replaced', () => client.replacedSecretKey],
 ])('an erasure with a %s key returns 401 UNAUTHORISED_REQUEST', async (_, key) => {
   expectEnvelope(await erase('?userId=u', { 'x-service-api-key': key() }), 401, 'UNAUTHORISED_REQUEST');
 });
@@ -186,7 +186,7 @@ it('responses of the erasure endpoint have no CORS headers, including responses 
     expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
-it('an erasure of an unknown identity returns 202, and the request is on the log', async () => {
+it('an erasure of an unknown identity returns 202, and the request is in the log', async () => {
   const response = await erase(`?anonymousId=${encodeURIComponent('😀'.repeat(256))}`);
   const request = await findRequest(expectQueued(response));
   expect(request.environmentId).toBe(client.environmentId);

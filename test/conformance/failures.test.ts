@@ -18,7 +18,7 @@ import {
   track,
 } from './client.ts';
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
-import { messagesOnLog } from './log.ts';
+import { messagesInLog } from './log.ts';
 
 /** The smallest valid setting: two batches of the maximum size. */
 const IN_FLIGHT_BYTES = 2 << 20;
@@ -26,12 +26,12 @@ const BATCH_BYTES = 1 << 20;
 /** Enough time for brokers to apply changes on a busy machine. */
 const WAIT_MAX_MS = 60_000;
 
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   const redis = new URL(testStores().redis);
-  wire = await openStoreProxy(Number(redis.port));
-  redis.port = String(wire.port);
+  proxy = await openStoreProxy(Number(redis.port));
+  redis.port = String(proxy.port);
   client = await startGateway({
     REDIS_URL: redis.href,
     BYTES_IN_FLIGHT_MAX: String(IN_FLIGHT_BYTES),
@@ -42,7 +42,7 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(async () => {
   await client.close();
-  await wire.close();
+  await proxy.close();
 });
 
 /** Strings that a response would contain if it revealed internal errors. */
@@ -83,7 +83,7 @@ const REQUESTS: [string, () => Promise<ClientResponse>][] = [
 
 it.each(REQUESTS)('while Redis is unavailable, the 500 for %s has no internal details', async (_, send) => {
   expectAccepted(await client.send(track()));
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   try {
     expectNoInternalDetails(
       await until('the request fails', async () => {
@@ -92,7 +92,7 @@ it.each(REQUESTS)('while Redis is unavailable, the 500 for %s has no internal de
       }),
     );
   } finally {
-    wire.mode = 'open';
+    proxy.mode = 'open';
   }
   await until('the request succeeds again', async () => (await send()).status < 500);
 });
@@ -117,7 +117,7 @@ it(
     const { kafka, registry } = testStores();
     await applyTopics({ brokers: kafka, registry, prefix: client.topicPrefix, partitions: TEST_PARTITIONS });
     await until('the batch is accepted', async () => (await client.send(plain, linking)).status === 200, WAIT_MAX_MS);
-    const records = await messagesOnLog(client.topicPrefix, [plain.messageId, linking.messageId]);
+    const records = await messagesInLog(client.topicPrefix, [plain.messageId, linking.messageId]);
     expect(new Set(records.map(({ record }) => record.messageId.toString('hex'))).size).toBe(2);
   },
   START_MAX_MS,

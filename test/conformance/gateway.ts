@@ -34,8 +34,8 @@ export interface ConformanceKeys {
   /** A valid publishable key of another environment. */
   otherPublishableKey: string;
   /** Invalid keys of the other environment, which were replaced before the gateway started. */
-  endedPublishableKey: string;
-  endedSecretKey: string;
+  replacedPublishableKey: string;
+  replacedSecretKey: string;
 }
 
 // Starts a gateway process with the test stores and separate topics and environments. `settings` are environment
@@ -107,11 +107,11 @@ async function createKeys(redisUrl: string, projectId: string): Promise<Conforma
 
 async function createOtherKeys(context: Parameters<typeof createKey>[0], projectId: string) {
   const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
-  const endedPublishable = await createKey(context, { ...owner, kind: 'publishable' });
-  const endedSecret = await createKey(context, { ...owner, kind: 'secret' });
+  const { key: replacedPublishableKey } = await createKey(context, { ...owner, kind: 'publishable' });
+  const { key: replacedSecretKey } = await createKey(context, { ...owner, kind: 'secret' });
   const other = await refreshKey(context, { ...owner, kind: 'publishable' });
   await refreshKey(context, { ...owner, kind: 'secret' });
-  return { otherPublishableKey: other.key, endedPublishableKey: endedPublishable.key, endedSecretKey: endedSecret.key };
+  return { otherPublishableKey: other.key, replacedPublishableKey, replacedSecretKey };
 }
 
 /** Creates the identity epoch in Redis, which consents and erasures require, unless an epoch exists. */

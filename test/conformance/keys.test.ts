@@ -29,14 +29,14 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.t
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-let wire: StoreProxy;
+let proxy: StoreProxy;
 let view: RedisRecordView<AccessKeyRecord>;
 let store: RecordStore<AccessKeyRecord>;
 let client: Client & ConformanceGateway;
 beforeAll(async () => {
   const redis = new URL(testStores().redis);
-  wire = await openStoreProxy(Number(redis.port));
-  redis.port = String(wire.port);
+  proxy = await openStoreProxy(Number(redis.port));
+  redis.port = String(proxy.port);
   view = await openRedisRecords(ACCESS_KEYS, { url: testStores().redis });
   store = createUnloggedStore(view);
   client = await startGateway({ REDIS_URL: redis.href, LOG_LEVEL: 'fatal' });
@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await client.close();
   await view.close();
-  await wire.close();
+  await proxy.close();
 });
 
 const ownerOf = (name: string): Omit<NewKey, 'kind'> => {
@@ -59,7 +59,7 @@ it('a key consists of a prefix for its kind and environment, 30 base62 character
     [client.publishableKey, 'pk_svcapik-'],
     [client.secretKey, 'sk_svcapik-'],
     [client.otherPublishableKey, 'pk_svcapik_test-'],
-    [client.endedSecretKey, 'sk_svcapik_test-'],
+    [client.replacedSecretKey, 'sk_svcapik_test-'],
   ] as const;
   for (const [key, prefix] of keys) {
     expect(key.startsWith(prefix)).toBe(true);
@@ -72,9 +72,9 @@ it('a key consists of a prefix for its kind and environment, 30 base62 character
 it('a key with a wrong checksum returns 401 without a lookup, even while Redis is unavailable', async () => {
   const { publishableKey: key } = client;
   const wrongKey = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   expectEnvelope(await send(wrongKey), 401, 'UNAUTHORISED_REQUEST');
-  wire.mode = 'open';
+  proxy.mode = 'open';
 });
 
 it('a key is stored as a SHA-256 hash with its last four characters', async () => {
@@ -115,13 +115,13 @@ it('an erasure with a revoked secret key returns 401', async () => {
 
 it('while Redis is unavailable, cached keys stay valid, and any other key returns 500 instead of 401', async () => {
   expectAccepted(await send(client.publishableKey));
-  wire.mode = 'cut';
+  proxy.mode = 'cut';
   const newKey = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
   try {
     expectEnvelope(await send(newKey.key), 500, 'INTERNAL_SERVER_ERROR');
     expectAccepted(await send(client.publishableKey));
   } finally {
-    wire.mode = 'open';
+    proxy.mode = 'open';
   }
   await until('the new key is accepted', async () => (await send(newKey.key)).status === 200);
 });

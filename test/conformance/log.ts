@@ -5,7 +5,7 @@ import { testStores, until } from '@playline/testkit';
 const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
 
 /** Reads the message records with these message ids from the log, with their record keys. */
-export async function messagesOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
+export async function messagesInLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.messages.name });
   const ids = new Set(messageIds.map(toHex));
   return records
@@ -18,7 +18,7 @@ export async function messagesOnLog(topicPrefix: string, messageIds: readonly un
 }
 
 /** Reads the link facts with these message ids from the log. */
-export async function linksOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
+export async function linksInLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.identityLinks.name });
   const ids = new Set(messageIds.map(toHex));
   return records
@@ -27,7 +27,7 @@ export async function linksOnLog(topicPrefix: string, messageIds: readonly unkno
 }
 
 /** Reads the consent changes with this source from the log, in log order. */
-export async function consentsOnLog(topicPrefix: string, source: string) {
+export async function consentsInLog(topicPrefix: string, source: string) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.consents.name });
   return records
     .map(({ partition, offset, value }) => ({ partition, offset, ...consentCodec.decode(bodyOf(value as Buffer)) }))

@@ -42,7 +42,7 @@ export interface MintingSystem {
   readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
   /** Sends a request below `/v1/chains/demo-chain/collections` with the secret key, unless `headers` contain a key. */
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
-  /** Reads the mint requests on the log. */
+  /** Reads the mint requests in the log. */
   requests(): Promise<MintRequestRecord[]>;
   /** Publishes the result of a request in place of the minter. */
   publishState(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
@@ -180,7 +180,7 @@ async function publishMintState(
 }
 
 /** Creates an asset with a new reference id. */
-export const assetOf = (fields: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...fields });
+export const createAsset = (fields: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...fields });
 
 /** The status, code and details of an error response. */
 export interface ErrorResponse {

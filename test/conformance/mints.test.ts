@@ -4,7 +4,7 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { expectChainError } from './chain-api.ts';
 import { START_MAX_MS } from './gateway.ts';
-import { assetOf, type MintingSystem, OWNER, readError, startMinting } from './minting.ts';
+import { createAsset, type MintingSystem, OWNER, readError, startMinting } from './minting.ts';
 
 let system: MintingSystem;
 beforeAll(async () => {
@@ -27,7 +27,7 @@ const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
 it('an accepted mint request is readable immediately, appears in the list, and receives the minter’s result', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
-  const asset = assetOf({ token_id: '7', amount: '2', metadata: { name: 'Sword' } });
+  const asset = createAsset({ token_id: '7', amount: '2', metadata: { name: 'Sword' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
   const shown = {
     chain: { id: 'eip155:31337', name: 'demo-chain' },
@@ -71,9 +71,9 @@ it('an accepted mint request is readable immediately, appears in the list, and r
   expect((await readList(mints)).result).toEqual([succeeded]);
 });
 
-it('a failed mint request shows the reason, and its reference id can be reused for a new attempt', async () => {
+it('a failed mint request contains the reason, and its reference id can be reused for a new attempt', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
-  const asset = assetOf();
+  const asset = createAsset();
   await system.call(mints, { body: { assets: [asset] } });
   const [request] = (await system.requests()).filter(({ referenceId }) => referenceId === asset.reference_id);
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(409);
@@ -104,7 +104,7 @@ const path = '/nfts/mint-requests';
 
 it('a mint request returns 400 without a key, and 401 with a malformed, unknown or publishable key', async () => {
   const contract = await system.link();
-  const body = { assets: [assetOf()] };
+  const body = { assets: [createAsset()] };
   const codeOf = async (key: string, sent: unknown = body) => {
     const response = await system.call(`/${contract}${path}`, { body: sent, headers: { 'x-service-api-key': key } });
     return [response.status, ((await response.json()) as { code: string }).code];
@@ -117,7 +117,7 @@ it('a mint request returns 400 without a key, and 401 with a malformed, unknown 
 
 it('a mint request returns 400 with all validation errors, and also 400 for an unreadable or oversized body', async () => {
   const mints = `/${await system.link()}${path}`;
-  const invalid = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
+  const invalid = await system.call(mints, { body: { assets: [createAsset({ token_id: 1, owner_address: 'me' })] } });
   expect(invalid.status).toBe(400);
   expect((await readError(invalid)).details?.errors?.map(({ field }) => field)).toEqual([
     'assets[0].owner_address',
@@ -134,7 +134,7 @@ it('a mint request returns 400 with all validation errors, and also 400 for an u
 
 it('the list of mint requests can be paged in both directions and contains each request once, in order of acceptance', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
-  const assets = Array.from({ length: 25 }, () => assetOf());
+  const assets = Array.from({ length: 25 }, () => createAsset());
   for (let start = 0; start < 25; start += 5)
     await system.call(mints, { body: { assets: assets.slice(start, start + 5) } });
   await until('all requests are in the list', async () => (await readList(mints)).result.length === 25);
@@ -159,7 +159,7 @@ it('the list of mint requests can be paged in both directions and contains each 
 it('the list of mint requests can be filtered by status, and its cursors are valid only for the same collection and status', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const otherMints = `/${await system.link()}/nfts/mint-requests`;
-  const assets = [assetOf(), assetOf()];
+  const assets = [createAsset(), createAsset()];
   await system.call(mints, { body: { assets } });
   const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
   await system.publishState(request, { revision: 1, status: 'failed', stage: 'settled', error: 'no' });

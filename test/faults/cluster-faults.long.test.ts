@@ -25,7 +25,7 @@ describe('a cluster with three brokers', () => {
 
   it.each(trials)('$title (fault $row.fault)', { timeout: TRIAL_MAX_MS }, async ({ row, trySeed }) => {
     for (let seed = 1; row.done === 0 && seed <= SEEDS_MAX; seed++) await trySeed(seed);
-    expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: 1 });
+    expect(row).toMatchObject({ failures: [], lost: 0, duplicated: 0, done: 1 });
   });
 
   it('applyTopics creates topics with 3 replicas, 2 in sync, keeps safer settings and reports deviations', async () => {

@@ -30,5 +30,5 @@ it.each(trials)('$title (fault $row.fault)', { timeout: TRIAL_MAX_MS }, async ({
   } finally {
     await end();
   }
-  expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: completedMin });
+  expect(row).toMatchObject({ failures: [], lost: 0, duplicated: 0, done: completedMin });
 });

@@ -16,7 +16,7 @@ export async function deliver(
   const body = JSON.stringify({ messages: complete });
   await waitFor('messages are accepted', async () => {
     const attempt = await post({ url: gateway.url, key, body });
-    ledger.note(ids, attempt);
+    ledger.record(ids, attempt);
     return attempt.status === 200;
   });
   return ids;
@@ -64,7 +64,7 @@ export function createPersons(
       };
       await waitFor(`the events for each of ${names} belong to one person`, isMerged);
       const keys = new Set((await read()).map((row) => row[3]));
-      assert.equal(keys.size, names.length, 'different persons');
+      assert.equal(keys.size, names.length, 'number of distinct persons');
     },
   };
 }

@@ -41,7 +41,7 @@ async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> 
   const rows = trials.map(({ row }) => row);
   try {
     await start();
-    // Starting the stores may include installing them, which must not count.
+    // Starting the stores may include installing them, which must not count towards the time limit.
     const end = Date.now() + minutes * 60_000;
     for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {
       for (const { row, trySeed } of trials) {
@@ -60,8 +60,8 @@ async function tryFaults(options: Options): Promise<void> {
   const rows = await run(options);
   const warning = toWarning(rows, options.minutes);
   console.log(toTable(rows));
-  for (const { fault, tried, notReached } of rows)
-    for (const { seed, text } of notReached)
+  for (const { fault, tried, withoutEffect } of rows)
+    for (const { seed, text } of withoutEffect)
       console.log(`fault ${fault} (${tried}) did not take effect with seed ${seed}: ${text}`);
   if (warning !== null) console.log(warning);
   writeResults(import.meta.url, { warning, rows });
@@ -73,9 +73,9 @@ const faults = command('faults', 'inject every fault with many seeds, into separ
   .option('--first-seed <number>', 'the first seed', wholeNumberFrom(0, SEED_MAX), 1)
   .option('--fault <number>', 'try only this fault', wholeNumberFrom(1, 1_000))
   .option('--tried <text>', 'try only faults whose description contains this text', '')
-  .option('--minutes <number>', 'start no new seeds after this time', numberFrom(0.01, SEED_MAX), 60)
-  .option('--away-minutes <number>', 'how long ClickHouse is unavailable in fault 5', numberFrom(0, SEED_MAX), 0.1)
-  .option('--without-intents', 'control for fault 3, which must fail: kill writers that log no intents', false)
+  .option('--minutes <number>', 'start no new seeds after this many minutes', numberFrom(0.01, SEED_MAX), 60)
+  .option('--away-minutes <number>', 'minutes of ClickHouse downtime in fault 5', numberFrom(0, SEED_MAX), 0.1)
+  .option('--without-intents', 'control run of fault 3, which must fail: the writers commit no intents', false)
   .addHelpText(
     'after',
     `

@@ -2,7 +2,7 @@ import type { Stores } from '@playline/testkit';
 import { runCampaign } from '../../services/minter/src/test/campaign.ts';
 import { runStorm } from '../../services/minter/src/test/mint-storm.ts';
 import { type Minting, openMinting } from '../../services/minter/src/test/open-minting.ts';
-import { createRow, type FaultTrial, type Row, type SeedEnd, tryAlone } from './world/report.ts';
+import { createRow, type FaultTrial, type Row, runSeed, type SeedEnd } from './world/report.ts';
 
 /** Minter faults. `sent` counts requests, `acknowledged` counts final states, `rows` counts tokens on the chain. */
 export const MINT_FAULTS = [
@@ -17,12 +17,12 @@ async function tryInMemory(seed: number): Promise<SeedEnd> {
   const { injected, references, succeeded, failed, tokens } = await runCampaign(seed);
   const count = (pattern: RegExp) =>
     [...injected].reduce((sum, [name, count]) => (pattern.test(name) ? sum + count : sum), 0);
-  const reached = {
+  const effects = {
     kills: count(/^killed/),
     'takeovers of running minters': count(/^takeover/),
     reorganisations: count(/^reorg/),
   };
-  return { reached, sent: references, acknowledged: succeeded + failed, published: succeeded, rows: tokens };
+  return { effects, sent: references, acknowledged: succeeded + failed, published: succeeded, rows: tokens };
 }
 
 /** @param stores starts the stores on first use @param options.isChosen selects the `MINT_FAULTS` to run */
@@ -39,8 +39,8 @@ export function createMintTrials(
   const tryOnBrokers = async (seed: number): Promise<SeedEnd> => {
     minting ??= await openMinting({ stores: await stores() });
     try {
-      const { injected: reached, requests, succeeded, failed } = await runStorm(minting, seed);
-      return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
+      const { injected: effects, requests, succeeded, failed } = await runStorm(minting, seed);
+      return { effects, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
     } catch (error) {
       // Data from a failed seed could make the next seed fail.
       await close();
@@ -50,6 +50,6 @@ export function createMintTrials(
   return MINT_FAULTS.filter(isChosen).map((fault) => {
     const row = createRow(fault, seeds);
     const run = fault.fault === 17 ? tryInMemory : tryOnBrokers;
-    return { row, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
+    return { row, trySeed: (seed) => runSeed(row, seed, () => run(seed)), close };
   });
 }

@@ -2,7 +2,7 @@ import type { Stores } from '@playline/testkit';
 import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { verify } from './world/operate.ts';
-import { createRow, type FaultTrial, type Row, tryAlone } from './world/report.ts';
+import { createRow, type FaultTrial, type Row, runSeed } from './world/report.ts';
 import { runTrial, type Scenario } from './world/trial.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
 import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
@@ -46,7 +46,7 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
   };
   const createScenarioTrial = (scenario: Scenario): FaultTrial => {
     const row = createRow(scenario, options.seeds);
-    const trySeed = (seed: number) => tryAlone(row, seed, () => run(scenario, seed));
+    const trySeed = (seed: number) => runSeed(row, seed, () => run(scenario, seed));
     return { row, title: scenario.title, trySeed, close: async () => {} };
   };
   const trials = [

@@ -4,10 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { deadLetterTopicOf, type OutgoingRecord, type StreamRecord } from '@playline/stream';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom, type Random } from '@playline/testkit/random';
-import type { Reached } from './world/report.ts';
+import type { Effects } from './world/report.ts';
 import { assertVerified, WAIT_MAX_MS } from './writer-engine.ts';
-import { listen } from './writer-kafka-gate.ts';
-import { type GatedProcess, startGatedProcess } from './writer-process.ts';
+import { listen } from './writer-kafka-proxy.ts';
+import { type ProxiedProcess, startProxiedProcess } from './writer-process.ts';
 import type { WriterRig } from './writer-rig.ts';
 
 const RUNS = 20;
@@ -16,7 +16,7 @@ const POISON_FRACTION = 0.2;
 const FRAME_BYTES = 5;
 
 /** Creates bytes that cannot be decoded: without a frame, truncated, or with an unknown schema id. */
-function toPoison(rig: WriterRig, random: Random): Buffer {
+function createPoison(rig: WriterRig, random: Random): Buffer {
   const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
   const truncated = value.subarray(0, random.integer(FRAME_BYTES + 1, value.length - 1));
@@ -28,7 +28,7 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
 // Kills a writer while it reads valid and unreadable records. Each valid record must be stored once.
-export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
+export async function poisonWriter(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
   const commits = watchCommits(rig);
@@ -71,7 +71,7 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
     const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
     const record = rig.toRecord(messageRecordOf('rig'), key);
     if (!random.chance(POISON_FRACTION)) return record;
-    const value = toPoison(rig, random);
+    const value = createPoison(rig, random);
     poison.add(hexOf(value));
     return { ...record, value };
   });
@@ -125,7 +125,7 @@ const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
 // Turns messages into dead letters, and replays them with a command that is killed repeatedly.
-export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
+export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;
   await createDeadLetters(rig, environmentId);
@@ -172,12 +172,12 @@ async function createDeadLetters(rig: WriterRig, environmentId: string): Promise
   assert.equal(await countOpenDeadLetters(rig), DEAD_LETTERS, 'dead letters');
 }
 
-/** Kills the replay command while it commits a transaction. Its last request arrives late or never. */
+/** Kills the replay command while it commits a transaction. The last request of the command arrives late or never. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { stores, environment } = rig;
   const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
   const target = { brokers: stores.kafka, clickhouse: stores.clickhouse.url, environment };
-  const command = await startGatedProcess({ file, args, ...target });
+  const command = await startProxiedProcess({ file, args, ...target });
   try {
     const reached = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
@@ -202,7 +202,7 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
 }
 
 /** Reads the dead-letter metric, which the writer updates every ten seconds; undefined before the first update. */
-async function readDeadLetterMetric(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+async function readDeadLetterMetric(rig: WriterRig, writer: ProxiedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));

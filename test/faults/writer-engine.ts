@@ -7,12 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
 import { sumOf } from './world/metrics.ts';
-import { BrokenGuarantee, type Reached, toSeconds } from './world/report.ts';
-import type { GatedProcess } from './writer-process.ts';
+import { BrokenGuarantee, type Effects, toSeconds } from './world/report.ts';
+import type { ProxiedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 import type { TestEngine } from './writer-test-engine.ts';
 
-/** Long enough for a machine under ten times the load that it can handle. */
+/** Long enough even for a heavily overloaded machine. */
 export const WAIT_MAX_MS = 120_000;
 
 /** Waits until all records are committed. Asserts that every record has one raw row and that `verify` passes. */
@@ -24,9 +24,9 @@ export async function assertExact(rig: WriterRig): Promise<void> {
 
 /** @throws BrokenGuarantee if raw rows differ from the log */
 export function assertSame(differences: readonly Difference[]): void {
-  const sum = (name: 'lost' | 'doubled') => differences.reduce((total, each) => total + each[name], 0);
+  const sum = (name: 'lost' | 'duplicated') => differences.reduce((total, each) => total + each[name], 0);
   if (differences.length > 0)
-    throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
+    throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), duplicated: sum('duplicated') });
 }
 
 export async function assertVerified(rig: WriterRig): Promise<void> {
@@ -38,31 +38,31 @@ export async function assertVerified(rig: WriterRig): Promise<void> {
 const MESSAGES = 300;
 const TOO_MANY_PARTS = 252;
 
-export const retriesOf = async (writer: GatedProcess) =>
+export const countRetries = async (writer: ProxiedProcess) =>
   sumOf(await writer.metrics(), 'playline_stream_retries_total', 'step="write"');
 
 /** Runs a writer during `work`. Asserts that the writer does not exit and that every record is stored once. */
 export async function withWriter(
   rig: WriterRig,
-  work: (writer: GatedProcess) => Promise<Reached>,
+  work: (writer: ProxiedProcess) => Promise<Effects>,
   settings: Record<string, string> = { BLOCK_ROWS_MAX: '40' },
-): Promise<Reached> {
+): Promise<Effects> {
   const writer = await rig.startWriter(settings);
   try {
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
-    const reached = await work(writer);
+    const effects = await work(writer);
     await assertExact(rig);
     assert.equal(writer.hasExited, false, 'the writer has not exited');
     await until('the writer is ready again', () => writer.isReady(), WAIT_MAX_MS);
     await writer.stop();
-    return reached;
+    return effects;
   } finally {
     await writer.close();
   }
 }
 
 // Makes ClickHouse unavailable under load. The writer must report that it is not ready, and must not lose records.
-export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
+export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Effects> {
   const { seed, forMs } = options;
   const random = createRandom(seed);
   const publish = () => rig.publishMessages(`test-engine-${seed}`, MESSAGES);
@@ -73,10 +73,10 @@ export async function stopClickHouse(rig: WriterRig, options: { seed: number; fo
     writer.clickhouse.down = true;
     const outage = delay(forMs);
     await publish();
-    await until('a block is retried', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('a block is retried', async () => (await countRetries(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await outage;
-    const retries = await retriesOf(writer);
+    const retries = await countRetries(writer);
     writer.clickhouse.down = false;
     const outageMs = performance.now() - beganAt;
     await publish();
@@ -85,7 +85,7 @@ export async function stopClickHouse(rig: WriterRig, options: { seed: number; fo
 }
 
 /** Makes ClickHouse refuse inserts with TOO_MANY_PARTS. The writer must retry the same blocks until they succeed. */
-export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
+export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Effects> {
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
     await rig.caughtUp();
@@ -109,7 +109,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
 }
 
 // Breaks connections after successful inserts, before the response. The writer must retry with the same token.
-export async function loseResponses(rig: WriterRig, seed: number): Promise<Reached> {
+export async function loseResponses(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {
     let lost = 0;
@@ -122,7 +122,7 @@ export async function loseResponses(rig: WriterRig, seed: number): Promise<Reach
     };
     await rig.publishMessages(`test-responses-${seed}`, MESSAGES);
     await rig.caughtUp();
-    assert.ok((await retriesOf(writer)) >= lost && lost > 0, `${lost} responses were lost`);
+    assert.ok((await countRetries(writer)) >= lost && lost > 0, `${lost} responses were lost`);
     return { 'responses lost': lost };
   });
 }
@@ -137,15 +137,15 @@ export interface EngineRig {
   readonly engine: TestEngine;
 }
 
-async function countFailures(writer: GatedProcess, code: string): Promise<number> {
+async function countFailures(writer: ProxiedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }
 
-const untilFailures = (writer: GatedProcess, code: string) =>
+const untilFailures = (writer: ProxiedProcess, code: string) =>
   until(`the writer gets ${code}`, async () => (await countFailures(writer, code)) >= FAILURES_MIN, WAIT_MAX_MS);
 
 /** Asserts that a transient fault has not paused a partition. */
-async function assertNonePaused(writer: GatedProcess): Promise<void> {
+async function assertNonePaused(writer: ProxiedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
 }
 
@@ -169,19 +169,19 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
 const preventMerges = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-export async function stopEngineGracefully({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function stopEngineGracefully({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
     const endTraffic = openTraffic(rig, `test-stop-${seed}`);
     await delay(random.integer(100, 600));
     await engine.stop();
-    await until('a block is retried', async () => (await retriesOf(writer)) > 0, WAIT_MAX_MS);
+    await until('a block is retried', async () => (await countRetries(writer)) > 0, WAIT_MAX_MS);
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await engine.start();
     await endTraffic();
     await assertNonePaused(writer);
-    return { 'graceful stops': 1, 'inserts retried': await retriesOf(writer) };
+    return { 'graceful stops': 1, 'inserts retried': await countRetries(writer) };
   });
 }
 
@@ -191,7 +191,7 @@ const ANALYSTS = 64;
 const GREEDY_QUERY =
   'SELECT length(numbers), sleepEachRow(1) FROM (SELECT groupArray(number) AS numbers FROM numbers(1000000))';
 
-export async function exhaustMemory({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function exhaustMemory({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   return await withWriter(rig, async (writer) => {
     // Disables compression, because a truncated compressed response would raise an unhandled error.
     const plain = { 'accept-encoding': 'identity' };
@@ -223,8 +223,8 @@ const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
 /** Publishes blocks that exceed an insert's memory limit. The writer must halve blocks until inserts succeed. */
-export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
-  const work = async (writer: GatedProcess) => {
+export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Effects> {
+  const work = async (writer: ProxiedProcess) => {
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
     await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
     await rig.caughtUp();
@@ -253,7 +253,7 @@ function fillUp(folder: string, ballast: string): void {
   }
 }
 
-export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   const ballast = join(engine.dataFolder, 'ballast');
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
@@ -272,7 +272,7 @@ export async function fillDisk({ rig, engine }: EngineRig, seed: number): Promis
 }
 
 /** Simulates a ClickHouse server that was killed after it recorded an insert's token but before it stored the rows. */
-export async function losePart({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function losePart({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
@@ -313,7 +313,7 @@ async function loseLatestPart({ rig, engine }: EngineRig): Promise<void> {
   await engine.start();
 }
 
-export async function rotatePassword({ rig, engine }: EngineRig, seed: number): Promise<Reached> {
+export async function rotatePassword({ rig, engine }: EngineRig, seed: number): Promise<Effects> {
   await preventMerges(rig);
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);

@@ -1,5 +1,5 @@
 import type { Stores } from '@playline/testkit';
-import { createRow, type FaultTrial, type Reached, tryAlone } from './world/report.ts';
+import { createRow, type Effects, type FaultTrial, runSeed } from './world/report.ts';
 import { poisonWriter, replayDeadLetters } from './writer-dead-letters.ts';
 import * as engineFaults from './writer-engine.ts';
 import { assertExact, assertSame, fillEngineWithParts, loseResponses, stopClickHouse } from './writer-engine.ts';
@@ -18,11 +18,11 @@ interface WriterFault {
   readonly needsEmptyTopics?: boolean;
   readonly engine?: EngineOptions;
   /** @returns a function that runs one seed and returns the effects, and throws if a guarantee is violated */
-  open(rig: WriterRig, options: WriterFaultOptions & { engine: TestEngine | null }): (seed: number) => Promise<Reached>;
+  open(rig: WriterRig, options: WriterFaultOptions & { engine: TestEngine | null }): (seed: number) => Promise<Effects>;
 }
 
 const onTestEngine = (
-  run: (rig: engineFaults.EngineRig, seed: number) => Promise<Reached>,
+  run: (rig: engineFaults.EngineRig, seed: number) => Promise<Effects>,
   engine: EngineOptions = {},
 ): Pick<WriterFault, 'fault' | 'partitions' | 'engine' | 'open'> => ({
   fault: 5,
@@ -109,7 +109,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   {
     fault: 8,
     title:
-      'unreadable records become unchanged dead letters and do not delay valid records, even if the writer is killed',
+      'unreadable records are kept unchanged as dead letters and do not delay valid ones, even if the writer is killed',
     tried: 'unreadable and valid records, writer SIGKILL',
     partitions: 2,
     needsEmptyTopics: true,
@@ -173,10 +173,10 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
     // Data from a failed seed could make the next seed fail.
     let isUsable = false;
     try {
-      const reached = await run(seed);
+      const effects = await run(seed);
       const { records, rows } = await rig.totals();
       const sent = records - counted.records;
-      const end = { reached, sent, acknowledged: sent, published: sent, rows: rows - counted.rows };
+      const end = { effects, sent, acknowledged: sent, published: sent, rows: rows - counted.rows };
       Object.assign(counted, { records, rows });
       isUsable = fault.needsEmptyTopics !== true;
       return end;
@@ -184,5 +184,5 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
       if (!isUsable) await close();
     }
   };
-  return { row, title: fault.title, trySeed: (seed) => tryAlone(row, seed, () => run(seed)), close };
+  return { row, title: fault.title, trySeed: (seed) => runSeed(row, seed, () => run(seed)), close };
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { messageRecordOf, until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
-import type { Reached } from './world/report.ts';
+import type { Effects } from './world/report.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-engine.ts';
 import type { WriterRig } from './writer-rig.ts';
 
@@ -13,7 +13,7 @@ const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
 /** Sends half of the traffic for one identity and blocks inserts for its partition. Other partitions must keep up. */
-export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
+export async function overloadPartition(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const environmentId = `test-hot-${seed}`;
   const hotKey = keyOf(environmentId, 'hot');

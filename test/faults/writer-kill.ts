@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { createRandom } from '@playline/testkit/random';
-import type { Reached } from './world/report.ts';
-import type { InsertWatch } from './writer-clickhouse-gate.ts';
+import type { Effects } from './world/report.ts';
+import type { InsertWatch } from './writer-clickhouse-proxy.ts';
 import { assertExact, WAIT_MAX_MS } from './writer-engine.ts';
-import type { CommitWatch } from './writer-kafka-gate.ts';
-import type { GatedProcess } from './writer-process.ts';
+import type { CommitWatch } from './writer-kafka-proxy.ts';
+import type { ProxiedProcess } from './writer-process.ts';
 import { EVENT_WRITER, type WriterRig } from './writer-rig.ts';
 
 type Block = () => Promise<void>;
@@ -59,11 +59,11 @@ export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 type BreakpointOptions = Readonly<{ point: KillPoint; skips: number; breaksConnection: boolean }>;
 
 /**
- * Blocks a writer at a kill point, where a gate delays the writer's request or the response.
+ * Blocks a writer at a kill point, where a proxy delays the writer's request or the response.
  * @param options.skips how often the writer passes the point before it is blocked
  * @param options.breaksConnection breaks the connection to ClickHouse on release
  */
-export function setBreakpoint(victim: GatedProcess, options: BreakpointOptions) {
+export function setBreakpoint(victim: ProxiedProcess, options: BreakpointOptions) {
   const reached = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   let arrivals = 0;
@@ -81,7 +81,7 @@ export function setBreakpoint(victim: GatedProcess, options: BreakpointOptions) 
 
 type KillPlan = ReturnType<typeof planKill>;
 
-/** The seed selects kill points in rotation, and everything else at random. */
+/** The seed selects the kill point in rotation and all other values at random. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!) {
   const random = createRandom(seed);
   // Small blocks, so that the writer passes every point several times.
@@ -106,9 +106,9 @@ export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KIL
 
 /** @returns a function that kills a writer according to a plan; the successor is the next victim */
 export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
-  let writer: GatedProcess | null = null;
+  let writer: ProxiedProcess | null = null;
   const start = async (rowsMax: number) => rig.startWriter({ BLOCK_ROWS_MAX: String(rowsMax) }, file);
-  const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
+  const whenReady = (what: string, process: ProxiedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
   return async (plan: KillPlan) => {
     const [rowsMax, successorRowsMax] = plan.blockRowsMax;
     const victim = writer ?? (await start(rowsMax));
@@ -133,7 +133,7 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
 }
 
 interface Killing {
-  readonly victim: GatedProcess;
+  readonly victim: ProxiedProcess;
   readonly breakpoint: ReturnType<typeof setBreakpoint>;
   readonly delayMs: number;
   publish(): Promise<void>;
@@ -172,7 +172,7 @@ const MESSAGES = 200;
  * Freezes a writer past its session timeout. A standby writer takes over; then the frozen writer resumes.
  * @returns 0 for the kill point if the writer did not reach it
  */
-export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
+export async function freezeWriter(rig: WriterRig, seed: number): Promise<Effects> {
   const random = createRandom(seed);
   const point = KILL_POINTS[seed % KILL_POINTS.length]!;
   const rows = () => ({ BLOCK_ROWS_MAX: String(random.integer(10, 40)) });
@@ -182,7 +182,7 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reache
   const breakpoint = setBreakpoint(frozen, { point, skips: random.integer(0, 2), breaksConnection: false });
   await publish();
   const isAtAnyTime = point === 'at any time';
-  // If the writer does not reach the kill point, it is frozen after five seconds.
+  // A writer that does not reach the kill point is frozen after five seconds.
   const late = delay(isAtAnyTime ? random.integer(0, 300) : 5_000, isAtAnyTime);
   const isAtPoint = await Promise.race([breakpoint.reached.then(() => true), late]);
   frozen.signal('SIGSTOP');

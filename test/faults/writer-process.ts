@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from '@playline/testkit';
-import { openClickHouseGate } from './writer-clickhouse-gate.ts';
-import { openKafkaGate } from './writer-kafka-gate.ts';
+import { openClickHouseProxy } from './writer-clickhouse-proxy.ts';
+import { openKafkaProxy } from './writer-kafka-proxy.ts';
 
-export type GatedProcess = Awaited<ReturnType<typeof startGatedProcess>>;
+export type ProxiedProcess = Awaited<ReturnType<typeof startProxiedProcess>>;
 
-export interface GatedProcessOptions {
+export interface ProxiedProcessOptions {
   readonly file: string;
   readonly args?: readonly string[];
   readonly brokers: readonly string[];
@@ -20,10 +20,10 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** A frozen process does not respond, so requests need a timeout. */
 const REQUEST_MAX_MS = 2_000;
 
-export async function startGatedProcess(options: GatedProcessOptions) {
+export async function startProxiedProcess(options: ProxiedProcessOptions) {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
-    openKafkaGate(options.brokers),
-    openClickHouseGate(options.clickhouse),
+    openKafkaProxy(options.brokers),
+    openClickHouseProxy(options.clickhouse),
     freePorts(1),
   ]);
   const child = spawn(process.execPath, [options.file, ...(options.args ?? [])], {
@@ -59,7 +59,7 @@ export async function startGatedProcess(options: GatedProcessOptions) {
     isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
     metrics: async () => await (await get('metrics')).text(),
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Kills the process. The gates stay open and forward delayed requests. */
+    /** Kills the process. The proxies stay open and forward delayed requests. */
     kill: async () => void (await end('SIGKILL')),
     /** @returns the exit code */
     stop: () => end('SIGTERM'),

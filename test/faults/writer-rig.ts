@@ -4,7 +4,7 @@ import { messageRecordOf, openOwnStores, type Stores, until } from '@playline/te
 import { openLogAccess } from '../../services/operator/src/test/log-access.ts';
 import { createOperate } from '../../services/operator/src/test/operate.ts';
 import { SMALL_BLOCKS } from './small-blocks.ts';
-import { type GatedProcess, startGatedProcess } from './writer-process.ts';
+import { type ProxiedProcess, startProxiedProcess } from './writer-process.ts';
 
 export type WriterRig = Awaited<ReturnType<typeof openWriterRig>>;
 
@@ -13,7 +13,7 @@ export interface Difference {
   readonly published: number;
   readonly rows: number;
   readonly lost: number;
-  readonly doubled: number;
+  readonly duplicated: number;
   readonly behind: number;
 }
 
@@ -30,23 +30,23 @@ export interface WriterRigOptions {
 
 export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const { kafka: brokers, clickhouse } = stores;
-  const ownStores = await openOwnStores({ stores, partitions: options.partitions });
-  const { prefix, query } = ownStores;
+  const isolatedStores = await openOwnStores({ stores, partitions: options.partitions });
+  const { prefix, query } = isolatedStores;
   const log = await openLogAccess(brokers);
   // Merges would remove duplicate rows before they are counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
-  const schemaId = ownStores.schemaIdOf(messages);
+  const schemaId = isolatedStores.schemaIdOf(messages);
   const group = `${prefix}writer`;
   const environment = {
-    ...ownStores.environment,
+    ...isolatedStores.environment,
     LOG_LEVEL: 'fatal',
     CONSUMER_GROUP: group,
     SESSION_TIMEOUT_MS: String(options.sessionTimeoutMs),
     BLOCK_AGE_MAX_MS: '50',
     ...SMALL_BLOCKS,
   };
-  const processes = new Set<GatedProcess>();
+  const processes = new Set<ProxiedProcess>();
   const { reader, publish, read } = log;
   const toRecord = (message: MessageRecord, key: Buffer | null = null): OutgoingRecord => {
     return { topic: messages, key, value: frameRecord(schemaId, messageRecordCodec.encode(message)) };
@@ -72,7 +72,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     },
     async startWriter(settings: Record<string, string> = {}, file = EVENT_WRITER) {
       const all = { ...environment, ...settings };
-      const started = await startGatedProcess({ file, brokers, clickhouse: clickhouse.url, environment: all });
+      const started = await startProxiedProcess({ file, brokers, clickhouse: clickhouse.url, environment: all });
       processes.add(started);
       return started;
     },
@@ -88,7 +88,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     async close() {
       await Promise.all([...processes].map((each) => each.close()));
       await log.close();
-      await ownStores.close();
+      await isolatedStores.close();
     },
   };
 }
@@ -112,6 +112,6 @@ async function differencesOf(rig: {
     const isSame = count === end && different === end && (end === 0 || first === 0) && behind === end;
     return isSame
       ? []
-      : [{ partition, published: end, rows: count, lost: end - different, doubled: count - different, behind }];
+      : [{ partition, published: end, rows: count, lost: end - different, duplicated: count - different, behind }];
   });
 }

@@ -1,4 +1,4 @@
-/** An event writer without intents, which stores rows twice. Serves as the control for the kill tests. */
+/** An event writer without intents, which stores rows twice. The kill tests use it as a control, which must fail. */
 import { registerHooks } from 'node:module';
 
 const MAIN = new URL('../../services/event-writer/src/main.ts', import.meta.url).href;

@@ -29,7 +29,7 @@ const PROBLEMS_MAX = 20;
 const SHOWN_CHARACTERS = 3000;
 
 // Posts bodies until `limit` is reached. The report lists the first contract violations, accepted messages that are not
-// on the log (`missing`) or are on it more than once (`repeated`), and logged messages that were not accepted
+// in the log (`missing`) or occur in it more than once (`repeated`), and logged messages that were not accepted
 // (`unwanted`).
 export async function runFuzz({ gateway, brokers, seed, limit }: FuzzOptions) {
   const check = createCheck((await gateway.request('/openapi.json')).body);

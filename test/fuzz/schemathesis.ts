@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Client } from '../conformance/client.ts';
 import type { ConformanceGateway } from '../conformance/gateway.ts';
 
-/** Pinned because each version generates different requests. */
+/** Pinned, because each version generates different requests. */
 const VERSION = '4.32.5';
 const FOLDER = fileURLToPath(new URL('../../.playline/fuzz/', import.meta.url));
 const VENV = `${FOLDER}venv`;

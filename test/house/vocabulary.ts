@@ -3,7 +3,7 @@ import { readTree } from './tree.ts';
 
 // Fails the lint step if a banned term occurs: `node test/house/vocabulary.ts [path prefix]`. Identifiers are split
 // into words (`askNode` is `ask` and `node`), in code, SQL, Lua and Markdown. Each entry lists the preferred terms.
-// There is no baseline: rewrite a finding, or add a pattern of ordinary use to `ALLOWED`.
+// There is no list of exempt findings: rewrite the text, or add a pattern of ordinary use to `ALLOWED`.
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\b(stand|stands|standing|stood|standstills?)\b/g, 'exists, is stored, is paused, is current or applies'],
   [/\b(go|goes|went|going) on\b/g, 'continues or resumes'],

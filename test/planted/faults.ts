@@ -61,7 +61,7 @@ export const FAULTS: readonly PlantedFault[] = [
     test: 'packages/people/src/graph.integration.test.ts',
   },
   {
-    what: 'A link exactly at the cut-off of an erasure restores the erased person.',
+    what: "A link exactly at an erasure's cut-off restores the erased person.",
     file: 'packages/people/src/redis/lua/components.lua',
     find: 'fact.received_at <= cutoff or fact.event_time <= cutoff',
     replace: 'fact.received_at < cutoff or fact.event_time < cutoff',

@@ -44,7 +44,7 @@ async function run(args: readonly string[], { chainApi = API, stack = {}, typed 
     chainApi: () => chainApi,
     indexedChains: () => [{ name: 'demo-chain', urls: [] as readonly string[] } as IndexedChain],
     clickhouse: () => ({ url: 'http://127.0.0.1:1', user: '', password: '', database: '' }),
-    hasOwnClickHouse: false,
+    hasClickHouseUrl: false,
     imports: {
       openLog: opened,
       openProducer: async () => opened(),

@@ -32,7 +32,7 @@ export interface SimulateContext {
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: Addresses['indexedChains'];
   readonly clickhouse: Addresses['clickhouse'];
-  readonly hasOwnClickHouse: boolean;
+  readonly hasClickHouseUrl: boolean;
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly createCallNode: (node: { url: string }) => CallNode;
@@ -60,9 +60,9 @@ backwards, with filters, and the tokens.
 With --mint: mints assets for the demo project on the local stack's chain, partly without MINTER_ROLE, and compares
 requests, rows, chain and history with a model.
 
-Writing to production or to a chain in another deployment needs a confirmation or --yes.
+Writing to production or to a chain in another deployment requires a confirmation or --yes.
 
-Exit code: 0 no differences, 1 differences found, 2 invalid options, 3 the stack does not respond.`;
+Exit codes: 0 no differences, 1 differences found, 2 invalid options, 3 the stack does not respond.`;
 
 function createOptions() {
   const { game, chain, mint } = BOUNDS;
@@ -75,7 +75,7 @@ function createOptions() {
       numberFrom(0, game.rate),
     )
     .option('--broken <fraction>', 'fraction of invalid items, 0 to 0.9; default 0.03, assets 0.15', numberFrom(0, 0.9))
-    .option('--seed <number>', 'seed of the traffic, to repeat an earlier run', wholeNumberFrom(0, SEED_MAX))
+    .option('--seed <number>', 'seed that determines the traffic; repeats an earlier run', wholeNumberFrom(0, SEED_MAX))
     .option(
       '--settle-seconds <number>',
       'stop waiting for results after this many seconds without changes',
@@ -192,7 +192,7 @@ function toAddresses(given: Options, context: SimulateContext, environment: 'pro
     if (value !== undefined) return value;
     throw new UnreachableError(`no ${name}: start the stack (npm run up), or pass it as an option`);
   };
-  const known: Partial<ClickHouseAccount> = context.hasOwnClickHouse ? context.clickhouse() : (stack.clickhouse ?? {});
+  const known: Partial<ClickHouseAccount> = context.hasClickHouseUrl ? context.clickhouse() : (stack.clickhouse ?? {});
   return {
     gateway: assertGiven(given.gateway ?? stack.gateway, 'gateway address'),
     publishableKey: assertGiven(given.key ?? keys?.publishable, 'publishable key'),
@@ -285,7 +285,7 @@ function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...c
   const api = chainApi();
   if (api === null)
     throw new UsageError(
-      '--mint: needs the local stack, but the environment configures the stores of another deployment',
+      '--mint: requires the local stack, but the environment configures the stores of another deployment',
     );
   const { chain: demo, keys } = readStack(context.folder);
   const [chain]: readonly IndexedChain[] = indexedChains();

@@ -29,7 +29,7 @@ async function main(): Promise<number> {
     chainApi,
     indexedChains,
     clickhouse,
-    hasOwnClickHouse: config.CLICKHOUSE_URL !== undefined,
+    hasClickHouseUrl: config.CLICKHOUSE_URL !== undefined,
     imports: createImportSources(
       {
         openLog: async () => (await kafkaClients()).openLogReader(client()),

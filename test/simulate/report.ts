@@ -89,7 +89,7 @@ export interface RunReport {
   readonly run: Run;
   readonly chain?: string;
   readonly facts: Readonly<Record<string, unknown>>;
-  readonly clean: string;
+  readonly success: string;
   readonly differences: readonly KindOfDifference<string>[];
 }
 
@@ -104,7 +104,7 @@ function describeFact(value: unknown): string {
   return members.join(', ') || 'none';
 }
 
-export function toLines({ run, chain, facts, clean, differences }: RunReport): string[] {
+export function toLines({ run, chain, facts, success, differences }: RunReport): string[] {
   const head = { run: run.tag, seed: run.seed, ...(chain === undefined ? {} : { chain }) };
   const lines = Object.entries({ ...head, ...facts }).map(
     ([name, fact]) => `${name.padEnd(NAME_WIDTH)}${describeFact(fact)}`,
@@ -113,7 +113,7 @@ export function toLines({ run, chain, facts, clean, differences }: RunReport): s
     `DIFFERENT ${kind}: ${total}`,
     ...first.map((text) => `  ${text}`),
   ]);
-  return [...lines, ...found, differences.length === 0 ? clean : 'The run FAILED.'];
+  return [...lines, ...found, differences.length === 0 ? success : 'The run FAILED.'];
 }
 
 export function toJson({ run, chain, facts, differences }: RunReport): Record<string, unknown> {

@@ -260,7 +260,7 @@ function createRecord(bench: Bench, contract: string): MintRequestRecord {
 const ASSETS_PER_REQUEST = 100;
 const REQUESTS = 50;
 const SINGLES = 5;
-/** Offsets each request relative to blocks and polls. */
+/** Delay before each request, so that requests start at different times relative to blocks and polls. */
 const SINGLE_SHIFT_MS = 230;
 const SINGLE_POLL_MS = 25;
 /** The minter's limit on open nonces: the default and the maximum. */

@@ -14,7 +14,7 @@ export const chain: Figure = {
   },
 };
 
-/** Prints rows immediately: each measurement takes minutes, and a later measurement may fail. */
+/** Prints rows immediately, because each measurement takes minutes and a later one may fail. */
 async function report(name: string, measure: () => Promise<Row[]>): Promise<Row[]> {
   console.error(`${name} …`);
   const rows = await measure();

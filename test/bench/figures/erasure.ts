@@ -89,7 +89,7 @@ const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
 type Named = Erased & { readonly name: string };
 
 function timeRows(singles: readonly Erased[], many: Named): Row[] {
-  const unit = 'ms from accepted to visibly erased';
+  const unit = 'ms from acceptance to visible erasure';
   const [alone, queued] = [singles.flatMap(({ receipts }) => receipts.map(phasesOf)), many.receipts.map(phasesOf)];
   const totals = queued.map(({ total }) => total);
   const aloneMs = medianOf(alone.map(({ total }) => total));

@@ -19,7 +19,7 @@ const SIZES: readonly Size[] = [
 ];
 /** Required fraction of the usual rate, for batches with one invalid message and for ids that are not cached. */
 const TRAFFIC_RATIO_MIN: Partial<Record<Traffic, number>> = { 'one invalid message per batch': 0.8, 'new ids': 0.85 };
-/** Windows per server and traffic. Servers alternate, so that other load on the machine affects all of them equally. */
+/** Windows per server and kind of traffic. Servers alternate, so that other load on the machine affects all equally. */
 const ROUNDS = 3;
 const SHAPE = { warmUpMs: 1_000, windowMs: 3_000 };
 

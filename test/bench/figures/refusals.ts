@@ -56,15 +56,15 @@ async function flood(gateway: Server, bench: Bench, windowMs: number): Promise<L
   const newKey = () => createKeyText(ACCESS_KEY_PREFIX, { kind: 'publishable', environment: 'development' });
   const offer = { windowMs, latencies };
   await Promise.all([
-    offerLoad(gateway, { ...offer, perSecond: OFFERED_PER_S / BATCH }, () => batchOf(bench.publishableKey, BATCH)),
-    offerLoad(gateway, { ...offer, perSecond: UNKNOWN_KEYS_PER_S }, () => batchOf(newKey(), 1)),
+    offerLoad(gateway, { ...offer, perSecond: OFFERED_PER_S / BATCH }, () => createBatch(bench.publishableKey, BATCH)),
+    offerLoad(gateway, { ...offer, perSecond: UNKNOWN_KEYS_PER_S }, () => createBatch(newKey(), 1)),
   ]);
   return latencies;
 }
 
 let messages = 0;
 
-function batchOf(key: string, count: number): Buffer {
+function createBatch(key: string, count: number): Buffer {
   const body = createBody(messages, count, new Date());
   messages += count;
   return toRequest(MESSAGES_PATH, { 'x-service-publishable-key': key }, body);

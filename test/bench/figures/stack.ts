@@ -63,7 +63,7 @@ export const start: Figure = {
     }),
 };
 
-/** Times of the measurements, in minutes after the start. V8 is still compiling during the first minutes. */
+/** Times of the measurements, in minutes after startup. V8 is still compiling during the first minutes. */
 const UPTIME_MINUTES = [2, 10];
 const WINDOW_MS = 60_000;
 const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
@@ -85,7 +85,7 @@ export const idle: Figure = {
       const rows: Row[] = [];
       for (const minutes of UPTIME_MINUTES) {
         await delay(upMs + minutes * 60_000 - performance.now());
-        rows.push(...toRows(await watch(clone.folder), `idle local stack, ${minutes} minutes after the start`));
+        rows.push(...toRows(await watch(clone.folder), `idle local stack, ${minutes} minutes after startup`));
       }
       return rows;
     }),

@@ -199,7 +199,7 @@ export const pairsOf = ({ people }: Game): { readonly early: Range; readonly lat
   return { early: { first: first + 2 * FRESH_PAIRS, count: FRESH_PAIRS }, late: { first, count: FRESH_PAIRS } };
 };
 
-/** Merges pairs of people by decisions that the dictionary does not contain yet. */
+/** Merges pairs of people with decisions that the dictionary does not contain yet. */
 export async function mergePairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {

@@ -1,7 +1,7 @@
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
-import { openClickHouseGate } from '../../faults/writer-clickhouse-gate.ts';
+import { openClickHouseProxy } from '../../faults/writer-clickhouse-proxy.ts';
 import { expectErased, survivorsOf } from '../checks.ts';
 import { asVisitor, track } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
@@ -13,7 +13,7 @@ const ROWS = 3;
 export async function insertLate(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   await rig.running['event-writer'].close();
-  const gate = await openClickHouseGate(rig.world.deployment.engine.url);
+  const gate = await openClickHouseProxy(rig.world.deployment.engine.url);
   const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   gate.watch = {
     onRequest: async () => {

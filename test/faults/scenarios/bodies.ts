@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type SmallMessage, smallMessage } from '@playline/testkit';
 import { createProbes } from '../../simulate/game/sender.ts';
 import { type Attempt, KEY_HEADER, post } from '../world/post.ts';
-import { type Reached, tally } from '../world/report.ts';
+import { type Effects, tally } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 
 /** A hostile request, the expected status, and the ids of the messages that must be stored. */
@@ -107,16 +107,16 @@ function checkResponse({ name, status, stored, batch }: HostileBody, attempt: At
 async function send({ ledger, key }: Trial, url: string, hostile: HostileBody): Promise<void> {
   const attempt = await post({ ...hostile, url, key });
   checkResponse(hostile, attempt);
-  if (hostile.stored.length > 0) ledger.note(hostile.stored, attempt);
+  if (hostile.stored.length > 0) ledger.record(hostile.stored, attempt);
 }
 
-async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Reached> {
+async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Effects> {
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
-  await traffic.flows(5);
+  await traffic.awaitBatches(5);
   for (let sent = 0; sent < bodies.length; sent += 4)
     await Promise.all(bodies.slice(sent, sent + 4).map((body) => send(trial, gateway.url, body)));
-  await traffic.flows(5);
+  await traffic.awaitBatches(5);
   await traffic.close();
   assert.ok(gateway.isAlive, 'the gateway must not exit');
   assert.ok(await gateway.isReady(), 'the gateway must stay ready');

@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { post } from '../world/post.ts';
-import { type Reached, toSeconds } from '../world/report.ts';
+import { type Effects, toSeconds } from '../world/report.ts';
 import { isStopped, type ServiceProcess } from '../world/service-process.ts';
 import type { Ledger, Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** The gateway must refuse a request within this time after the brokers fail. */
+/** After the brokers fail, the gateway must refuse a request within this time. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const POLL_INTERVAL_MS = 100;
 
-/** Measures the machine's maximum scheduling delay, for a request to an idle endpoint followed by a timer. */
+/** Measures the maximum scheduling delay of the machine, with requests to an idle endpoint and a timer. */
 function watchDelay({ adminUrl }: ServiceProcess) {
   let hasEnded = false;
   const errors: unknown[] = [];
@@ -49,7 +49,7 @@ function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
     /** Call before the broker can respond again. @throws AssertionError if the gateway violated a guarantee */
-    check: (): Reached => {
+    check: (): Effects => {
       const lateMs = machine.delayMaxMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
       machine.end();
@@ -90,35 +90,35 @@ export const brokerAbsent: Scenario = {
     const traffic = trial.openTraffic([gateway]);
     await outage.refused();
     await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
-    const reached = outage.check();
+    const effects = outage.check();
     assert.equal(ledger.acknowledged, 0, 'number of messages acknowledged without a broker');
     await world.proxies.kafka.set('open');
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await expectRecovery(gateway);
     await traffic.close();
-    return reached;
+    return effects;
   },
 };
 
-async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () => Promise<void>): Promise<Reached> {
+async function tryOutage(trial: Trial, stop: () => Promise<void>, restore: () => Promise<void>): Promise<Effects> {
   const { random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
-  await traffic.flows(random.integer(5, 30));
-  let reached: Reached;
+  await traffic.awaitBatches(random.integer(5, 30));
+  let effects: Effects;
   try {
     await stop();
     const outage = watchOutage(gateway, ledger);
     await outage.refused();
     await delay(random.integer(0, EXTRA_OUTAGE_MAX_MS));
-    reached = outage.check();
+    effects = outage.check();
   } finally {
     await restore();
   }
-  await traffic.flows(10);
+  await traffic.awaitBatches(10);
   await expectRecovery(gateway);
   await traffic.close();
-  return reached;
+  return effects;
 }
 
 export const brokerStopped: Scenario = {
@@ -184,20 +184,20 @@ export const memoryBounded: Scenario = {
     const gateway = await trial.start('gateway', { BYTES_IN_FLIGHT_MAX: String(BYTES_IN_FLIGHT_MAX) });
     // Warm-up: compiles the code and grows the heap.
     const warmUp = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
-    await warmUp.flows(100);
+    await warmUp.awaitBatches(100);
     const before = gateway.residentBytes();
     await world.proxies.kafka.set('freeze');
     const outage = watchOutage(gateway, ledger);
     const traffic = trial.openTraffic([gateway], { ...BATCH, clients: CLIENTS });
     const peak = await watchMemory(gateway, OUTAGE_MS);
-    const reached = outage.check();
+    const effects = outage.check();
     await world.proxies.kafka.set('open');
-    await traffic.flows(20);
+    await traffic.awaitBatches(20);
     await Promise.all([warmUp.close(), traffic.close()]);
     const growth = peak.resident - before;
     assert.ok(growth <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(growth)} MiB from ${toMib(before)} MiB`);
     return {
-      ...reached,
+      ...effects,
       'requests refused at the memory limit': ledger.attempts.filter(({ status }) => status === 429).length,
       'bytes in flight MiB': toMib(peak.inFlight),
       'memory growth MiB': toMib(growth),

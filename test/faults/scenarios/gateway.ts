@@ -7,7 +7,7 @@ import { smallMessage } from '@playline/testkit';
 import { countRecords } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { type Attempt, post } from '../world/post.ts';
-import { addReached, type Reached, toSeconds } from '../world/report.ts';
+import { addEffects, type Effects, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { ProxyMode } from '../world/store-proxy.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
@@ -15,22 +15,22 @@ import { waitFor } from '../world/wait.ts';
 
 const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 
-const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
+const batchCount = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
 /** Sends batches that the broker cannot acknowledge, and waits until all of them are in flight. */
 async function sendPending({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
-  const before = await countRead(gateway);
+  const before = await batchCount(gateway);
   const batches = Array.from({ length: random.integer(1, 3) }, () =>
     Array.from({ length: random.integer(1, 20) }, () => smallMessage('track', { messageId: ledger.newId() })),
   );
   const pending = batches.map(async (messages) => {
     const ids = messages.map(({ messageId }) => messageId);
     const attempt = await post({ url: gateway.url, key, body: JSON.stringify({ messages }), agent });
-    ledger.note(ids, attempt);
+    ledger.record(ids, attempt);
     return attempt;
   });
-  await waitFor('the batches are in flight', async () => (await countRead(gateway)) === before + batches.length);
+  await waitFor('the batches are in flight', async () => (await batchCount(gateway)) === before + batches.length);
   return pending;
 }
 
@@ -42,7 +42,7 @@ export const drainWithPendingResponses: Scenario = {
     const { world, random } = trial;
     const gateway = await trial.start('gateway', LONG_DEADLINE);
     const traffic = trial.openTraffic([gateway]);
-    await traffic.flows(random.integer(1, 10));
+    await traffic.awaitBatches(random.integer(1, 10));
     await traffic.close();
     await world.proxies.kafka.set('hold-responses');
     const idle = connect(Number(new URL(gateway.url).port), '127.0.0.1');
@@ -76,11 +76,11 @@ export const drainUnderLoad: Scenario = {
     const draining = await trial.start('gateway', LONG_DEADLINE);
     // Enough clients to ensure that the draining gateway always has a batch in flight.
     const traffic = trial.openTraffic([remaining, draining], { clients: 12, pauseMaxMs: 5 });
-    await traffic.flows(random.integer(10, 60));
+    await traffic.awaitBatches(random.integer(10, 60));
     await delay(random.integer(0, 50));
     draining.signal('SIGTERM');
     assert.equal(await draining.exited, 0, 'the gateway’s exit code');
-    await traffic.flows(5);
+    await traffic.awaitBatches(5);
     await traffic.close();
     const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
     assert.deepEqual(refused, [], 'a draining gateway refuses connections and never responds with an error');
@@ -95,13 +95,13 @@ export const drainUnderLoad: Scenario = {
 export const gatewayKilledBeforeResponse: Scenario = {
   fault: 2,
   title:
-    'every message has one row if a gateway is killed before the broker’s response arrives and the client resends it',
+    'every message has one row if a gateway is killed before the broker’s response arrives and clients resend batches',
   tried: 'gateway SIGKILL between the broker’s acknowledgement and the response',
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const gateway = await trial.start('gateway');
     const before = trial.openTraffic([gateway]);
-    await before.flows(random.integer(1, 10));
+    await before.awaitBatches(random.integer(1, 10));
     await before.close();
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
     // From now on, the broker stores batches, but its responses do not reach the gateway.
@@ -115,7 +115,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     assert.equal(ledger.acknowledged, acknowledged, 'no batch was acknowledged before the gateway was killed');
     traffic.redirect([successor]);
     await world.proxies.kafka.set('open');
-    await traffic.flows(5);
+    await traffic.awaitBatches(5);
     await traffic.close();
     const duplicates = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
     assert.ok(duplicates > 0, 'clients must have resent batches that the broker had stored');
@@ -133,14 +133,14 @@ export const gatewayKilledUnderLoad: Scenario = {
     const traffic = trial.openTraffic([survivor, victim], { pauseMaxMs: 10 });
     const kills = random.integer(1, 3);
     for (let kill = 0; kill < kills; kill++) {
-      await traffic.flows(random.integer(5, 40));
+      await traffic.awaitBatches(random.integer(5, 40));
       await delay(random.integer(0, 50));
       victim.signal('SIGKILL');
       await victim.exited;
       victim = await trial.start('gateway');
       traffic.redirect([survivor, victim]);
     }
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await traffic.close();
     // Requests that failed with ECONNREFUSED did not reach a gateway.
     const isInterrupted = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
@@ -148,7 +148,7 @@ export const gatewayKilledUnderLoad: Scenario = {
   },
 };
 
-/** A running gateway does not use the registry, so this starts a new gateway, which must wait for it. */
+/** A running gateway does not use the registry, so this starts a new gateway, which must wait for the registry. */
 async function assertRegistryUnavailable(trial: Trial): Promise<void> {
   const newGateway = await trial.launch('gateway');
   await waitFor('a new gateway is connected to the broker and waits for the registry', async () => {
@@ -165,22 +165,22 @@ async function assertRedisUnavailable(_trial: Trial, gateway: ServiceProcess): P
 
 const ASSERTIONS = { registry: assertRegistryUnavailable, redis: assertRedisUnavailable };
 
-async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof ASSERTIONS)[]): Promise<Reached> {
+async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof ASSERTIONS)[]): Promise<Effects> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');
   const traffic = trial.openTraffic([gateway]);
-  await traffic.flows(random.integer(5, 20));
+  await traffic.awaitBatches(random.integer(5, 20));
   const modes: ProxyMode[] = ['refuse', 'freeze', 'hold-responses'];
-  let reached: Reached = {};
+  let effects: Effects = {};
   for (const mode of random.shuffle(modes).slice(0, random.integer(1, 2))) {
     const beganAt = performance.now();
     await Promise.all(stores.map((store) => world.proxies[store].set(mode)));
     await delay(random.integer(1_000, 3_000));
     await Promise.all(stores.map((store) => ASSERTIONS[store](trial, gateway)));
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     const accepted = ledger.attempts.filter(({ beganAt: sentAt, status }) => sentAt > beganAt && status === 200).length;
     const outageS = toSeconds(performance.now() - beganAt);
-    reached = addReached(reached, {
+    effects = addEffects(effects, {
       [`outages (${mode})`]: 1,
       'batches accepted during the outage': accepted,
       'unavailable s': outageS,
@@ -192,7 +192,7 @@ async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeo
   const refused = ledger.attempts.filter(({ status }) => status !== 200);
   assert.deepEqual(refused, [], `responses other than 200 while ${stores.join(' and ')} were unavailable`);
   assert.ok(gateway.isAlive, 'the gateway must not exit');
-  return reached;
+  return effects;
 }
 
 const outageScenario = (tried: string, ...stores: (keyof typeof ASSERTIONS)[]): Scenario => {

@@ -4,7 +4,7 @@ import { TOPICS } from '@playline/contracts';
 import { openProducer, readTopic } from '@playline/stream/kafka';
 import kafkajs from 'kafkajs';
 import { openBrokers, type PartitionState } from '../world/brokers.ts';
-import type { Reached } from '../world/report.ts';
+import type { Effects } from '../world/report.ts';
 import { isStopped } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -31,13 +31,13 @@ async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>
   }
 }
 
-async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
+async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Effects> {
   let moved = 0;
-  // In quick succession, so that some elections happen while requests are in flight.
+  // Elects leaders in quick succession, so that some elections happen while requests are in flight.
   for (let rounds = random.integer(4, 10); rounds > 0; rounds--) {
     const before = await partitions();
     const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));
-    await brokers.prefer(topic, leaders);
+    await brokers.setPreferredLeaders(topic, leaders);
     await brokers.elect(topic, [...leaders.keys()]);
     const after = await partitions();
     moved += after.filter(({ leader }, index) => leader !== before[index]?.leader).length;
@@ -47,7 +47,7 @@ async function moveLeaders({ trial: { random }, brokers, topic, partitions }: Cl
 }
 
 /** Freezes a broker. After it resumes, it still handles requests for partitions that it no longer leads. */
-async function stopOne(cluster: Cluster): Promise<Reached> {
+async function stopOne(cluster: Cluster): Promise<Effects> {
   const { trial, traffic, partitions, pidOf } = cluster;
   // Excludes the controller, which elections need.
   const victim = trial.random.pick([2, 3]);
@@ -55,13 +55,13 @@ async function stopOne(cluster: Cluster): Promise<Reached> {
   await whileStopped([await pidOf(victim)], async () => {
     const isReplaced = ({ leader }: PartitionState) => leader > 0 && leader !== victim;
     await waitFor('the remaining brokers lead all partitions', async () => (await partitions(1)).every(isReplaced));
-    await traffic.flows(trial.random.integer(1, 10));
+    await traffic.awaitBatches(trial.random.integer(1, 10));
   });
   await awaitReplicas(cluster);
   return { 'partitions led by the stopped broker': led };
 }
 
-async function killOne(cluster: Cluster): Promise<Reached> {
+async function killOne(cluster: Cluster): Promise<Effects> {
   const { trial, traffic, pidOf } = cluster;
   const victim = trial.random.pick(IDS);
   const pid = await pidOf(victim);
@@ -70,12 +70,12 @@ async function killOne(cluster: Cluster): Promise<Reached> {
   ).length;
   process.kill(pid, 'SIGKILL');
   await waitFor('the broker is restarted', async () => (await pidOf(victim)) !== pid);
-  await traffic.flows(trial.random.integer(1, 10));
+  await traffic.awaitBatches(trial.random.integer(1, 10));
   await awaitReplicas(cluster);
   return { 'partitions led by the killed broker': led };
 }
 
-async function stopFollowers(cluster: Cluster): Promise<Reached> {
+async function stopFollowers(cluster: Cluster): Promise<Effects> {
   const { trial, partitions, pidOf } = cluster;
   const { attempts } = trial.ledger;
   const refused = await whileStopped([await pidOf(2), await pidOf(3)], async () => {
@@ -110,12 +110,12 @@ export const leadersMove: Scenario = {
     const cluster = await openCluster(trial);
     try {
       const { traffic } = cluster;
-      await traffic.flows(trial.random.integer(5, 30));
+      await traffic.awaitBatches(trial.random.integer(5, 30));
       const first = await moveLeaders(cluster);
       const outage = await trial.random.pick([stopOne, killOne, stopFollowers])(cluster);
-      await traffic.flows(5);
+      await traffic.awaitBatches(5);
       const second = await moveLeaders(cluster);
-      await traffic.flows(10);
+      await traffic.awaitBatches(10);
       await traffic.close();
       await awaitReplicas(cluster);
       return { ...outage, 'leaders elected': first['leaders elected']! + second['leaders elected']! };
@@ -160,7 +160,7 @@ async function replaceLeader(trial: Trial) {
   try {
     await waitFor('the topic has the expected leader', isLeader(leader));
     await waitFor('a record is stored', () => send('before').then(() => true));
-    await brokers.prefer(topic, new Map([[0, successor]]));
+    await brokers.setPreferredLeaders(topic, new Map([[0, successor]]));
     const pid = await trial.world.brokerPid(follower);
     process.kill(pid, 'SIGSTOP');
     try {

@@ -7,12 +7,12 @@ import { rowsOf } from '../world/clickhouse.ts';
 import { settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
-import type { Reached } from '../world/report.ts';
+import type { Effects } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { World } from '../world/world.ts';
 
-/** Enough offsets for several batches to remain and several to be lost. */
+/** Enough offsets that a truncation removes several batches and leaves several. */
 const OFFSETS_MIN = 10;
 const SEGMENT = '00000000000000000000.log';
 
@@ -40,7 +40,7 @@ interface Listed {
 }
 
 /** Accepts the truncated log of every paused partition. @returns the number of partitions per finding */
-async function acceptAll(world: World, truncations: readonly { partition: number }[]): Promise<Reached> {
+async function acceptAll(world: World, truncations: readonly { partition: number }[]): Promise<Effects> {
   const group = ['--group', world.groupOf('event-writer')];
   const listed = await operate(world, ['offsets', 'list', ...group, '--json']);
   const { partitions: all } = JSON.parse(listed.stdout) as Listed;
@@ -65,11 +65,11 @@ async function acceptAll(world: World, truncations: readonly { partition: number
   };
 }
 
-async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Reached> {
+async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Effects> {
   const { world, random } = trial;
   const first = await trial.start('gateway');
   const before = trial.openTraffic([first]);
-  await before.flows(random.integer(30, 60));
+  await before.awaitBatches(random.integer(30, 60));
   await before.close();
   await settle(world);
   await first.close();
@@ -78,7 +78,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
   await waitFor('the broker is running again', async () => (await world.log.bounds('')).length === 0);
   const second = await trial.start('gateway');
   const after = trial.openTraffic([second]);
-  await after.flows(batches);
+  await after.awaitBatches(batches);
   await after.close();
   const running = trial.services.find(({ service }) => service === 'event-writer')!;
   const writer = isStopped ? await trial.launch('event-writer') : running;
@@ -87,9 +87,9 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
     await waitFor('the writer reports paused partitions', async () => (await countPaused()) === truncations.length);
     assert.equal(await writer.isReady(), false, 'a writer with paused partitions is not ready');
   }
-  const reached = await acceptAll(world, truncations);
+  const effects = await acceptAll(world, truncations);
   await waitFor('the writer is ready again, without a restart', () => writer.isReady());
-  return reached;
+  return effects;
 }
 
 export const logTruncatedWhileRead: Scenario = {
@@ -113,7 +113,7 @@ const AGE_MS = 29 * DAY_MS;
 
 export const oldEventStored: Scenario = {
   fault: 9,
-  title: 'an event from 29 days ago stays in the log for the usual time and is stored with its original time',
+  title: 'an event from 29 days ago is retained in the log for the usual time and is stored with its original time',
   tried: 'events 29 days old arrive while the writer is stopped',
   services: { linkers: 1, writers: 0 },
   run: async ({ world, start, key, ledger, environmentId }) => {

@@ -10,7 +10,7 @@ import { settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
 import { KEY_HEADER } from '../world/post.ts';
-import type { Reached } from '../world/report.ts';
+import type { Effects } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -131,7 +131,7 @@ function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFi
 }
 
 /** Erases a person, restores an older state of Redis, and asserts that the person's consent does not return. */
-async function tryLoss(trial: Trial, access: Access, loss: { save(): void; restore(): Promise<Reached> }) {
+async function tryLoss(trial: Trial, access: Access, loss: { save(): void; restore(): Promise<Effects> }) {
   const erased = await createPersonToErase(trial, access);
   await settle(trial.world);
   assert.equal(await erased.awaitConsent(), 'full');
@@ -139,13 +139,13 @@ async function tryLoss(trial: Trial, access: Access, loss: { save(): void; resto
   await delay(1_500);
   loss.save();
   const erasureId = await erased.erase();
-  const reached = await loss.restore();
+  const effects = await loss.restore();
   const statuses = new Set([await erased.awaitConsent()]);
   // The gateway accepts 100 requests per second from one address.
   for (const endMs = performance.now() + 3_000; performance.now() < endMs; await delay(20))
     statuses.add((await erased.readConsent()) ?? 'not_set');
   assert.deepEqual([...statuses], ['not_set'], 'the erased person’s consent');
-  return { erased, erasureId, reached };
+  return { erased, erasureId, effects };
 }
 
 export const redisRestoredFromCopy: Scenario = {
@@ -183,7 +183,7 @@ export const redisRestoredFromCopy: Scenario = {
         'fences restored after the copy': before,
         'fences restored after the truncation': (await countFenceRestores()) - before,
       };
-      return { ...copyTrial.reached, ...truncationTrial.reached, ...restored };
+      return { ...copyTrial.effects, ...truncationTrial.effects, ...restored };
     } finally {
       sizes.close();
     }

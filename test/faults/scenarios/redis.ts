@@ -11,7 +11,7 @@ import { countRecords, endsOf, settle } from '../world/end-check.ts';
 import { metricsOf, sumOf } from '../world/metrics.ts';
 import { operate } from '../world/operate.ts';
 import { KEY_HEADER, post } from '../world/post.ts';
-import { type Reached, toSeconds } from '../world/report.ts';
+import { type Effects, toSeconds } from '../world/report.ts';
 import type { ServiceProcess } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
@@ -38,25 +38,25 @@ export const redisUnavailableToLinker: Scenario = {
     const linker = linkerOf(trial);
     const traffic = trial.openTraffic([gateway]);
     await persons.identify('before');
-    await traffic.flows(random.integer(5, 15));
+    await traffic.awaitBatches(random.integer(5, 15));
     await world.proxies.redis.set(random.pick(['refuse', 'freeze'] as const));
     const beganAt = performance.now();
-    const before = await retriesOf(linker);
+    const before = await countRetries(linker);
     await waitFor('the linker is not ready', async () => !(await linker.isReady()));
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await persons.identify('during');
     await persons.alias('before');
     const pendingFacts = await waitFor('link facts are pending', async () =>
       Math.max(0, (await loggedFacts(world)) - (await committedFacts(world))),
     );
     const retries = await waitFor('the linker has retried', async () =>
-      Math.max(0, (await retriesOf(linker)) - before),
+      Math.max(0, (await countRetries(linker)) - before),
     );
     await delay(random.integer(0, 2_000));
     const outageMs = performance.now() - beganAt;
     await world.proxies.redis.set('open');
     await waitFor('the linker is ready again', () => linker.isReady());
-    await traffic.flows(5);
+    await traffic.awaitBatches(5);
     await traffic.close();
     await persons.assertMerged(['before'], 3);
     await persons.assertMerged(['during'], 2);
@@ -82,17 +82,17 @@ async function expectRefusal(trial: Trial, persons: Persons, names: readonly str
   await waitFor('the linker is not ready', async () => !(await linker.isReady()));
   const [committed, decisions] = [await committedFacts(world), await loggedDecisions(world)];
   // The metric includes retries from earlier trials.
-  const retried = await retriesOf(linker);
+  const before = await countRetries(linker);
   for (const name of names) await persons.alias(name);
   await persons.identify('empty');
-  const refused = await waitFor('the linker has retried', async () => Math.max(0, (await retriesOf(linker)) - retried));
+  const count = await waitFor('the linker has retried', async () => Math.max(0, (await countRetries(linker)) - before));
   assert.equal(await committedFacts(world), committed, 'facts committed while the graph was empty');
   assert.equal(await loggedDecisions(world), decisions, 'decisions logged while the graph was empty');
   assert.equal(await linker.isReady(), false, 'a linker without a graph is not ready');
-  return refused;
+  return count;
 }
 
-async function retriesOf(linker: ServiceProcess): Promise<number> {
+async function countRetries(linker: ServiceProcess): Promise<number> {
   return sumOf(await metricsOf(linker), 'playline_stream_retries_total', 'step="batch"');
 }
 
@@ -108,7 +108,7 @@ export const redisWiped: Scenario = {
     const names = Array.from({ length: random.integer(3, 8) }, (_, index) => `known${index}`);
     for (const name of names) await persons.identify(name);
     const traffic = trial.openTraffic([gateway]);
-    await traffic.flows(random.integer(10, 30));
+    await traffic.awaitBatches(random.integer(10, 30));
     await traffic.close();
     await settle(world);
     await persons.assertMerged(names, 2);
@@ -171,7 +171,7 @@ async function openAccounts({ world, environmentId, ledger, key }: Trial, gatewa
 
 const linkersOf = ({ services }: Trial) => services.filter(({ service }) => service === 'identity-linker');
 
-async function rewindsOf(trial: Trial): Promise<number> {
+async function countRewinds(trial: Trial): Promise<number> {
   const counts = await Promise.all(
     linkersOf(trial).map(async (linker) => sumOf(await metricsOf(linker), 'playline_identity_rewinds_total')),
   );
@@ -189,15 +189,15 @@ async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly str
   });
 }
 
-async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reached> {
+async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Effects> {
   const { world, random, environmentId } = trial;
   const { guards } = accounts.people;
   const groups = Array.from({ length: random.integer(4, 8) }, (_, index) => `g${index}`);
   const erasure = { environmentId, erasureId: randomBytes(16) };
   const keys = groups.map((group) => accounts.keyOf(`${group}a`));
-  const before = await rewindsOf(trial);
+  const before = await countRewinds(trial);
   await guards.putHold({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
-  const lose = await copyRedis(trial);
+  const restoreCopy = await copyRedis(trial);
   await guards.releaseHold(erasure);
   // If a group's links were decided again while the restored hold applies, they would be applied in a different order,
   // which would result in a different person key.
@@ -205,28 +205,28 @@ async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reache
     for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
   await settle(world);
   const roots = await accounts.roots();
-  await lose();
+  await restoreCopy();
   await awaitLinks(trial, accounts, roots);
   await guards.releaseHold(erasure);
   for (const group of groups) await accounts.alias(`${group}e`, `${group}a`);
   await settle(world);
-  return { rewinds: (await rewindsOf(trial)) - before, 'links lost': 3 * groups.length };
+  return { rewinds: (await countRewinds(trial)) - before, 'links lost': 3 * groups.length };
 }
 
-async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Reached> {
+async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Effects> {
   const { world, random } = trial;
-  const before = await rewindsOf(trial);
-  const lose = await copyRedis(trial);
+  const before = await countRewinds(trial);
+  const restoreCopy = await copyRedis(trial);
   const links = random.integer(3, 12);
   for (let index = 0; index < links; index++) await accounts.alias(`x${index}`, `y${random.integer(0, 2)}`);
   await settle(world);
   const roots = await accounts.roots();
   const factsBefore = await endsOf(world, TOPICS.identityLinks.name);
   await delay(random.integer(0, 500));
-  await lose();
+  await restoreCopy();
   await awaitLinks(trial, accounts, roots);
   assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further links were published');
-  return { 'rewinds of idle partitions': (await rewindsOf(trial)) - before, 'links lost in idle partitions': links };
+  return { 'rewinds of idle partitions': (await countRewinds(trial)) - before, 'links lost in idle partitions': links };
 }
 
 export const redisLosesLastWrites: Scenario = {

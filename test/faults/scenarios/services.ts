@@ -26,7 +26,7 @@ export const partitionsMove: Scenario = {
       if (random.chance(0.5)) await child.exited;
     };
     for (let move = random.integer(3, 5); move > 0; move--) {
-      await traffic.flows(random.integer(5, 25));
+      await traffic.awaitBatches(random.integer(5, 25));
       await delay(random.integer(0, 400));
       const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
       const members = running.filter((child) => child.service === service);
@@ -40,7 +40,7 @@ export const partitionsMove: Scenario = {
     }
     // All processes have joined before the traffic ends, so every rebalance happens under load.
     await Promise.all(running.map((child) => child.whenReady()));
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await traffic.close();
     return tally(moves);
   },
@@ -65,16 +65,16 @@ export const engineKilled: Scenario = {
     const before = await countRetries(trial);
     const kills = random.integer(1, 2);
     for (let kill = 0; kill < kills; kill++) {
-      await traffic.flows(random.integer(10, 30));
+      await traffic.awaitBatches(random.integer(10, 30));
       await delay(random.integer(0, 300));
       const pid = await world.storePid('clickhouse');
       process.kill(pid, 'SIGKILL');
-      await traffic.flows(random.integer(5, 10));
+      await traffic.awaitBatches(random.integer(5, 10));
       const isRunning = async () =>
         (await world.storePid('clickhouse')) !== pid && (await query(engine, 'SELECT 1')) !== '';
       await waitFor('ClickHouse is running again', isRunning);
     }
-    await traffic.flows(10);
+    await traffic.awaitBatches(10);
     await traffic.close();
     await query(engine, 'ALTER TABLE events RESET SETTING max_bytes_to_merge_at_max_space_in_pool');
     await query(engine, 'SYSTEM STOP MERGES events');

@@ -16,16 +16,16 @@ export interface PartitionState {
 
 export type Brokers = ReturnType<typeof openBrokers>;
 
-/** Generous: a running broker responds within milliseconds. */
+/** Longer than necessary, because a running broker responds within milliseconds. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
 const CONTROLLER = 1;
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
 
-function toConnect(addresses: readonly string[]) {
-  const bounds = { requestTimeout: REQUEST_TIMEOUT_MS, connectTimeout: REQUEST_TIMEOUT_MS, retries: 0 };
-  const clients = addresses.map((address) => new Base({ clientId: 'faults', bootstrapBrokers: [address], ...bounds }));
+function openConnections(addresses: readonly string[]) {
+  const options = { requestTimeout: REQUEST_TIMEOUT_MS, connectTimeout: REQUEST_TIMEOUT_MS, retries: 0 };
+  const clients = addresses.map((address) => new Base({ clientId: 'faults', bootstrapBrokers: [address], ...options }));
   const connect = (id: number) =>
     new Promise<Connection>((resolve, reject) => {
       const [host = '', port = ''] = addresses[id - 1]?.split(':') ?? [];
@@ -81,7 +81,7 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
  * @param addresses all broker addresses, the controller first
  */
 export function openBrokers(addresses: readonly string[]) {
-  const { connect, close } = toConnect(addresses);
+  const { connect, close } = openConnections(addresses);
   const partitionsOf = async (topic: string, broker: number) => {
     const { topics } = await fetchMetadata(await connect(broker), topic);
     const states = topics.flatMap(({ partitions }) => partitions);
@@ -95,7 +95,7 @@ export function openBrokers(addresses: readonly string[]) {
     partitionsOf,
     close,
     /** Sets each partition's preferred leader without holding an election. */
-    async prefer(topic: string, leaders: ReadonlyMap<number, number>) {
+    async setPreferredLeaders(topic: string, leaders: ReadonlyMap<number, number>) {
       const states = await partitionsOf(topic, CONTROLLER);
       const partitions = states.flatMap(({ partition, replicas }) => {
         const leader = leaders.get(partition);

@@ -41,7 +41,7 @@ async function lagOf(world: World): Promise<number> {
 }
 
 export async function settle(world: World): Promise<void> {
-  // Twice, because the linker may publish its last decisions after the first check.
+  // Checks twice, because the linker may publish its last decisions after the first check.
   for (let pass = 0; pass < 2; pass++)
     await waitFor('every record is committed', async () => (await lagOf(world)) === 0, SETTLE_MAX_MS);
 }
@@ -58,7 +58,7 @@ interface EndCheck {
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,
-): Promise<Omit<SeedEnd, 'reached'>> {
+): Promise<Omit<SeedEnd, 'effects'>> {
   await settle(world);
   await checkNoDeadLetters(world);
   const { engine } = world.deployment;
@@ -70,7 +70,7 @@ export async function checkEnd(
     const kinds = differences.byKind();
     const countOf = (kind: GameDifferenceKind) => kinds.find((each) => each.kind === kind)?.count ?? 0;
     const texts = kinds.map(({ kind, count, first }) => `${count} ${kind}: ${first.join(' ')}`);
-    throw new BrokenGuarantee(texts.join('; '), { lost: countOf('missing'), doubled: countOf('doubled') });
+    throw new BrokenGuarantee(texts.join('; '), { lost: countOf('missing'), duplicated: countOf('doubled') });
   }
   const all = `SELECT count() FROM events_exact WHERE environment_id = '${environmentId}'`;
   const [[stored = ''] = []] = await rowsOf(engine, all);
@@ -120,7 +120,7 @@ async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends;
       if (rowsBySequence[messageId.readUInt32BE(SEQUENCE_OFFSET)] !== 1) missing.push(messageId.toString('hex'));
     }
   const text = `${missing.length} messages are in the log, but not in the exact view: ${missing.slice(0, 10).join(' ')}`;
-  if (missing.length > 0) throw new BrokenGuarantee(text, { lost: missing.length, doubled: 0 });
+  if (missing.length > 0) throw new BrokenGuarantee(text, { lost: missing.length, duplicated: 0 });
   const [[rows = ''] = []] = await rowsOf(world.deployment.engine, 'SELECT count() FROM events');
   return { published, rows: Number(rows) };
 }

@@ -2,17 +2,17 @@ import { toTable as formatTable } from '../../measure.ts';
 
 // A seed's results by name, such as `{ kills: 2, 'outage s': 6.1 }`. The report shows the maximum of values with a unit
 // (` ms`, ` s`, ` MiB`) and the sum of counts. A count of 0 means that this part of the fault had no effect.
-export type Reached = Readonly<Record<string, number>>;
+export type Effects = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
 /** False if any part of the fault did not take effect, in which case the seed proves nothing. */
-export function tookEffect(reached: Reached): boolean {
-  const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
+export function tookEffect(effects: Effects): boolean {
+  const counts = Object.entries(effects).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
 }
 
-export function addReached(a: Reached, b: Reached): Reached {
+export function addEffects(a: Effects, b: Effects): Effects {
   const sum = { ...a };
   for (const [name, value] of Object.entries(b)) {
     const before = sum[name];
@@ -21,14 +21,14 @@ export function addReached(a: Reached, b: Reached): Reached {
   return sum;
 }
 
-export function tally(names: readonly string[]): Reached {
-  return names.reduce<Reached>((sum, name) => addReached(sum, { [name]: 1 }), {});
+export function tally(names: readonly string[]): Effects {
+  return names.reduce<Effects>((sum, name) => addEffects(sum, { [name]: 1 }), {});
 }
 
 export const toSeconds = (ms: number): number => Math.round(ms / 100) / 10;
 
-export function toText(reached: Reached): string {
-  const texts = Object.entries(reached).map(([name, value]) => {
+export function toText(effects: Effects): string {
+  const texts = Object.entries(effects).map(([name, value]) => {
     const { what, unit } = MEASURE.exec(name)?.groups ?? {};
     return what === undefined ? `${value} ${name}` : `${what} up to ${value} ${unit}`;
   });
@@ -44,17 +44,17 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   readonly requested: number;
-  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only completed seeds. */
+  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only these seeds. */
   done: number;
-  reached: Reached;
+  effects: Effects;
   sent: number;
   acknowledged: number;
   published: number;
   rows: number;
   lost: number;
-  doubled: number;
+  duplicated: number;
   /** Seeds for which all guarantees held but the fault did not take effect. */
-  readonly notReached: SeedNote[];
+  readonly withoutEffect: SeedNote[];
   readonly failures: SeedNote[];
 }
 
@@ -66,31 +66,31 @@ export interface FaultTrial {
   close(): Promise<void>;
 }
 
-export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
+export type SeedEnd = Pick<Row, 'effects' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
 export class BrokenGuarantee extends Error {
   override readonly name = 'BrokenGuarantee';
-  readonly counts: { lost: number; doubled: number };
-  constructor(text: string, counts: { lost: number; doubled: number }) {
+  readonly counts: { lost: number; duplicated: number };
+  constructor(text: string, counts: { lost: number; duplicated: number }) {
     super(text);
     this.counts = counts;
   }
 }
 
 export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, requested: number): Row {
-  const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, doubled: 0 };
-  return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
+  const counts = { sent: 0, acknowledged: 0, published: 0, rows: 0, lost: 0, duplicated: 0 };
+  return { fault, tried, requested, done: 0, effects: {}, ...counts, withoutEffect: [], failures: [] };
 }
 
-/** Records a seed for which all guarantees held: as done if the fault took effect, otherwise as not reached. */
+/** Records a seed for which all guarantees held: as done if the fault took effect, otherwise as without effect. */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
-  const text = toText(end.reached);
-  if (!tookEffect(end.reached)) {
-    row.notReached.push({ seed, text });
-    return `not reached: ${text}`;
+  const text = toText(end.effects);
+  if (!tookEffect(end.effects)) {
+    row.withoutEffect.push({ seed, text });
+    return `no effect: ${text}`;
   }
   row.done += 1;
-  row.reached = addReached(row.reached, end.reached);
+  row.effects = addEffects(row.effects, end.effects);
   for (const name of ['sent', 'acknowledged', 'published', 'rows'] as const) row[name] += end[name];
   return `done: ${text}`;
 }
@@ -100,11 +100,11 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
   const broken = error instanceof Error && error.cause instanceof BrokenGuarantee ? error.cause : error;
   if (!(broken instanceof BrokenGuarantee)) return;
   row.lost += broken.counts.lost;
-  row.doubled += broken.counts.doubled;
+  row.duplicated += broken.counts.duplicated;
 }
 
-/** Tries a fault with one seed. @param run returns the effects, or throws if a guarantee is broken */
-export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
+/** Runs a fault with one seed. @param run returns the effects, or throws if a guarantee is violated */
+export async function runSeed(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
   try {
     return addSeed(row, seed, await run());
   } catch (error) {
@@ -115,7 +115,7 @@ export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEn
   }
 }
 
-const startedSeedsOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;
+const startedSeedsOf = ({ done, withoutEffect, failures }: Row) => done + withoutEffect.length + failures.length;
 
 /** True if a seed failed, or if the fault did not take effect with any seed. */
 export function hasFailed(row: Row): boolean {
@@ -132,22 +132,22 @@ export function toWarning(rows: readonly Row[], minutes: number): string | null 
   return `WARNING: --minutes ${minutes} cut this run short: ${started} of ${requested} seeds were started${text}`;
 }
 
-const named = (notes: readonly SeedNote[]) =>
+const formatSeeds = (notes: readonly SeedNote[]) =>
   notes.length === 0 ? '0' : `${notes.length} (seeds ${notes.map(({ seed }) => seed).join(' ')})`;
 
 const COLUMNS: Readonly<Record<string, (row: Row) => string | number>> = {
   fault: ({ fault }) => fault,
   tried: ({ tried }) => tried,
   'seeds done/requested': ({ done, requested }) => `${done}/${requested}`,
-  reached: ({ reached }) => toText(reached),
+  effects: ({ effects }) => toText(effects),
   sent: ({ sent }) => sent,
   acknowledged: ({ acknowledged }) => acknowledged,
   published: ({ published }) => published,
   rows: ({ rows }) => rows,
   lost: ({ lost }) => lost,
-  doubled: ({ doubled }) => doubled,
-  'not reached': ({ notReached }) => named(notReached),
-  failed: ({ failures }) => named(failures),
+  duplicated: ({ duplicated }) => duplicated,
+  'no effect': ({ withoutEffect }) => formatSeeds(withoutEffect),
+  failed: ({ failures }) => formatSeeds(failures),
 };
 
 export const toTable = (rows: readonly Row[]): string => formatTable(COLUMNS, rows);

@@ -7,7 +7,7 @@ import { createLedger as createOutcomes, createRun, sequenceOfId, toMessageId } 
 import { query } from './clickhouse.ts';
 import { checkEnd, endsOf } from './end-check.ts';
 import { type Attempt, post } from './post.ts';
-import type { Reached, SeedEnd } from './report.ts';
+import type { Effects, SeedEnd } from './report.ts';
 import type { ServiceName, ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
 import type { ServiceCounts, World } from './world.ts';
@@ -33,7 +33,7 @@ function createLedger(seed: number) {
       outcomes.set(sequence, 'unknown');
       return toMessageId(run, sequence);
     },
-    note: (ids: readonly string[], attempt: Attempt) => {
+    record: (ids: readonly string[], attempt: Attempt) => {
       attempts.push(attempt);
       if (attempt.status < 200 || attempt.status >= 300) return;
       const { accepted } = JSON.parse(attempt.text) as { accepted?: number };
@@ -104,7 +104,7 @@ class Traffic {
     const ids = valid.map(({ sequence }) => toMessageId(ledger.run, sequence));
     for (;;) {
       const attempt = await post({ url: random.pick(this.#gateways).url, key, body, agent: this.#agent });
-      ledger.note(ids, attempt);
+      ledger.record(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
         if (attempt.status !== 200) throw new Error(`status ${attempt.status} for a valid batch: ${attempt.text}`);
@@ -116,7 +116,7 @@ class Traffic {
   }
 
   /** Waits until `batches` more batches are acknowledged. */
-  async flows(batches: number): Promise<void> {
+  async awaitBatches(batches: number): Promise<void> {
     const goal = this.#acknowledged + batches;
     const isDone = () => this.#error !== null || this.#acknowledged >= goal;
     await waitFor(`${batches} more batches are acknowledged`, isDone);
@@ -157,7 +157,7 @@ export interface Scenario {
   /** The scenario replaces the log, so rows cannot be compared with the log by offset. */
   readonly replacesLog?: true;
   /** Injects the fault, repairs the damage and stops the traffic. @returns counts of the effects */
-  run(trial: Trial): Promise<Reached>;
+  run(trial: Trial): Promise<Effects>;
 }
 
 const ONE_PER_SERVICE: ServiceCounts = { linkers: 1, writers: 1 };
@@ -173,12 +173,12 @@ export async function runTrial(world: World, scenario: Scenario, seed: number): 
     const from = await endsOf(world, TOPICS.messages.name);
     // Merges would remove duplicate rows before raw rows are compared with the log.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
-    const reached = await scenario.run(trial);
+    const effects = await scenario.run(trial);
     await world.proxies.openAll();
     await world.setServices(ONE_PER_SERVICE);
     const end = await checkEnd(world, { ledger: trial.ledger, environmentId: trial.environmentId, from, scenario });
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
-    return { ...end, reached };
+    return { ...end, effects };
   } catch (error) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     throw new Error(`fault ${scenario.fault}, FAULT_SEED=${seed} (${scenario.tried}): ${text}`, { cause: error });

@@ -2,7 +2,7 @@ import { until } from '@playline/testkit';
 
 const WAIT_MAX_MS = 90_000;
 
-/** Like `until`, with a longer default. */
+/** Like `until`, with a longer default timeout. */
 export function waitFor<T>(
   what: string,
   condition: () => Promise<T> | T,

@@ -15,7 +15,7 @@ const PARENTS = 12;
 const FINALISTS = 8;
 const REPETITIONS = 3;
 const FINAL_REPETITIONS = 15;
-/** Minimum CPU time per measurement. The thread's CPU clock counts microseconds, so shorter ones are imprecise. */
+/** Minimum CPU time per measurement. Shorter measurements are imprecise, because the CPU clock counts microseconds. */
 const MEASURED_MIN_US = 6_000;
 
 /**
@@ -30,7 +30,7 @@ export async function searchCosts(random: Random, shouldContinue: (bodies: numbe
   try {
     const seen: MeasuredBody[] = [];
     const first = createInitialGenomes();
-    // Warm-up, so that all code paths are compiled.
+    // Warms up, so that all code paths are compiled.
     for (const genome of first) await meter.measure(genome, 1);
     for (let bodies = 0; shouldContinue(bodies); bodies++) {
       seen.sort(byRatio).splice(200);

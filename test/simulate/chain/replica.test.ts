@@ -88,7 +88,7 @@ it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   expect(found()[0]!.first[0]).toContain(text);
 });
 
-it('checkServed reports activities that are not served or not served in their last version', () => {
+it('checkServed reports activities that are not served, or not in their last version', () => {
   const { replica, ledger, differences, found } = openReplica();
   replica.apply(shownOf(1, 1, 2), 15);
   checkServed(ledger, differences);

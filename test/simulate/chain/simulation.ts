@@ -193,7 +193,7 @@ async function checkReads(state: State, before: HistoryStart, end: string) {
   return readings;
 }
 
-const CLEAN = 'Every acknowledged activity is served once, in order and in its last version, with and without filters.';
+const PASSED = 'Each acknowledged activity is served once, in order and in its last version, with and without filters.';
 
 export function toReport(result: ChainSimulationResult): RunReport {
   const { run, chain, sent, latency, differences } = result;
@@ -208,5 +208,5 @@ export function toReport(result: ChainSimulationResult): RunReport {
     settleSeconds: round(result.settledMs / 1000),
     checkSeconds: round(result.checkedMs / 1000),
   };
-  return { run, chain, facts, clean: CLEAN, differences };
+  return { run, chain, facts, success: PASSED, differences };
 }

@@ -8,7 +8,7 @@ const [ada, ben]: Identity[] = [
   { kind: 'anonymous', id: 'ada' },
   { kind: 'anonymous', id: 'ben' },
 ];
-const ownerOf = ({ kind, id }: Identity, ...persons: string[]): StoredOwner => ({ kind, id, persons });
+const toOwner = ({ kind, id }: Identity, ...persons: string[]): StoredOwner => ({ kind, id, persons });
 
 const createStore = (rows: readonly number[], owners: readonly StoredOwner[]): EventReader => ({
   counts: async () => ({ raw: rows.length + 1, distinct: new Set(rows).size }),
@@ -20,7 +20,7 @@ const createStore = (rows: readonly number[], owners: readonly StoredOwner[]): E
 
 const OUTCOMES: readonly Outcome[] = ['accepted', 'accepted', 'rejected', 'unknown'];
 const ROWS = [0, 1];
-const OWNERS = [ownerOf(ada!, 'aa'), ownerOf(ben!, 'bb')];
+const OWNERS = [toOwner(ada!, 'aa'), toOwner(ben!, 'bb')];
 
 /** Compares a store with a run: two accepted messages from two people, one rejected and one unacknowledged message. */
 async function compare({ rows = ROWS, owners = OWNERS, isUncertain = false } = {}) {
@@ -42,7 +42,7 @@ it('settle finds no differences in a correct store', async () => {
 });
 
 it('settle accepts a stored message that was not acknowledged, and ignores the persons in its household', async () => {
-  const owners = [OWNERS[0]!, ownerOf(ben!, 'aa')];
+  const owners = [OWNERS[0]!, toOwner(ben!, 'aa')];
   const { result, kinds } = await compare({ rows: [...ROWS, 3], owners, isUncertain: true });
   expect([kinds, result.unknownStored]).toEqual([[], 1]);
 });
@@ -52,9 +52,9 @@ it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind
   ['a message with two rows', { rows: [0, 1, 1] }, 'doubled'],
   ['a stored message that was rejected', { rows: [0, 1, 2] }, 'uninvited'],
   ['a stored message that was never sent', { rows: [0, 1, 9] }, 'uninvited'],
-  ['two people stored as one person', { owners: [OWNERS[0]!, ownerOf(ben!, 'aa')] }, 'person'],
-  ['an owner with two persons', { owners: [OWNERS[0]!, ownerOf(ben!, 'bb', 'cc')] }, 'person'],
-  ['an owner that was never accepted', { owners: [...OWNERS, ownerOf({ kind: 'steam', id: '7' }, 'dd')] }, 'person'],
+  ['two people stored as one person', { owners: [OWNERS[0]!, toOwner(ben!, 'aa')] }, 'person'],
+  ['an owner with two persons', { owners: [OWNERS[0]!, toOwner(ben!, 'bb', 'cc')] }, 'person'],
+  ['an owner that was never accepted', { owners: [...OWNERS, toOwner({ kind: 'steam', id: '7' }, 'dd')] }, 'person'],
   ['an owner without events', { owners: [OWNERS[0]!] }, 'person'],
 ])('settle reports %s', async (_name, store, kind) => {
   expect((await compare(store)).kinds).toEqual([kind]);
@@ -65,7 +65,7 @@ it('settle reports one person stored as two persons', async () => {
   const fact = { link: 'identify', from: ada!, to: { kind: 'passport', id: 'x' } } as const;
   people.accept(0, { owner: ada!, fact });
   people.accept(0, { owner: fact.to, fact: null });
-  const reader = createStore([], [ownerOf(ada!, 'aa'), ownerOf(fact.to, 'bb')]);
+  const reader = createStore([], [toOwner(ada!, 'aa'), toOwner(fact.to, 'bb')]);
   const compared = { reader, run: { seed: 1, tag: '0a1b2c3d4e5f', startedAtMs: 0 }, ledger, people };
   const { differences } = await settle(compared, { accepted: 0, idleMaxMs: 5, pollMs: 1 });
   expect(differences.byKind()[0]?.first[0]).toContain(`should be one person with ${identityKeyOf(ada!)}`);

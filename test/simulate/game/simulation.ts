@@ -86,7 +86,7 @@ const createState = (run: Run) => ({
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends traffic until a limit or an interruption. @returns the names of all breakages and oddities that were sent */
+/** Sends traffic until a limit or an interruption. @returns the names of all violations and oddities that were sent */
 async function sendTraffic(state: State, options: SimulationOptions): Promise<Set<string>> {
   const { run, tally } = state;
   const { keyHeader, publishableKey, secretKey, deliveryMaxMs: totalMaxMs, onProgress } = options;
@@ -151,7 +151,7 @@ function toProgressLine(tally: Tally, open: number, startMs: number): string {
   );
 }
 
-const CLEAN = 'All accepted messages are stored exactly once, and all rejections and persons are as expected.';
+const PASSED = 'All accepted messages are stored exactly once, and all rejections and persons are as expected.';
 
 export function toReport(result: SimulationResult): RunReport {
   const { run, tally, reconciliation: rows, unknownMessages, differences } = result;
@@ -173,7 +173,7 @@ export function toReport(result: SimulationResult): RunReport {
     acknowledgedMs: quantilesOf(tally.latency),
     settleSeconds: round(result.settledMs / 1000),
   };
-  return { run, facts, clean: CLEAN, differences };
+  return { run, facts, success: PASSED, differences };
 }
 
 export interface StoredOwner {

@@ -2,7 +2,6 @@ import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS } from '@playline/contracts';
 import { validateBatch } from '@playline/contracts/test';
 import { expect, it } from 'vitest';
 import { createLedger } from '../run.ts';
-import { BREAKAGES } from './breakage.ts';
 import { ODDITIES } from './players.ts';
 import {
   type BatchResponse,
@@ -12,6 +11,7 @@ import {
   expectRejection,
   parseBatchResponse,
 } from './traffic.ts';
+import { VIOLATIONS } from './violations.ts';
 
 function example() {
   const expectation = createExpectation();
@@ -77,7 +77,7 @@ function take(seed: number, messages: number, { players = 60, brokenFraction = 0
   return { batches, traffic };
 }
 
-it('the expectation for every breakage and oddity matches the contract', () => {
+it('the expectation for every violation and oddity matches the contract', () => {
   const seen = new Set<string>();
   for (const { body, expectation, variants } of take(11, 5_000, { players: 40, brokenFraction: 0.3 }).batches) {
     const document = JSON.parse(body);
@@ -92,8 +92,8 @@ it('the expectation for every breakage and oddity matches the contract', () => {
     expect({ variants, differences }).toEqual({ variants, differences: [] });
     for (const variant of variants) seen.add(variant);
   }
-  for (const { name } of [...BREAKAGES, ...ODDITIES]) expect(seen, name).toContain(name);
-  expect(new Set(BREAKAGES.map(({ name }) => name)).size).toBe(BREAKAGES.length);
+  for (const { name } of [...VIOLATIONS, ...ODDITIES]) expect(seen, name).toContain(name);
+  expect(new Set(VIOLATIONS.map(({ name }) => name)).size).toBe(VIOLATIONS.length);
 });
 
 it('createTraffic creates the same batches for the same seed, and different batches for different seeds', () => {

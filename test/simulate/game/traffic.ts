@@ -2,7 +2,6 @@ import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createDeck, createRandom, type Random } from '@playline/testkit/random';
 import { parseJson } from '../delivery.ts';
 import { type Ledger, type Run, toMessageId } from '../run.ts';
-import { BREAKAGES, type Breakage } from './breakage.ts';
 import type { Identity, LinkFact } from './persons.ts';
 import {
   type BuiltMessage,
@@ -18,6 +17,7 @@ import {
   toAnonymousId,
   toUserId,
 } from './players.ts';
+import { VIOLATIONS, type Violation } from './violations.ts';
 
 export interface Expectation {
   accepted: number;
@@ -135,7 +135,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
   const fillMax = options.fillMax ?? 0;
   const random = createRandom(run.seed);
   const households = createHouseholds(options.players, run, random);
-  const drawBreakage = createDeck(random, BREAKAGES);
+  const drawViolation = createDeck(random, VIOLATIONS);
   const drawOddity = createDeck(random, ODDITIES);
 
   const next = (nowMs: number): Batch => {
@@ -147,7 +147,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
     // The fact is added first, because the batch may not have space for it later.
     if (createFact !== null) builder.addValid(createFact);
     while (builder.size < size) {
-      if (random.chance(brokenFraction)) builder.addInvalid(drawBreakage());
+      if (random.chance(brokenFraction)) builder.addInvalid(drawViolation());
       else builder.addValid(createPlay, random.chance(FRACTIONS.oddity) ? drawOddity() : null);
     }
     return builder.finish(household.index);
@@ -249,22 +249,22 @@ class BatchBuilder {
     this.#expectation.accepted++;
   }
 
-  /** Adds an invalid message, unless the batch contains the same breakage or has no space for all elements. */
-  addInvalid(breakage: Breakage): void {
-    // Two messages with the same breakage might have the same id in the response.
-    if (this.#variants.includes(breakage.name)) return;
+  /** Adds an invalid message, unless the batch contains the same violation or has no space for all elements. */
+  addInvalid(violation: Violation): void {
+    // Two messages with the same violation might have the same id in the response.
+    if (this.#variants.includes(violation.name)) return;
     const { sequence, base } = this.#next();
-    const { message } = createOfType(breakage.type, base, this.#options.run);
-    const elements = breakage.toElements(message, this.#options.nowMs);
+    const { message } = createOfType(violation.type, base, this.#options.run);
+    const elements = violation.toElements(message, this.#options.nowMs);
     if (this.size + elements.length > BATCH_MESSAGES_MAX) {
       this.addValid(createPlay);
       return;
     }
     this.#add(elements);
     this.#broken.push(sequence);
-    this.#variants.push(breakage.name);
-    const echo = breakage.echo?.(message) ?? base.messageId;
-    expectRejection(this.#expectation, { echo, errors: breakage.errors, messages: elements.length });
+    this.#variants.push(violation.name);
+    const echo = violation.echo?.(message) ?? base.messageId;
+    expectRejection(this.#expectation, { echo, errors: violation.errors, messages: elements.length });
   }
 
   finish(household: number): Batch {
@@ -285,7 +285,7 @@ class BatchBuilder {
   }
 }
 
-function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
+function createOfType(type: Violation['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));
   if (type === 'alias') return createAlias(base, user(2), user(3));

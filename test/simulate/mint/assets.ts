@@ -19,17 +19,17 @@ export interface RequestedAsset {
   readonly expected: Expected;
 }
 
-export interface BookEntry {
+export interface LedgerEntry {
   readonly asset: RequestedAsset;
   /** Minimum (according to responses) and maximum number of times that the asset was accepted. */
   readonly attemptsMin: number;
   readonly attemptsMax: number;
 }
 
-export type MintBook = ReturnType<typeof createMintBook>;
+export type MintLedger = ReturnType<typeof createMintLedger>;
 
-export function createMintBook() {
-  const entries = new Map<string, BookEntry>();
+export function createMintLedger() {
+  const entries = new Map<string, LedgerEntry>();
   let [accepted, unacknowledged] = [0, 0];
   const record = (asset: RequestedAsset, isKnown: boolean) => {
     const { attemptsMin = 0, attemptsMax = 0 } = entries.get(asset.referenceId) ?? {};
@@ -45,8 +45,8 @@ export function createMintBook() {
       unacknowledged += assets.length;
       for (const asset of assets) record(asset, false);
     },
-    find: (referenceId: string): BookEntry | null => entries.get(referenceId) ?? null,
-    entries: (): readonly BookEntry[] => [...entries.values()],
+    find: (referenceId: string): LedgerEntry | null => entries.get(referenceId) ?? null,
+    entries: (): readonly LedgerEntry[] => [...entries.values()],
     get accepted() {
       return accepted;
     },
@@ -56,7 +56,7 @@ export function createMintBook() {
   };
 }
 
-export const isAccepted = ({ attemptsMin }: BookEntry): boolean => attemptsMin > 0;
+export const isAccepted = ({ attemptsMin }: LedgerEntry): boolean => attemptsMin > 0;
 
 export type DemoContracts = Readonly<Record<CollectionKind | 'erc20', string>>;
 

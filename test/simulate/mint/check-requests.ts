@@ -1,6 +1,6 @@
 import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 import { describeDifferences } from '../report.ts';
-import { type BookEntry, isAccepted, THRESHOLD } from './assets.ts';
+import { isAccepted, type LedgerEntry, THRESHOLD } from './assets.ts';
 import { type FirstCursors, readMint, type ShownMint, type ShownMints, STATUSES, walkList } from './lists.ts';
 import { COLLECTIONS, type MintStage } from './stage.ts';
 
@@ -83,8 +83,8 @@ const PAGES_MAX = 25;
 
 /** Compares the API with the recorded requests: each reference id must have one token or one clear failure. */
 export function checkOutcomes(stage: MintStage, shown: ShownMints): void {
-  const { book, differences } = stage;
-  for (const entry of book.entries()) {
+  const { ledger, differences } = stage;
+  for (const entry of ledger.entries()) {
     const { referenceId } = entry.asset;
     const request = shown.get(referenceId);
     if (request === undefined) {
@@ -96,12 +96,12 @@ export function checkOutcomes(stage: MintStage, shown: ShownMints): void {
     if (text !== null) differences.add(request.status === 'pending' ? 'open' : 'outcome', `${referenceId} ${text}`);
   }
   for (const [referenceId] of shown)
-    if (book.find(referenceId) === null)
+    if (ledger.find(referenceId) === null)
       differences.add('uninvited', `${referenceId} is in the list, but was never accepted`);
   checkRivals(stage, shown);
 }
 
-function describeMembers({ options }: MintStage, { asset }: BookEntry, request: ShownMint): readonly string[] {
+function describeMembers({ options }: MintStage, { asset }: LedgerEntry, request: ShownMint): readonly string[] {
   const { id, name } = options.chain;
   const { chain, collection_address, owner_address, amount, created_at, updated_at } = request;
   const expected = {
@@ -117,7 +117,7 @@ function describeMembers({ options }: MintStage, { asset }: BookEntry, request: 
   return wrong;
 }
 
-function describeOutcome({ asset }: BookEntry, request: ShownMint): string | null {
+function describeOutcome({ asset }: LedgerEntry, request: ShownMint): string | null {
   const { status, error, token_id, activity_id, transaction_hash } = request;
   const { expected } = asset;
   if (status === 'pending') return 'is still pending';
@@ -134,8 +134,8 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   return isExpected ? null : `failed with "${error?.message}" instead of "${expected.message}"`;
 }
 
-function checkRivals({ book, differences }: MintStage, shown: ShownMints): void {
-  const rivals = book.entries().filter(({ asset }) => asset.expected.kind === 'rival');
+function checkRivals({ ledger, differences }: MintStage, shown: ShownMints): void {
+  const rivals = ledger.entries().filter(({ asset }) => asset.expected.kind === 'rival');
   for (const [tokenId, entries] of Map.groupBy(rivals, ({ asset }) => asset.tokenId)) {
     const requests = entries.flatMap(({ asset }) => shown.get(asset.referenceId) ?? []);
     // `checkOutcomes` reports pending and missing requests.
@@ -185,9 +185,9 @@ function compareWalks(
 }
 
 async function checkSingles(stage: MintStage, shown: ShownMints): Promise<void> {
-  const { random, book, differences } = stage;
+  const { random, ledger, differences } = stage;
   for (const request of random.shuffle([...shown.values()]).slice(0, SINGLE_MAX)) {
-    const entry = book.find(request.reference_id);
+    const entry = ledger.find(request.reference_id);
     if (entry === null) continue;
     const found = (await readMint(stage, entry.asset.collection, request.reference_id))?.result ?? [];
     if (found.length !== 1) continue;
@@ -198,10 +198,10 @@ async function checkSingles(stage: MintStage, shown: ShownMints): Promise<void> 
 
 /** Compares `mint_requests` with the API. @returns the number of attempts */
 export async function checkRows(stage: MintStage, shown: ShownMints): Promise<number> {
-  const { book, rows, differences } = stage;
+  const { ledger, rows, differences } = stage;
   const attempts = await rows.attempts();
   const byReference = Map.groupBy(attempts, ({ referenceId }) => referenceId);
-  for (const entry of book.entries()) {
+  for (const entry of ledger.entries()) {
     const { referenceId } = entry.asset;
     const ofReference = byReference.get(referenceId) ?? [];
     byReference.delete(referenceId);

@@ -13,7 +13,7 @@ function createWorld() {
   const mintable = Array.from({ length: 6 }, () => stage.assets.mintable());
   const failing = stage.assets.failing();
   const [winner, loser] = stage.assets.rivals();
-  stage.book.accept([...mintable, failing, winner, loser]);
+  stage.ledger.accept([...mintable, failing, winner, loser]);
   const shown = new Map<string, ShownMint>();
   for (const [index, asset] of [...mintable, winner].entries()) shown.set(asset.referenceId, toMinted(asset, index));
   for (const asset of [failing, loser]) shown.set(asset.referenceId, toFailed(asset, messageOf(asset)));

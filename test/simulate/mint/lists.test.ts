@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createDifferences } from '../report.ts';
 import { type ShownMint, walkList } from './lists.ts';
 import type { MintDifferenceKind } from './stage.ts';
-import { createTestStage, responseOf, toFailed, toMinted } from './test-stage.ts';
+import { createResponse, createTestStage, toFailed, toMinted } from './test-stage.ts';
 
 const WALK = { collection: 'erc721', pageSize: 2, from: 'first' } as const;
 
@@ -15,7 +15,7 @@ async function walk(pages: readonly (readonly ShownMint[])[], options: Partial<P
   const all = [...pages, []];
   for (const [index, result] of all.entries()) {
     const next_cursor = `cursor ${Math.min(index + 1, pages.length)}`;
-    stage.responses.push(responseOf(200, { result, page: { previous_cursor: 'back', next_cursor } }));
+    stage.responses.push(createResponse(200, { result, page: { previous_cursor: 'back', next_cursor } }));
   }
   const found = await walkList(stage, { ...WALK, ...options });
   return { ...found, calls: stage.called.length, differences: stage.differences.byKind() };

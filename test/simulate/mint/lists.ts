@@ -133,11 +133,11 @@ export async function readShown(stage: MintStage, from: FirstCursors): Promise<S
 // Waits until all accepted requests have a result, or until nothing has changed for `settleIdleMaxMs`. A retried
 // request is open until the list contains the new attempt.
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
-  const { book, options } = stage;
+  const { ledger, options } = stage;
   let [before, changedAt] = ['', performance.now()];
   for (;;) {
     const shown = await readShown(stage, from);
-    const open = book.entries().filter((entry) => {
+    const open = ledger.entries().filter((entry) => {
       const request = shown.get(entry.asset.referenceId);
       if (request === undefined) return isAccepted(entry);
       // The list lags by a few seconds, so the result may belong to the earlier attempt.
@@ -160,11 +160,11 @@ function toProgress(shown: ShownMints, open: number): string {
 
 /** Small, so that a run's requests span many pages. */
 const PAGE_SIZES = [3, 7, 50];
-const STATUS_PAGE_SIZE = 200;
+const LARGE_PAGE_SIZE = 200;
 const PAGES_MAX = 25;
 
 export async function findFirstCursor(stage: MintStage, collection: CollectionKind): Promise<string | null> {
-  const first = stage.book.entries().find(({ asset }) => asset.collection === collection);
+  const first = stage.ledger.entries().find(({ asset }) => asset.collection === collection);
   if (first === undefined) return null;
   const found = await readMint(stage, collection, first.asset.referenceId);
   return found?.page.previous_cursor ?? null;
@@ -172,15 +172,15 @@ export async function findFirstCursor(stage: MintStage, collection: CollectionKi
 
 /** Reads lists while they are growing: the run's requests in small pages, and all requests with one status. */
 export async function playLists(stage: MintStage, collection: CollectionKind, from: string | null): Promise<void> {
-  const { random, book, differences } = stage;
+  const { random, ledger, differences } = stage;
   if (from === null) return;
-  const pageSize = Math.min(STATUS_PAGE_SIZE, Math.max(random.pick(PAGE_SIZES), Math.ceil(book.accepted / PAGES_MAX)));
+  const pageSize = Math.min(LARGE_PAGE_SIZE, Math.max(random.pick(PAGE_SIZES), Math.ceil(ledger.accepted / PAGES_MAX)));
   const { requests } = await walkList(stage, { collection, pageSize, from });
   for (const { reference_id } of requests)
-    if (book.find(reference_id) === null)
+    if (ledger.find(reference_id) === null)
       differences.add('uninvited', `${reference_id} is in the ${collection} list, but was never requested`);
   const status = random.pick(STATUSES);
-  await walkList(stage, { collection, status, pageSize: STATUS_PAGE_SIZE, from: null });
+  await walkList(stage, { collection, status, pageSize: LARGE_PAGE_SIZE, from: null });
 }
 
 /** Sends cursors from another collection or status, which the API must refuse. */

@@ -23,7 +23,7 @@ const toRequestBody = (assets: readonly RequestedAsset[]) => ({ assets: assets.m
  * @param assets at least one asset; all must belong to one collection
  */
 export async function requestAssets(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
-  const { api, book, differences, counts } = stage;
+  const { api, ledger, differences, counts } = stage;
   counts.orders++;
   const path = mintsOf(stage, assets[0]!.collection);
   let remaining = assets;
@@ -32,13 +32,13 @@ export async function requestAssets(stage: MintStage, assets: readonly Requested
     if (response.status === 202) {
       const text = describeQuota('mint', response);
       if (text !== null) differences.add('answer', `a mint request: ${text}`);
-      return book.accept(remaining);
+      return ledger.accept(remaining);
     }
     const taken = response.status === 409 && response.mayBeStored ? findTaken(remaining, response.json) : [];
-    book.accept(taken);
+    ledger.accept(taken);
     remaining = remaining.filter((asset) => !taken.includes(asset));
     if (taken.length > 0) continue;
-    if (response.status === null && response.mayBeStored) return book.recordUnacknowledged(remaining);
+    if (response.status === null && response.mayBeStored) return ledger.recordUnacknowledged(remaining);
     const name = `a mint request for ${remaining[0]!.referenceId} and ${remaining.length - 1} more`;
     return differences.add('answer', `${name} ${describeResponse(response)}`);
   }
@@ -235,7 +235,7 @@ interface SentMetadata {
 }
 
 export function createRefreshes(stage: MintStage) {
-  const { random, counts, differences, options, book } = stage;
+  const { random, counts, differences, options, ledger } = stage;
   const sent = new Map<string, Readonly<Record<string, unknown>> | null>();
   const stacks = Array.from({ length: STACKS_MAX }, () => randomUUID());
   let remaining = Number.POSITIVE_INFINITY;
@@ -262,7 +262,7 @@ export function createRefreshes(stage: MintStage) {
       const count = random.integer(1, kind === 'token' ? TOKENS_MAX : STACKS_MAX);
       if (kind === 'collection')
         return send(collection, [{ kind, subject: '', metadata: createCollectionMetadata(stage) }]);
-      const known = book.entries().filter(({ asset }) => asset.collection === collection && asset.tokenId !== null);
+      const known = ledger.entries().filter(({ asset }) => asset.collection === collection && asset.tokenId !== null);
       const subjects = kind === 'stack' ? stacks : [...new Set(known.map(({ asset }) => asset.tokenId!))];
       const drawn = random.shuffle(subjects).slice(0, count);
       if (drawn.length === 0) return;

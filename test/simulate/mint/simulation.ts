@@ -5,7 +5,7 @@ import { createRandom } from '@playline/testkit/random';
 import { createPace } from '../delivery.ts';
 import { createDifferences, createLatency, type Latency, quantilesOf, type RunReport, round } from '../report.ts';
 import { createRun } from '../run.ts';
-import { createAssetFactory, createMintBook, type RequestedAsset, referencePrefix, THRESHOLD } from './assets.ts';
+import { createAssetFactory, createMintLedger, type RequestedAsset, referencePrefix, THRESHOLD } from './assets.ts';
 import { checkChain, checkHistory, readChainTokens, readHead, succeededOf } from './check-chain.ts';
 import { checkOutcomes, checkReads, checkRows, createMintRows } from './check-requests.ts';
 import {
@@ -91,7 +91,7 @@ const PROBES_PER_ROUND = 3;
 const WAIT_POLL_MS = 500;
 
 async function playMints(stage: MintStage) {
-  const { options, book } = stage;
+  const { options, ledger } = stage;
   const { assetsMax, log } = options;
   const game = await startGame(stage);
   const { from, refreshes } = game;
@@ -101,7 +101,7 @@ async function playMints(stage: MintStage) {
   if (!isOver(stage)) await playWithoutRole(game, withoutRole);
   await playRounds(game, first + withoutRole);
   if (!isOver(stage)) await playForeignCursors(stage);
-  log(`${book.accepted} assets accepted; waiting for results`);
+  log(`${ledger.accepted} assets accepted; waiting for results`);
   const shown = await awaitEnd(stage, from, new Set());
   if (isOver(stage)) return { shown, from, refreshes };
   const again = await playAfterwards(game, shown);
@@ -123,12 +123,12 @@ type MintGame = Awaited<ReturnType<typeof startGame>>;
 
 async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   const { stage, pace } = game;
-  for (let remaining = acceptedMax - stage.book.accepted; remaining > 0 && !isOver(stage); ) {
+  for (let remaining = acceptedMax - stage.ledger.accepted; remaining > 0 && !isOver(stage); ) {
     const count = Math.min(remaining, ROUND_ASSETS);
     await pace.due(count);
     await playRound(game, count);
     remaining -= count;
-    stage.options.onProgress(`${stage.book.accepted} assets accepted, ${stage.counts.probes} invalid calls sent`);
+    stage.options.onProgress(`${stage.ledger.accepted} assets accepted, ${stage.counts.probes} invalid calls sent`);
   }
 }
 
@@ -136,7 +136,7 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   const { random, assets } = stage;
   const requested = await requestAll(stage, drawAssets(stage, count));
   const expectedTokens = requested.filter(({ expected }) => expected.kind === 'token');
-  const known = expectedTokens.filter(({ referenceId }) => (stage.book.find(referenceId)?.attemptsMin ?? 0) > 0);
+  const known = expectedTokens.filter(({ referenceId }) => (stage.ledger.find(referenceId)?.attemptsMin ?? 0) > 0);
   if (known.length > 0) await playConflicts(stage, random.pick(known));
   for (let probes = 0; probes < PROBES_PER_ROUND; probes++) await probe();
   await refreshes.play();
@@ -148,7 +148,7 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   await sendConflict(stage, { ...conflict, name: 'a request with the same reference id twice', fresh: [referenceId] });
 }
 
-/** Reuses a pending or minted asset's reference id: for the same asset, for another asset, and next to a new asset. */
+/** Reuses an asset's reference id: for the same asset, for another asset, and together with a new asset. */
 async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<void> {
   const { referenceId, collection } = asset;
   const taken = [referenceId];
@@ -192,7 +192,7 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
     counts.waitedForRole = await awaitWaitingForRole(stage);
     if (counts.waitedForRole === 0) differences.add('role', 'the minter reported no assets that wait for MINTER_ROLE');
     for (const { referenceId, collection } of requested) {
-      if (stage.book.find(referenceId)?.attemptsMin !== 1) continue;
+      if (stage.ledger.find(referenceId)?.attemptsMin !== 1) continue;
       const status = (await readMint(stage, collection, referenceId))?.result[0]?.status;
       if (status !== undefined && status !== 'pending')
         differences.add('role', `${referenceId} is ${status} while the signer has no MINTER_ROLE`);
@@ -217,17 +217,17 @@ async function awaitWaitingForRole({ rows, options }: MintStage): Promise<number
  * @returns the reference ids of the retried assets
  */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
-  const { assets, book, random, options, counts } = stage;
+  const { assets, ledger, random, options, counts } = stage;
   const withStatus = (status: string) =>
-    random.shuffle(book.entries().filter(({ asset }) => shown.get(asset.referenceId)?.status === status));
+    random.shuffle(ledger.entries().filter(({ asset }) => shown.get(asset.referenceId)?.status === status));
   const [minted, failed] = [withStatus('succeeded'), withStatus('failed')];
-  const count = Math.max(2, options.assetsMax - book.accepted);
+  const count = Math.max(2, options.assetsMax - ledger.accepted);
   options.log(`repeating requests: ${minted.length} minted, ${failed.length} failed`);
   for (const { asset } of minted.slice(0, 3)) await playConflicts(stage, asset);
   const ids = minted.flatMap(({ asset: { referenceId, collection } }) => {
     const { token_id: tokenId } = shown.get(referenceId)!;
     const isChosen = tokenId !== null && BigInt(tokenId) < THRESHOLD;
-    return collection === 'erc721' && isChosen ? [{ ...book.find(referenceId)!.asset, tokenId }] : [];
+    return collection === 'erc721' && isChosen ? [{ ...ledger.find(referenceId)!.asset, tokenId }] : [];
   });
   const corrected = failed.slice(0, Math.ceil(count / 2)).map(({ asset }) => assets.corrected(asset));
   const taken = ids.slice(0, count - corrected.length).map((asset) => assets.withTakenTokenId(asset));
@@ -242,7 +242,7 @@ type MintSimulationResult = Awaited<ReturnType<typeof simulateMints>>;
 
 export async function simulateMints(options: MintSimulationOptions) {
   const stage = createStage(options);
-  const { run, api, book, counts, differences } = stage;
+  const { run, api, ledger, counts, differences } = stage;
   try {
     const missing = await options.role.missing();
     if (missing.length > 0) {
@@ -262,8 +262,8 @@ export async function simulateMints(options: MintSimulationOptions) {
       counts,
       calls: api.tally,
       ...checked,
-      accepted: book.accepted,
-      unacknowledged: book.unacknowledged,
+      accepted: ledger.accepted,
+      unacknowledged: ledger.unacknowledged,
       minted: latencyOf(played.shown),
       playedMs: playedAt - startedAt,
       checkedMs: performance.now() - playedAt,
@@ -282,7 +282,7 @@ function createStage(options: MintSimulationOptions): MintStage {
     options,
     run,
     random,
-    book: createMintBook(),
+    ledger: createMintLedger(),
     counts: createCounts(),
     assets: createAssetFactory(run, random, options.contracts),
     api: openMintApi(options.url, headers, options.onProgress),
@@ -321,7 +321,7 @@ function latencyOf(shown: ShownMints): Latency {
   return latency;
 }
 
-const CLEAN = 'Each reference id has one token or one clear failure. Chain, rows, API and history agree.';
+const PASSED = 'Each reference id has one token or one clear failure. Chain, rows, API and history agree.';
 
 export function toReport(result: MintSimulationResult): RunReport {
   const { run, chain, calls, differences, succeeded, failed } = result;
@@ -341,5 +341,5 @@ export function toReport(result: MintSimulationResult): RunReport {
     playSeconds: round(result.playedMs / 1000),
     checkSeconds: round(result.checkedMs / 1000),
   };
-  return { run, chain, facts, clean: CLEAN, differences };
+  return { run, chain, facts, success: PASSED, differences };
 }

@@ -4,7 +4,7 @@ import type { Random } from '@playline/testkit/random';
 import { createDelivery, openHttpClient, parseJson } from '../delivery.ts';
 import { count, createLatency, type Differences } from '../report.ts';
 import type { Run, RunOptions } from '../run.ts';
-import type { AssetFactory, CollectionKind, DemoContracts, MintBook } from './assets.ts';
+import type { AssetFactory, CollectionKind, DemoContracts, MintLedger } from './assets.ts';
 import type { MintRows } from './check-requests.ts';
 import type { MinterRole } from './simulation.ts';
 
@@ -174,7 +174,7 @@ export interface MintStage {
   readonly run: Run;
   readonly random: Random;
   readonly assets: AssetFactory;
-  readonly book: MintBook;
+  readonly ledger: MintLedger;
   readonly api: MintApi;
   readonly rows: MintRows;
   readonly differences: MintDifferences;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createRandom } from '@playline/testkit/random';
 import { createDifferences } from '../report.ts';
 import { createRun } from '../run.ts';
-import { createAssetFactory, createMintBook, type RequestedAsset, THRESHOLD } from './assets.ts';
+import { createAssetFactory, createMintLedger, type RequestedAsset, THRESHOLD } from './assets.ts';
 import type { MintAttemptRow } from './check-requests.ts';
 import type { ShownMint } from './lists.ts';
 import {
@@ -53,7 +53,7 @@ export function createTestStage(seed = 1): TestStage {
       settleIdleMaxMs: 0,
     } as unknown as MintStage['options'],
     assets: createAssetFactory(run, random, CONTRACTS),
-    book: createMintBook(),
+    ledger: createMintLedger(),
     api: {
       tally: createTally(),
       close: () => {},
@@ -69,7 +69,7 @@ export function createTestStage(seed = 1): TestStage {
   };
 }
 
-export const responseOf = (status: number, json: unknown, fields: Partial<ApiResponse> = {}): ApiResponse => ({
+export const createResponse = (status: number, json: unknown, fields: Partial<ApiResponse> = {}): ApiResponse => ({
   status,
   headers: {},
   json,
@@ -78,7 +78,7 @@ export const responseOf = (status: number, json: unknown, fields: Partial<ApiRes
   ...fields,
 });
 
-export function quotaResponse(fields: Partial<ApiResponse> = {}): ApiResponse {
+export function createQuotaResponse(fields: Partial<ApiResponse> = {}): ApiResponse {
   const headers = {
     'imx-mint-requests-limit': '2000',
     'imx-mint-requests-limit-reset': '2026-11-24T12:00:00.000Z',
@@ -86,7 +86,7 @@ export function quotaResponse(fields: Partial<ApiResponse> = {}): ApiResponse {
     'imx-mint-requests-retry-after': '0',
   };
   const json = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.replaceAll('-', '_'), value]));
-  return responseOf(202, json, { headers, ...fields });
+  return createResponse(202, json, { headers, ...fields });
 }
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');

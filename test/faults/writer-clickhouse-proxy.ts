@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { closeServer, listen } from './writer-kafka-gate.ts';
+import { closeServer, listen } from './writer-kafka-proxy.ts';
 
 /** Callbacks for inserts. A pending promise delays the insert or the response. */
 export interface InsertWatch {
-  /** Called with the block's token when the gate has received the whole insert, before the insert is forwarded. */
+  /** Called with the block's token when the proxy has received the whole insert, before the insert is forwarded. */
   onRequest?(token: string): Promise<void> | void;
   /** Called when the whole insert has been forwarded. Return true to break the connection to ClickHouse. */
   onSent?(): Promise<boolean> | boolean | undefined;
@@ -12,7 +12,7 @@ export interface InsertWatch {
   onResponse?(code: number): Promise<boolean> | boolean | undefined;
 }
 
-export interface ClickHouseGate {
+export interface ClickHouseProxy {
   readonly url: string;
   watch: InsertWatch;
   insertSettings: Readonly<Record<string, string>>;
@@ -23,13 +23,13 @@ export interface ClickHouseGate {
   close(): Promise<void>;
 }
 
-export async function openClickHouseGate(target: string): Promise<ClickHouseGate> {
+export async function openClickHouseProxy(target: string): Promise<ClickHouseProxy> {
   const sockets = new Set<Socket>();
   const pending = new Set<Promise<unknown>>();
   const server = createServer((incoming, outgoing) => {
     const isInsert = tokenOf(incoming) !== null;
     if (isInsert) inFlight++;
-    const forwarding = forward({ incoming, outgoing }, target, gate).catch(() => outgoing.destroy());
+    const forwarding = forward({ incoming, outgoing }, target, proxy).catch(() => outgoing.destroy());
     pending.add(forwarding);
     void forwarding.then(() => {
       pending.delete(forwarding);
@@ -45,7 +45,7 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   });
   let isDown = false;
   let inFlight = 0;
-  const gate: ClickHouseGate = {
+  const proxy: ClickHouseProxy = {
     url: `http://127.0.0.1:${port}`,
     watch: {},
     insertSettings: {},
@@ -66,12 +66,12 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
       await closed;
     },
   };
-  return gate;
+  return proxy;
 }
 
 /** Returns an insert's block token; null for other requests. */
 function tokenOf({ url }: IncomingMessage): string | null {
-  return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
+  return new URL(url ?? '/', 'http://proxy').searchParams.get('insert_deduplication_token');
 }
 
 interface Exchange {
@@ -79,12 +79,12 @@ interface Exchange {
   outgoing: ServerResponse;
 }
 
-async function forward({ incoming, outgoing }: Exchange, target: string, gate: ClickHouseGate): Promise<void> {
+async function forward({ incoming, outgoing }: Exchange, target: string, proxy: ClickHouseProxy): Promise<void> {
   const body = await readAll(incoming);
   const token = tokenOf(incoming);
-  const watch = token !== null ? gate.watch : {};
+  const watch = token !== null ? proxy.watch : {};
   await watch.onRequest?.(token ?? '');
-  const settings = new URLSearchParams(token === null ? {} : gate.insertSettings).toString();
+  const settings = new URLSearchParams(token === null ? {} : proxy.insertSettings).toString();
   const path = (incoming.url ?? '/') + (settings === '' ? '' : `&${settings}`);
   const response = await sendTo(new URL(target), { incoming, path, body, onSent: watch.onSent });
   if (await watch.onResponse?.(Number(response.headers['x-clickhouse-exception-code'] ?? 0))) {
@@ -102,7 +102,7 @@ interface ForwardedRequest {
   onSent: InsertWatch['onSent'] | undefined;
 }
 
-/** Sends a request to ClickHouse and reads the whole response, so that the gate can delay the response. */
+/** Sends a request to ClickHouse and reads the whole response, so that the proxy can delay the response. */
 function sendTo(target: URL, { incoming, path, body, onSent }: ForwardedRequest) {
   const { 'transfer-encoding': _, connection: __, ...headersToForward } = incoming.headers;
   const headers = { ...headersToForward, 'content-length': String(body.length) };
@@ -118,7 +118,7 @@ function sendTo(target: URL, { incoming, path, body, onSent }: ForwardedRequest)
       }, reject);
     });
     outgoing.end(body, async () => {
-      if (await onSent?.()) outgoing.destroy(new Error('connection broken by the gate'));
+      if (await onSent?.()) outgoing.destroy(new Error('connection broken by the proxy'));
     });
   });
 }

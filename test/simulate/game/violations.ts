@@ -11,7 +11,7 @@ import {
 import type { Message } from './players.ts';
 
 /** A way to make a message invalid. `errors` are the exact errors in the response. */
-export interface Breakage {
+export interface Violation {
   readonly name: string;
   readonly type: 'track' | 'identify' | 'alias';
   readonly errors: readonly (readonly [field: string, code: RejectionCode])[];
@@ -21,28 +21,28 @@ export interface Breakage {
   echo?(message: Message): string;
 }
 
-type Errors = Breakage['errors'];
-type Type = Breakage['type'];
+type Errors = Violation['errors'];
+type Type = Violation['type'];
 
-function change(name: string, members: Message, errors: Errors, type: Type = 'track'): Breakage {
+function change(name: string, members: Message, errors: Errors, type: Type = 'track'): Violation {
   return { name, type, errors, toElements: (message) => [JSON.stringify({ ...message, ...members })] };
 }
 
 const changeField = (field: string, type: Type, how: string, [value, code]: readonly [unknown, RejectionCode]) =>
   change(`${field} ${how}`, { [field]: value }, [[field, code]], type);
 
-function changeContext(field: string, how: string, [value, code]: readonly [unknown, RejectionCode]): Breakage {
+function changeContext(field: string, how: string, [value, code]: readonly [unknown, RejectionCode]): Violation {
   const toElements = (message: Message) => [
     JSON.stringify({ ...message, context: { ...(message.context as Message), [field]: value } }),
   ];
   return { name: `context.${field} ${how}`, type: 'track', errors: [[`context.${field}`, code]], toElements };
 }
 
-function changeId(how: string, value: unknown, [code, echo]: readonly [RejectionCode, string]): Breakage {
+function changeId(how: string, value: unknown, [code, echo]: readonly [RejectionCode, string]): Violation {
   return { ...changeField('messageId', 'track', how, [value, code]), echo: () => echo };
 }
 
-const shiftTime = (how: string, shiftMs: number): Breakage => ({
+const shiftTime = (how: string, shiftMs: number): Violation => ({
   name: `eventTimestamp ${how}`,
   type: 'track',
   errors: [['eventTimestamp', 'INVALID_VALUE']],
@@ -86,18 +86,18 @@ const BLANKS: readonly (readonly [string, unknown])[] = [
   ['blank', ' \t '],
 ];
 
-const missing: readonly Breakage[] = REQUIRED.flatMap(([field, type]) =>
+const missing: readonly Violation[] = REQUIRED.flatMap(([field, type]) =>
   BLANKS.map(([how, value]) => changeField(field, type, how, [value, 'MISSING_REQUIRED_FIELD'])),
 );
 
-const lengths: readonly Breakage[] = [
+const lengths: readonly Violation[] = [
   ...IDS.map(([field, type]) => changeField(field, type, 'too long', [tooLong(ID_CODE_POINTS_MAX), 'INVALID_VALUE'])),
   ...CONTEXT_STRINGS.map((field) =>
     changeContext(field, 'too long', [tooLong(CONTEXT_CODE_POINTS_MAX[field]), 'INVALID_VALUE']),
   ),
 ];
 
-const shapes: readonly Breakage[] = [
+const shapes: readonly Violation[] = [
   ...IDS.map(([field, type]) => changeField(field, type, 'a number', [7, 'INVALID_FORMAT'])),
   ...IDS.filter(([field]) => isPersonId(field)).map(([field, type]) =>
     changeField(field, type, 'with a lone surrogate', [LONE_SURROGATE, 'INVALID_FORMAT']),
@@ -119,7 +119,7 @@ const shapes: readonly Breakage[] = [
   changeField('type', 'track', 'a number', [3, 'INVALID_FORMAT']),
 ];
 
-const times: readonly Breakage[] = [
+const times: readonly Violation[] = [
   ...[
     ['without offset', '2026-03-01T10:00:00.000'],
     ['with a space for T', '2026-03-01 10:00:00Z'],
@@ -134,7 +134,7 @@ const times: readonly Breakage[] = [
   shiftTime('too far ahead', EVENT_AHEAD_MAX_MS + MARGIN_MS),
 ];
 
-const element = (name: string, json: string): Breakage => ({
+const element = (name: string, json: string): Violation => ({
   name: `element ${name}`,
   type: 'track',
   errors: [['message', 'INVALID_FORMAT']],
@@ -143,7 +143,7 @@ const element = (name: string, json: string): Breakage => ({
 });
 
 const BRACED_ID = '{0191c2a0-0000-7000-8000-000000000000}';
-const ids: readonly Breakage[] = [
+const ids: readonly Violation[] = [
   changeId('missing', undefined, ['MISSING_REQUIRED_FIELD', '']),
   changeId('null', null, ['MISSING_REQUIRED_FIELD', '']),
   changeId('empty', '', ['MISSING_REQUIRED_FIELD', '']),
@@ -155,7 +155,7 @@ const ids: readonly Breakage[] = [
 ];
 
 /** Repeats a message with the same id. @param changes returns the fields to change, for each copy */
-const copies = (how: string, changes: readonly ((message: Message) => Message)[], errors: Errors = []): Breakage => ({
+const copies = (how: string, changes: readonly ((message: Message) => Message)[], errors: Errors = []): Violation => ({
   name: `messageId ${how}`,
   type: 'track',
   errors: [['messageId', 'DUPLICATE_MESSAGE_ID'], ...errors],
@@ -163,14 +163,14 @@ const copies = (how: string, changes: readonly ((message: Message) => Message)[]
 });
 const unchanged = () => ({});
 
-const duplicates: readonly Breakage[] = [
+const duplicates: readonly Violation[] = [
   copies('twice', [unchanged, unchanged]),
   copies('three times', [unchanged, unchanged, unchanged]),
   copies('twice, once in upper case', [unchanged, ({ messageId }) => ({ messageId: String(messageId).toUpperCase() })]),
   copies('twice, one copy invalid', [unchanged, () => ({ eventName: '' })], [['eventName', 'MISSING_REQUIRED_FIELD']]),
 ];
 
-const otherBreakages: readonly Breakage[] = [
+const otherViolations: readonly Violation[] = [
   {
     name: 'alias to itself',
     type: 'alias',
@@ -189,12 +189,12 @@ const otherBreakages: readonly Breakage[] = [
   element('an array', '[]'),
 ];
 
-export const BREAKAGES: readonly Breakage[] = [
+export const VIOLATIONS: readonly Violation[] = [
   ...missing,
   ...lengths,
   ...shapes,
   ...times,
   ...ids,
   ...duplicates,
-  ...otherBreakages,
+  ...otherViolations,
 ];

@@ -12,7 +12,7 @@ export interface CommitWatch {
   onResponse?(): Promise<void> | void;
 }
 
-export interface KafkaGate {
+export interface KafkaProxy {
   readonly brokers: string[];
   watch: CommitWatch;
   settled(): Promise<void>;
@@ -25,14 +25,14 @@ const FIND_COORDINATOR = 10;
 const END_TRANSACTION = 26;
 const SIZE_BYTES = 4;
 
-export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
+export async function openKafkaProxy(brokers: readonly string[]): Promise<KafkaProxy> {
   const listeners = brokers.map((broker) => {
-    const colon = broker.lastIndexOf(':');
-    return { host: broker.slice(0, colon), port: Number(broker.slice(colon + 1)), gatePort: 0, server: createServer() };
+    const end = broker.lastIndexOf(':');
+    return { host: broker.slice(0, end), port: Number(broker.slice(end + 1)), proxyPort: 0, server: createServer() };
   });
   const sockets = new Set<Socket>();
   const pending = new Set<Promise<void>>();
-  const gate: KafkaGate = {
+  const proxy: KafkaProxy = {
     brokers: [],
     watch: {},
     settled: async () => void (await Promise.all(pending)),
@@ -42,11 +42,11 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
     },
   };
   for (const listener of listeners) {
-    listener.gatePort = await listen(listener.server);
-    gate.brokers.push(`127.0.0.1:${listener.gatePort}`);
+    listener.proxyPort = await listen(listener.server);
+    proxy.brokers.push(`127.0.0.1:${listener.proxyPort}`);
   }
   const rewrite = (frame: Buffer) => {
-    for (const { host, port, gatePort } of listeners) replacePort(frame, { host, port, gatePort });
+    for (const { host, port, proxyPort } of listeners) patchPort(frame, { host, port, proxyPort });
   };
   for (const { server, host, port } of listeners)
     server.on('connection', (client) => {
@@ -57,17 +57,17 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
         socket.on('error', () => {});
         socket.once('close', () => sockets.delete(socket));
       }
-      const forwarding = forwardConnection({ client, upstream, rewrite, gate });
+      const forwarding = forwardConnection({ client, upstream, rewrite, proxy });
       pending.add(forwarding);
       void forwarding.then(() => pending.delete(forwarding));
     });
-  return gate;
+  return proxy;
 }
 
 interface Connection {
   readonly client: Socket;
   readonly upstream: Socket;
-  readonly gate: KafkaGate;
+  readonly proxy: KafkaProxy;
   rewrite(frame: Buffer): void;
 }
 
@@ -75,15 +75,15 @@ interface Connection {
 const RESPONSE_MAX_MS = 2_000;
 
 /** Forwards both directions of a connection. A delayed request is forwarded even if the process has exited. */
-async function forwardConnection({ client, upstream, rewrite, gate }: Connection): Promise<void> {
+async function forwardConnection({ client, upstream, rewrite, proxy }: Connection): Promise<void> {
   const requested: number[] = [];
   let checkDone = () => {};
   const isCommit = (api: number | undefined) =>
-    api === (gate.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
+    api === (proxy.watch.of === 'transactions' ? END_TRANSACTION : OFFSET_COMMIT);
   const forward = async () => {
     for await (const frame of framesOf(client)) {
       const api = frame.readInt16BE(SIZE_BYTES);
-      if (isCommit(api)) await gate.watch.onRequest?.(frame.toString('latin1'));
+      if (isCommit(api)) await proxy.watch.onRequest?.(frame.toString('latin1'));
       requested.push(api);
       upstream.write(frame);
     }
@@ -91,7 +91,7 @@ async function forwardConnection({ client, upstream, rewrite, gate }: Connection
   const backward = async () => {
     for await (const frame of framesOf(upstream)) {
       const api = requested[0];
-      if (isCommit(api)) await gate.watch.onResponse?.();
+      if (isCommit(api)) await proxy.watch.onResponse?.();
       if (api === METADATA || api === FIND_COORDINATOR) rewrite(frame);
       requested.shift();
       checkDone();
@@ -126,12 +126,12 @@ async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   }
 }
 
-/** Replaces a broker's port with the gate's port. In a response, the port is the 4 bytes after the host. */
-function replacePort(frame: Buffer, { host, port, gatePort }: { host: string; port: number; gatePort: number }): void {
+/** Replaces a broker's port with the proxy's port. In a response, the port is the 4 bytes after the host. */
+function patchPort(frame: Buffer, { host, port, proxyPort }: { host: string; port: number; proxyPort: number }): void {
   const name = Buffer.from(host);
   for (let start = frame.indexOf(name); start >= 0; start = frame.indexOf(name, start + 1)) {
     const end = start + name.length;
-    if (end + 4 <= frame.length && frame.readInt32BE(end) === port) frame.writeInt32BE(gatePort, end);
+    if (end + 4 <= frame.length && frame.readInt32BE(end) === port) frame.writeInt32BE(proxyPort, end);
   }
 }
 
