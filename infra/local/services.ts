@@ -29,7 +29,7 @@ export interface ServiceEntry {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-// Node options with their measured effects; see infra/decisions/0019-costs-at-rest-and-at-start.md.
+// Node options with their measured effects; see infra/decisions/0019-idle-and-startup-costs.md.
 
 /** Most objects live only for one request. Smaller semi-spaces than the default of 16 MiB save 50 to 100 MiB. */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
