@@ -16,8 +16,8 @@ export default defineConfig({
     // More workers than cores, because tests wait for stores and browsers in a sixth of their time (long: a fifth).
     // At most four workers share one Kafka.
     maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? Math.min(availableParallelism() + (RUNS_ALL ? 2 : 1), 4)),
-    // There are more processes than cores, so garbage collection threads would slow down other tests. In alternate runs
-    // of a third of the portal's tests, V8's threads used 3.4 and 3.2 instead of 4.7 and 5.2 of 32 CPU-seconds.
+    // There are more processes than cores, so garbage collection threads would slow down other tests. In alternating
+    // runs of a third of the portal's tests, V8's threads used 3.4 and 3.2 instead of 4.7 and 5.2 of 32 CPU-seconds.
     execArgv: ['--single-threaded-gc'],
     // Test files share a process, because a process per file costs up to two CPU-seconds, mostly to load store clients.
     // Files must close what they open. Shared modules must not register hooks, because these would apply only to the

@@ -20,7 +20,7 @@ const JVM_FLAGS = [
   '-XX:+UseSerialGC',
   '-XX:ReservedCodeCacheSize=96m',
   '-XX:MaxDirectMemorySize=128m',
-  // Unused performance counters, which are sampled twenty times per second.
+  // Disables performance counters, which are unused and are sampled twenty times per second.
   '-XX:-UsePerfData',
   // On a small machine, the C2 compiler costs more than it gains.
   '-XX:TieredStopAtLevel=1',

@@ -118,7 +118,7 @@ class RunningStack implements Stack {
         this.file = { ...this.file, processes: pid === null ? others : { ...others, [name]: pid } };
         if (this.isWritten) this.tryWrite(() => this.writeFile());
       },
-      onDeath: (death) => this.options.onDeath?.(death),
+      onExit: (exit) => this.options.onExit?.(exit),
       onRecovery: (name) => this.report(`${name} is ready again`),
       onSilence: (silence) => this.options.onSilence?.(silence),
       onCondition: (condition) => {
