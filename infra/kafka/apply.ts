@@ -20,7 +20,7 @@ import { patchKafkaTimer } from './timer.ts';
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,
-    { ...topic, name: deadLetterTopicOf(topic.name), key: 'as the source', schema: null },
+    { ...topic, name: deadLetterTopicOf(topic.name), key: 'same as the source record', schema: null },
   ]);
 }
 
