@@ -1,4 +1,4 @@
-// Downloads the stores while npm installs the packages, which saves 25 s. Therefore it uses only built-in modules.
+// Downloads the stores while npm installs the packages, which saves 25 s. Uses only built-in modules for this reason.
 import { installStores } from './install-stores.ts';
 import { stackPathsOf } from './paths.ts';
 

@@ -116,7 +116,7 @@ test.each([
   ['exits', 'console.error("no such topic"); process.exit(3)', {}, /\(exit code 3\).*no such topic/s, 'no such topic'],
   ['throws', 'throw new Error("wrong folder")', {}, /wrong folder/, 'exit code 1: Error: wrong folder'],
   ['does not exist', '', { program: '/nonexistent/program' }, /tiny .*cannot start/, 'cannot start'],
-])('the keeper fails the start without a restart when a program %s before it is ready', async (...row) => {
+])('an unready program that %s fails the start and is not restarted', async (...row) => {
   const [, script, changes, message, lastError] = row;
   const { keeper, pids, conditions } = keep(script, { isReady: async () => false, ...changes });
   await expect(keeper.whenReady()).rejects.toThrow(message);
