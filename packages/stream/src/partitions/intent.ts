@@ -97,7 +97,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
-/** Defines the metadata of commits, and thereby whether an intent precedes each write. */
+/** Defines the metadata of commits, which determines whether an intent precedes each write. */
 export interface IntentPolicy {
   /** @throws the errors of `parseMetadata` */
   readonly parse: (metadata: string | null, offset: number) => CommitNote;
