@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 /** Long tests, which only `npm run test:all` runs (test/README.md). */
 const LONG = '{packages,services,infra,test}/**/*.long.test.ts';
 /** Long tests that share a browser. */
-const OF_PORTAL = 'test/portal/**/*.long.test.ts';
+const PORTAL = 'test/portal/**/*.long.test.ts';
 const RUNS_ALL = process.env.PLAYLINE_TEST_ALL !== undefined;
 
 export default defineConfig({
@@ -13,15 +13,15 @@ export default defineConfig({
     // Twice the time limit of `until`, whose message names what is missing.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // More workers than cores, because tests wait for stores and browsers a sixth of their time, and long tests a fifth.
-    // At most four share one Kafka.
+    // More workers than cores, because tests wait for stores and browsers in a sixth of their time (long: a fifth).
+    // At most four workers share one Kafka.
     maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? Math.min(availableParallelism() + (RUNS_ALL ? 2 : 1), 4)),
-    // There are more processes than cores, so threads that collect garbage beside a test take time from others. Measured with
-    // a third of the portal's tests, in turn: V8's threads 4.7 and 5.2 -> 3.4 and 3.2 of 32 CPU-seconds.
+    // There are more processes than cores, so garbage collection threads would slow down other tests. In alternating
+    // runs of a third of the portal's tests, V8's threads used 3.4 and 3.2 instead of 4.7 and 5.2 of 32 CPU-seconds.
     execArgv: ['--single-threaded-gc'],
-    // Files share a process: one of its own costs each up to two seconds of a core, mostly for loading clients of stores.
-    // What they open they close, and what they load has no hooks of its own, because hooks of a shared module would be those
-    // of its first user alone. Long tests kill and measure processes, so each has its own.
+    // Test files share a process, because a process per file costs up to two CPU-seconds, mostly to load store clients.
+    // Files must close what they open. Shared modules must not register hooks, because these would apply only to the
+    // first file that imports the module. Long tests kill and measure processes, so each file has its own process.
     projects: [
       {
         extends: true,
@@ -34,9 +34,9 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'own process', include: RUNS_ALL ? [LONG] : [], exclude: ['**/node_modules/**', OF_PORTAL] },
+        test: { name: 'own process', include: RUNS_ALL ? [LONG] : [], exclude: ['**/node_modules/**', PORTAL] },
       },
-      { extends: true, test: { name: 'shared browser', isolate: false, include: RUNS_ALL ? [OF_PORTAL] : [] } },
+      { extends: true, test: { name: 'shared browser', isolate: false, include: RUNS_ALL ? [PORTAL] : [] } },
     ],
   },
 });

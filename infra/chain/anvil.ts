@@ -37,7 +37,7 @@ export function findAnvilProblem(program?: string): { readonly what: string; rea
     if (status === 0) return null;
     const reason =
       error === undefined ? `exit code ${status}` : ((error as NodeJS.ErrnoException).code ?? 'cannot start');
-    return { what: `its program does not run on this machine (${reason})`, fix: FIX };
+    return { what: `anvil does not run on this machine (${reason})`, fix: FIX };
   } catch (error) {
     return { what: (error as Error).message.split('. ')[0]!, fix: FIX };
   }

@@ -55,7 +55,7 @@ const FIRST_START = 'schema';
 
 const CREATE_APPLIED_FILES = `CREATE TABLE IF NOT EXISTS applied_sql_files
 (
-    name String COMMENT 'File in infra/clickhouse, for example schema/02-events.sql; schema if a first start has begun',
+    name String COMMENT 'File in infra/clickhouse, such as schema/02-events.sql; schema once creation has begun',
     checksum String COMMENT 'Hexadecimal SHA-256 of the statements in the file',
     applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'Time when the file was applied'
 )
@@ -109,14 +109,14 @@ async function migrate(client: ClickHouseClient, database: string, release: Rele
   return missing.map(({ name }) => name);
 }
 
-/** @throws Error unless the database is empty or has an unfinished first start of this schema */
+/** @throws Error unless the database is empty or was partly created from this schema */
 function assertCreatable(
   database: string,
   { schema, applied, tables }: Pick<Release, 'schema' | 'applied'> & { tables: number },
 ): void {
   const started = applied.get(FIRST_START);
   if (started === undefined ? tables === 0 : started === checksumOf(schema)) return;
-  const found = started === undefined ? 'has other tables' : 'has an unfinished first start of another schema';
+  const found = started === undefined ? 'has other tables' : 'was only partly created, from another schema';
   throw new Error(
     `Database ${database} ${found}. Choose an empty database, or drop this one: DROP DATABASE ${database}`,
   );

@@ -56,5 +56,5 @@ if (missing.length === 0) {
   const gap = existing === '' || existing.endsWith('\n') ? '' : '\n';
   // Mode 0600, so that only the owner can read the file.
   appendFileSync(path, gap + lines.join(''), { mode: 0o600 });
-  console.log(`${missing.join(', ')} written to .env. Keep .env with your backups`);
+  console.log(`${missing.join(', ')} written to .env. Include .env in your backups`);
 }

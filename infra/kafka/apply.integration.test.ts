@@ -68,7 +68,7 @@ describe('applyTopics', () => {
     expect(await countPartitions(prefix + TOPICS.messages.name)).toBe(2);
     const second = await applyTopics(target);
     expect(second).toMatchObject({ created: [], changed: [], schemas: first.schemas });
-    expect(second.notices).toContain('topics have one replica: losing its disk loses acknowledged records');
+    expect(second.notices).toContain('topics have one replica: if its disk fails, acknowledged records are lost');
   });
 
   it('corrects a concurrently created topic, and refuses a registry that lacks the schema of a topic with records', async () => {

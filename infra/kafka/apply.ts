@@ -20,7 +20,7 @@ import { patchKafkaTimer } from './timer.ts';
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,
-    { ...topic, name: deadLetterTopicOf(topic.name), key: 'as the source', schema: null },
+    { ...topic, name: deadLetterTopicOf(topic.name), key: 'same as the source record', schema: null },
   ]);
 }
 
@@ -275,7 +275,7 @@ interface Replication {
 
 /** Allows one broker to fail while another broker restarts. */
 const REPLICATION_FACTOR = 3;
-/** With two brokers, records are refused while one is down: clients resend events, but a lost disk loses records. */
+/** With two brokers, records are refused while one is down: clients resend events, but a failed disk loses records. */
 const MIN_INSYNC_REPLICAS = 2;
 
 /** @param requested settings of the operator @throws Error for an impossible setting */
@@ -295,9 +295,9 @@ export function chooseReplication(brokers: number, requested: Partial<Replicatio
 
 /** @returns a warning if replication is weaker than three replicas with two in sync, otherwise null */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
-  if (replicationFactor === 1) return 'topics have one replica: losing its disk loses acknowledged records';
+  if (replicationFactor === 1) return 'topics have one replica: if its disk fails, acknowledged records are lost';
   if (minInsyncReplicas === 1)
-    return `topics have ${replicationFactor} replicas, of which only one must be in sync: losing its disk loses acknowledged records`;
+    return `topics have ${replicationFactor} replicas, of which only one must be in sync: if its disk fails, acknowledged records are lost`;
   if (minInsyncReplicas === replicationFactor)
     return `topics have ${replicationFactor} replicas, all of which must be in sync: while a broker is down, records are refused`;
   return null;

@@ -10,7 +10,7 @@ const replication = fc
 
 describe('the replication of a topic', () => {
   it.each([
-    [1, 1, 1, 'losing its disk loses acknowledged records'],
+    [1, 1, 1, 'if its disk fails, acknowledged records are lost'],
     [2, 2, 2, 'while a broker is down, records are refused'],
     [3, 3, 2, null],
     [7, 3, 2, null],

@@ -10,7 +10,7 @@ import { confirmationOf, isReadOnly, refusalOf } from './command-table.mjs';
 
 const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
-const provider = join(checkout, 'infra', 'local', 'provide-early.ts');
+const download = join(checkout, 'infra', 'local', 'early-download.ts');
 const STARTS_STORES = new Set(['start', 'up', 'test', 'test:all', 'bench', 'faults', 'attacks']);
 /** Installed if the machine's Node is older; see infra/decisions/0018-local-stack.md. */
 const NODE_VERSION = '24.21.0';
@@ -116,7 +116,7 @@ async function installPackages(node, args) {
     'installing the locked packages (npm ci); the first time includes the ClickHouse engine, about 550 MB on disk',
   );
   // Stores do not come from npm, so they are downloaded in parallel. The command itself retries and reports failures.
-  const early = STARTS_STORES.has(args[0]) ? run(node, [provider], { stdio: ['ignore', 'ignore', 'inherit'] }) : null;
+  const early = STARTS_STORES.has(args[0]) ? run(node, [download], { stdio: ['ignore', 'ignore', 'inherit'] }) : null;
   try {
     // Install scripts of these packages only build optional native code.
     await npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], checkout);

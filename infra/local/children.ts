@@ -12,7 +12,7 @@ interface ChildrenFile {
   children: ProcessRecord[];
 }
 
-/** Maximum duration of a service's graceful stop. */
+/** Maximum duration of a service's graceful shutdown. */
 const ORPHAN_GRACE_MS = 25_000;
 
 const pathOf = (paths: StackPaths) => join(paths.state, 'children.json');
@@ -50,7 +50,7 @@ function readRecord(paths: StackPaths): ChildrenFile | null {
 const toOrphans = (file: ChildrenFile | null): ProcessRecord[] =>
   file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
 
-/** Lists processes in the stack file. Without marks, a pid may belong to another process, so the user must decide. */
+/** Lists running processes in the stack file. It has no marks, so pids may have been reused; the user must decide. */
 function listRemaining(paths: StackPaths): string {
   let recorded: [string, number][] = [];
   try {
@@ -91,7 +91,7 @@ export async function sweepStacks(pathsOfFolder: (folder: string) => StackPaths,
   for (const folder of folders) {
     const paths = pathsOfFolder(join(parent, folder));
     const file = readRecord(paths);
-    // Without a record, no process runs in the folder: the stack is starting or was stopped.
+    // Without a record, no process is running in the folder: the stack is starting or was stopped.
     if (file === null || isAlive(file.owner)) continue;
     await endOrphans(paths);
     rmSync(paths.state, { recursive: true, force: true });

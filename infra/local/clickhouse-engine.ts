@@ -39,8 +39,8 @@ function openTerminal(): { terminal: number; input: number } {
 
 /**
  * In clickhouse-local, every account can read this user's files with the function `file`, unless the working directory
- * of the process is removed. ClickHouse needs the directory during its start. Therefore its first statement reads a
- * pipe, and a thread then removes the directory.
+ * of the process is removed. ClickHouse needs the directory during startup. The engine's first statement therefore
+ * reads from a pipe, and a thread removes the directory when the pipe is opened.
  */
 function createRemovedFolder(dataFolder: string): { statement: string; thread: Worker } {
   const folder = join(dataFolder, '..', 'nowhere');

@@ -87,7 +87,7 @@ const COMMANDS = {
   columns: { help: 'adds, lists and drops columns for event properties' },
   analysts: { help: 'creates, grants, lists and drops accounts for analysts' },
   chain: { help: 'shows indexing progress, compares the stored history with the chain, edits token descriptions' },
-  import: { help: 'publishes chain activities and tokens from a JSON lines file' },
+  import: { help: 'publishes chain activities and tokens from a JSON Lines file' },
   replicate: { help: 'copies the history of a chain over HTTP and resumes after interruptions' },
   contracts: {
     help: 'compiles the contracts of the demo chain',

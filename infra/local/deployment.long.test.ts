@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-function openWith(exitCode: number, message: string) {
+function initWith(exitCode: number, message: string) {
   const paths = testStackPaths();
   const main = join(paths.state, 'services/operator/src/main.ts');
   mkdirSync(dirname(main), { recursive: true });
@@ -21,10 +21,10 @@ function openWith(exitCode: number, message: string) {
 }
 
 it('initIdentityGraph reports lost data when the operator command refuses to initialise Redis', async () => {
-  expect(await openWith(EXIT.emptied, 'identity: consents hold data')).toBe('lost');
+  expect(await initWith(EXIT.emptied, 'identity: consents hold data')).toBe('lost');
 });
 
 it('initIdentityGraph fails with the message of the operator command on any other failure', async () => {
   for (const code of [EXIT.failed, EXIT.unreachable])
-    await expect(openWith(code, 'identity: a partition has no leader')).rejects.toThrow('a partition has no leader');
+    await expect(initWith(code, 'identity: a partition has no leader')).rejects.toThrow('a partition has no leader');
 });

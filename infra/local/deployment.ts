@@ -84,7 +84,7 @@ export function assertSameTopics(paths: StackPaths, env: Env): void {
   );
 }
 
-/** Returns true if a stored key was revoked ('') or its prefix differs from new keys. */
+/** Returns true if a stored key was revoked ('') or its prefix differs from that of new keys. */
 const isUnusable = (key: string, prefix: string): boolean =>
   !['', '_test'].some((suffix) => new RegExp(`^[ps]k_${prefix}${suffix}-`).test(key));
 
@@ -151,7 +151,7 @@ export function openChainPart(
   const path = chainStatePath(paths);
   let reportedAt = Number.NEGATIVE_INFINITY;
   const onFault = (error: unknown) => {
-    // Errors are reported rarely, because the keeper already reports restarts of the node.
+    // Reports are rate-limited, because the keeper already reports restarts of the node.
     if (performance.now() - reportedAt < REPORT_INTERVAL_MS) return;
     reportedAt = performance.now();
     report(`chain: ${error instanceof Error ? error.message : error}`);

@@ -6,7 +6,7 @@ import { redactUrls } from './command.ts';
 import { checkAmount, examine, parseAvailableMemory, parseRedisVersion } from './commands/doctor.ts';
 import { summarise } from './commands/test.ts';
 import { parseJavaMajor } from './java.ts';
-import { installLine } from './machine.ts';
+import { installCommand } from './machine.ts';
 import { freePorts } from './ports.ts';
 import { testStackPaths } from './test/paths.ts';
 
@@ -65,7 +65,7 @@ test('the manual installation command contains every missing package', () => {
     { what: 'Java', debian: 'default-jre-headless', brew: 'openjdk@21' },
     { what: 'Redis', debian: 'redis-server', brew: 'redis' },
   ];
-  expect(installLine(missing)).toContain(
+  expect(installCommand(missing)).toContain(
     process.platform === 'darwin' ? 'openjdk@21 redis' : 'default-jre-headless redis-server',
   );
 });

@@ -2,11 +2,11 @@ export { type Authority, type CertificateFiles, createAuthority } from './certif
 export { sweepStacks } from './children.ts';
 export { acceptsRecords } from './kafka.ts';
 export { setScramPassword } from './kafka-security.ts';
-export type { Death } from './keeper.ts';
-export { findMissingParts, installLine } from './machine.ts';
+export type { ProcessExit } from './keeper.ts';
+export { findMissingParts, installCommand } from './machine.ts';
 export { CHECKOUT, type StackPaths, stackPathsOf } from './paths.ts';
 export { claimPorts, freePorts } from './ports.ts';
-export { proveRoundTrip } from './proof.ts';
+export { verifyRoundTrip } from './round-trip.ts';
 export { loadSecrets } from './secrets.ts';
 export { createStackFetch, securitySettings } from './security.ts';
 export { nodeOptionsOf, SERVICES, type ServiceEntry, type ServiceName } from './services.ts';

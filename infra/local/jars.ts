@@ -8,13 +8,13 @@ import { logFileOf, type StackPaths } from './paths.ts';
 const POM = join(import.meta.dirname, 'jars', 'pom.xml');
 
 export const jarFolderOf = (paths: StackPaths) => ({
-  kafka: join(paths.provisions, 'kafka', 'lib'),
-  registry: join(paths.provisions, 'registry'),
+  kafka: join(paths.downloads, 'kafka', 'lib'),
+  registry: join(paths.downloads, 'registry'),
 });
 
 function stampOf(paths: StackPaths): { path: string; text: string } {
   const text = createHash('sha256').update(readFileSync(POM)).digest('hex');
-  return { path: join(paths.provisions, 'kafka', 'jars.stamp'), text };
+  return { path: join(paths.downloads, 'kafka', 'jars.stamp'), text };
 }
 
 export function areJarsInstalled(paths: StackPaths): boolean {
@@ -36,8 +36,8 @@ export async function fetchJars(paths: StackPaths): Promise<void> {
   const maven = findProgram('mvn');
   if (maven === null)
     throw new Error('Maven is not installed. Install it: Maven downloads the jars of Kafka and the schema registry');
-  const target = join(paths.provisions, `jars.${process.pid}.new`);
-  const repository = join(paths.provisions, 'maven');
+  const target = join(paths.downloads, `jars.${process.pid}.new`);
+  const repository = join(paths.downloads, 'maven');
   mkdirSync(target, { recursive: true });
   const flags = ['-B', '-ntp', '-q', `-Dmaven.repo.local=${repository}`, `-Dtarget=${target}`];
   await runCommand(maven, [...flags, '-f', POM, 'generate-resources'], {
@@ -45,7 +45,7 @@ export async function fetchJars(paths: StackPaths): Promise<void> {
     logFile: logFileOf(paths, 'maven'),
   });
   const folders = jarFolderOf(paths);
-  mkdirSync(join(paths.provisions, 'kafka'), { recursive: true });
+  mkdirSync(join(paths.downloads, 'kafka'), { recursive: true });
   for (const name of ['kafka', 'registry'] as const) {
     rmSync(folders[name], { recursive: true, force: true });
     renameSync(join(target, name), folders[name]);

@@ -68,7 +68,7 @@ export function classArchiveOf(
   { name, java, classPath, canWrite = true }: { name: string; java: Java; classPath: string; canWrite?: boolean },
 ): ClassArchive {
   const hash = createHash('sha256').update(`${java.program} ${java.version} ${classPath}`).digest('hex').slice(0, 16);
-  const archive = join(paths.provisions, 'java', `${name}-${hash}.jsa`);
+  const archive = join(paths.downloads, 'java', `${name}-${hash}.jsa`);
   if (existsSync(archive))
     return {
       flags: [`-XX:SharedArchiveFile=${archive}`, '-Xshare:auto', '-Xlog:disable', '-Xlog:all=error:stderr'],

@@ -20,7 +20,7 @@ const JVM_FLAGS = [
   '-XX:+UseSerialGC',
   '-XX:ReservedCodeCacheSize=96m',
   '-XX:MaxDirectMemorySize=128m',
-  // Unused performance counters, which are sampled twenty times per second.
+  // Disables performance counters, which are unused and are sampled twenty times per second.
   '-XX:-UsePerfData',
   // On a small machine, the C2 compiler costs more than it gains.
   '-XX:TieredStopAtLevel=1',
@@ -164,8 +164,8 @@ function writeSettings(path: string, settings: Settings): void {
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
 
 /** Returns a formatted, empty data folder. New stacks copy it, which saves a JVM start. */
-async function provideFormattedFolder(paths: StackPaths, java: Java, classPath: string): Promise<string> {
-  const formatted = join(paths.provisions, 'kafka', 'formatted');
+async function prepareFormattedFolder(paths: StackPaths, java: Java, classPath: string): Promise<string> {
+  const formatted = join(paths.downloads, 'kafka', 'formatted');
   if (existsSync(join(formatted, 'meta.properties'))) return formatted;
   const temporary = `${formatted}.${process.pid}.new`;
   rmSync(temporary, { recursive: true, force: true });
@@ -233,7 +233,7 @@ export async function kafkaSpec(
   const dataFolder = join(folder, 'data');
   const classPath = classPathOf(jarFolderOf(paths).kafka);
   if (!existsSync(join(dataFolder, 'meta.properties'))) {
-    cpSync(await provideFormattedFolder(paths, java, classPath), dataFolder, { recursive: true });
+    cpSync(await prepareFormattedFolder(paths, java, classPath), dataFolder, { recursive: true });
     if (member.id > 1) assignIds(dataFolder, member);
   }
   const etc = join(paths.state, 'etc');

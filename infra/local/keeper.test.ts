@@ -4,11 +4,11 @@ import { until } from '@playline/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Condition } from './condition.ts';
 import {
-  type Death,
   type Keeper,
   type KeeperEvents,
   keepRunning,
   NotReadyError,
+  type ProcessExit,
   type ProcessSpec,
   restartDelayMs,
   type Silence,
@@ -21,7 +21,7 @@ import { testStackPaths } from './test/paths.ts';
 function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?: number) {
   const paths = testStackPaths();
   const pids: (number | null)[] = [];
-  const deaths: Death[] = [];
+  const exits: ProcessExit[] = [];
   const recoveries: string[] = [];
   const silences: Silence[] = [];
   const conditions: Condition[] = [];
@@ -40,20 +40,20 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?:
   };
   const events: KeeperEvents = {
     onPid: (_, pid) => pids.push(pid),
-    onDeath: (death) => deaths.push(death),
+    onExit: (exit) => exits.push(exit),
     onRecovery: (name) => recoveries.push(name),
     onSilence: (silence) => silences.push(silence),
     onCondition: (condition) => conditions.push(condition),
   };
   const keeper: Keeper = keepRunning(spec, events, timerSlackMs);
   onTestFinished(() => keeper.stop());
-  return { keeper, pids, deaths, recoveries, silences, conditions };
+  return { keeper, pids, exits, recoveries, silences, conditions };
 }
 
 const FOREVER = 'setInterval(() => {}, 1000)';
 
 test('the keeper restarts a killed process within half a second', async () => {
-  const { keeper, pids, deaths, recoveries } = keep(FOREVER);
+  const { keeper, pids, exits, recoveries } = keep(FOREVER);
   await keeper.whenReady();
   expect(recoveries).toEqual([]);
   process.kill(pids[0] ?? 0, 'SIGKILL');
@@ -61,8 +61,8 @@ test('the keeper restarts a killed process within half a second', async () => {
   expect(pids).toHaveLength(3);
   expect(pids[1]).toBeNull();
   expect(pids[2]).not.toBe(pids[0]);
-  expect(deaths).toMatchObject([{ name: 'tiny', cause: 'signal SIGKILL' }]);
-  expect(deaths[0]?.restartInMs).toBeLessThan(500);
+  expect(exits).toMatchObject([{ name: 'tiny', cause: 'signal SIGKILL' }]);
+  expect(exits[0]?.restartInMs).toBeLessThan(500);
 });
 
 test('the restart delay doubles with each consecutive exit, up to five seconds', () => {
@@ -84,29 +84,29 @@ test('the keeper reports an exit with the last log lines of that process, withou
     fs.appendFileSync(${JSON.stringify(startsFile)}, 'x');
     ${FOREVER};`;
   const countStarts = () => (existsSync(startsFile) ? readFileSync(startsFile, 'utf8').length : 0);
-  const { keeper, pids, deaths } = keep(script, { isReady: async () => countStarts() > 0 });
+  const { keeper, pids, exits } = keep(script, { isReady: async () => countStarts() > 0 });
   await keeper.whenReady();
   for (const round of [1, 2]) {
     await until('the process has started', () => countStarts() === round);
     process.kill(pids.at(-1) ?? 0, 'SIGUSR2');
-    await until('the exit is reported', () => deaths.length === round);
+    await until('the exit is reported', () => exits.length === round);
   }
-  expect(deaths.map((death) => death.cause)).toEqual(['exit code 7', 'exit code 7']);
-  expect(deaths[1]?.lastLines).toContain('process number 2');
-  expect(deaths[1]?.lastLines).not.toContain('process number 1');
+  expect(exits.map((exit) => exit.cause)).toEqual(['exit code 7', 'exit code 7']);
+  expect(exits[1]?.lastLines).toContain('process number 2');
+  expect(exits[1]?.lastLines).not.toContain('process number 1');
 });
 
 test('the keeper does not restart a paused process and can stop it', async () => {
   let cleanEnds = 0;
   const onCleanEnd = () => void cleanEnds++;
-  const { keeper, pids, deaths } = keep(FOREVER, { onCleanEnd });
+  const { keeper, pids, exits } = keep(FOREVER, { onCleanEnd });
   await keeper.whenReady();
   const pid = pids[0] ?? 0;
   process.kill(pid, 'SIGSTOP');
   const other = keep(FOREVER);
   await other.keeper.whenReady();
   expect(pids).toEqual([pid]);
-  expect(deaths).toEqual([]);
+  expect(exits).toEqual([]);
   await keeper.stop();
   expect(markOf(pid)).toBeNull();
   expect(cleanEnds).toBe(1);
@@ -116,7 +116,7 @@ test.each([
   ['exits', 'console.error("no such topic"); process.exit(3)', {}, /\(exit code 3\).*no such topic/s, 'no such topic'],
   ['throws', 'throw new Error("wrong folder")', {}, /wrong folder/, 'exit code 1: Error: wrong folder'],
   ['does not exist', '', { program: '/nonexistent/program' }, /tiny .*cannot start/, 'cannot start'],
-])('the keeper fails the start without a restart when a program %s before it is ready', async (...row) => {
+])('an unready program that %s fails the start and is not restarted', async (...row) => {
   const [, script, changes, message, lastError] = row;
   const { keeper, pids, conditions } = keep(script, { isReady: async () => false, ...changes });
   await expect(keeper.whenReady()).rejects.toThrow(message);
@@ -174,10 +174,10 @@ test('an immediate stop kills a process unless the process has a clean-exit hand
 });
 
 test('a stop during the restart delay prevents the restart', async () => {
-  const { keeper, pids, deaths } = keep(FOREVER);
+  const { keeper, pids, exits } = keep(FOREVER);
   await keeper.whenReady();
   process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('the exit is reported', () => deaths.length === 1);
+  await until('the exit is reported', () => exits.length === 1);
   await keeper.stop();
   const later = keep(FOREVER);
   await later.keeper.whenReady();
@@ -199,7 +199,7 @@ test('the keeper reports an unready process once, with the reason, and then repo
     if (reason !== null) throw new Error(reason);
     return true;
   };
-  const { keeper, pids, deaths, recoveries, silences, conditions } = keep(FOREVER, {
+  const { keeper, pids, exits, recoveries, silences, conditions } = keep(FOREVER, {
     isReady,
     watch: { silenceMaxMs: 50, steadyPollMs: 10 },
   });
@@ -214,7 +214,7 @@ test('the keeper reports an unready process once, with the reason, and then repo
   reason = null;
   await until('the process is ready again', () => recoveries.length === 1);
   expect(silences).toHaveLength(1);
-  expect(deaths).toEqual([]);
+  expect(exits).toEqual([]);
   expect(pids).toHaveLength(1);
   expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0, isSilent: false });
 });

@@ -28,7 +28,7 @@ export interface ProcessSpec {
   onCleanEnd?(): void;
 }
 
-export interface Death {
+export interface ProcessExit {
   name: string;
   /** For example `exit code 1` or `signal SIGKILL`. */
   cause: string;
@@ -40,8 +40,8 @@ export interface Death {
 export interface KeeperEvents {
   /** Called immediately after the process has started (with its pid) or exited (with null). */
   onPid(name: string, pid: number | null): void;
-  onDeath(death: Death): void;
-  /** Called when a process is ready after an exit, a reported silence or a missed deadline. */
+  onExit(exit: ProcessExit): void;
+  /** Called when a process is ready again after an exit, an `onSilence` call or a missed deadline. */
   onRecovery(name: string): void;
   /** Called once when a process has not been ready for a minute. */
   onSilence?(silence: Silence): void;
@@ -78,9 +78,9 @@ const FIRST_RESTART_MS = 150;
 const RESTART_MAX_MS = 5_000;
 /** A process that has been ready for this time is restarted with the initial delay. */
 const HEALTHY_MS = 5_000;
-/** @param deaths number of consecutive exits, from 1 */
-export const restartDelayMs = (deaths: number): number =>
-  Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
+/** @param exits number of consecutive exits, from 1 */
+export const restartDelayMs = (exits: number): number =>
+  Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (exits - 1));
 
 class SupervisedProcess implements Keeper {
   readonly name: string;
@@ -91,7 +91,7 @@ class SupervisedProcess implements Keeper {
   private child: ChildProcess | null = null;
   private exited: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
-  private deaths = 0;
+  private exits = 0;
   private restarts = 0;
   /** True after the first readiness or a missed deadline. From then on, the process is restarted when it exits. */
   private isStarted = false;
@@ -162,7 +162,7 @@ class SupervisedProcess implements Keeper {
         this.child = null;
         done();
         this.events.onPid(this.name, null);
-        if (!this.isStopping) this.onExit(cause, logStart);
+        if (!this.isStopping) this.handleExit(cause, logStart);
       };
       child.once('error', (error) => end(`cannot start: ${error.message}`));
       child.once('exit', (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
@@ -170,9 +170,9 @@ class SupervisedProcess implements Keeper {
     this.watch(child);
   }
 
-  private onExit(cause: string, logStart: number): void {
+  private handleExit(cause: string, logStart: number): void {
     clearTimeout(this.timer);
-    this.deaths += 1;
+    this.exits += 1;
     const lastLines = tailOf(this.spec.logFile, logStart);
     this.update({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
     this.setFault('ended', `${cause}: ${lastMessageOf(this.spec.logFile, logStart)}`);
@@ -181,12 +181,12 @@ class SupervisedProcess implements Keeper {
       this.firstReady.reject(new Error(`${this.name} exited before it was ready (${cause})${formatLines(lastLines)}`));
       return;
     }
-    const restartInMs = restartDelayMs(this.deaths);
+    const restartInMs = restartDelayMs(this.exits);
     this.timer = setTimeout(() => {
       this.restarts += 1;
       this.start();
     }, restartInMs);
-    this.events.onDeath({ name: this.name, cause, lastLines, restartInMs });
+    this.events.onExit({ name: this.name, cause, lastLines, restartInMs });
   }
 
   private watch(child: ChildProcess): void {
@@ -205,7 +205,7 @@ class SupervisedProcess implements Keeper {
           this.firstReady.resolve();
           clearTimeout(this.timer);
           this.timer = setTimeout(() => {
-            this.deaths = 0;
+            this.exits = 0;
           }, HEALTHY_MS).unref();
         },
         onFault: (reason) => {

@@ -43,7 +43,7 @@ export function lastErrorOf(path: string, sinceAt: string): { at: string; what: 
 const BELOW_ERROR = /^\s*(at \S.*|\.\.\. \d+ .*|Node\.js v\S+)?$/;
 const NO_SPACE = /No space left on device|ENOSPC/i;
 
-/** @returns the last line after byte `from` outside a stack trace, or a full disk, which causes later errors */
+/** @returns the last line after byte `from` outside a stack trace, or a message if the disk is full */
 export function lastMessageOf(path: string, from = 0): string {
   const lines = readTail(path, { from, bytesMax: ERROR_BYTES }).split('\n');
   const messages = lines.filter((each) => !BELOW_ERROR.test(each)).slice(-TAIL_LINES);

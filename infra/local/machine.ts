@@ -61,7 +61,7 @@ export function findMissingTestParts(): MissingPart[] {
 }
 
 /** Returns the command that installs the missing programs. */
-export function installLine(missing: readonly MissingPart[]): string {
+export function installCommand(missing: readonly MissingPart[]): string {
   if (process.platform === 'darwin') return `brew install ${missing.map((part) => part.brew).join(' ')}`;
   const packages = missing.map((part) => part.debian).join(' ');
   return `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages}`;
@@ -85,7 +85,7 @@ export async function installMissingParts(
   if (missing.length === 0) return;
   const names = missing.map((part) => part.what).join(', ');
   const toError = () =>
-    new Error(`${names}: not installed. Run the following command, then start again:\n    ${installLine(missing)}`);
+    new Error(`${names}: not installed. Run the following command, then start again:\n    ${installCommand(missing)}`);
   if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) throw toError();
   const prefix = rootPrefix();
   if (prefix === null) throw toError();

@@ -29,7 +29,7 @@ for (const name of ['bench', 'fuzz', 'faults', 'attacks'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).runTestTool(name);
 
 // The compile cache, which child processes inherit, saves a third of the start time.
-process.env.NODE_COMPILE_CACHE ??= join(stackPathsOf().provisions, 'compile-cache');
+process.env.NODE_COMPILE_CACHE ??= join(stackPathsOf().downloads, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);
 try {

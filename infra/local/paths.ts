@@ -1,11 +1,11 @@
 // The folders of a stack.
 import { join, resolve } from 'node:path';
 
-/** Folders of a stack. Stacks of the same checkout share only the provisions. */
+/** Folders of a stack. Stacks of the same checkout share only the downloads. */
 export interface StackPaths {
   readonly checkout: string;
   /** Downloads and files built from them. */
-  readonly provisions: string;
+  readonly downloads: string;
   /** Data, secrets, logs and process records. */
   readonly state: string;
 }
@@ -18,7 +18,7 @@ const defaultStateFolder = () => join(process.env.PLAYLINE_ROOT || CHECKOUT, '.p
 /** @param state the stack's folder */
 export const stackPathsOf = (state = defaultStateFolder()): StackPaths => ({
   checkout: CHECKOUT,
-  provisions: join(CHECKOUT, '.playline'),
+  downloads: join(CHECKOUT, '.playline'),
   state: resolve(state),
 });
 

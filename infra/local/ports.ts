@@ -46,7 +46,7 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /** Contains one folder per minute, with an empty file per drawn port. */
-const DRAWN_FOLDER = join(stackPathsOf().provisions, 'drawn-ports');
+const DRAWN_FOLDER = join(stackPathsOf().downloads, 'drawn-ports');
 
 /** Reserves a port. @returns false if the port was drawn recently. Only one process can create its file. */
 function draw(port: number): boolean {

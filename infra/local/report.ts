@@ -1,5 +1,5 @@
 // Messages that commands print about a stack.
-import type { Death, Silence } from './keeper.ts';
+import type { ProcessExit, Silence } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { type DemoChain, publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
@@ -9,9 +9,9 @@ export function createProgress(write: (line: string) => void): (line: string) =>
   return (line) => write(`${((performance.now() - start) / 1000).toFixed(1).padStart(6)} s  ${line}`);
 }
 
-export function deathReport(death: Death): string {
-  const lines = death.lastLines === '' ? '    (its log is empty)' : death.lastLines.replace(/^/gm, '    ');
-  return `${death.name} exited (${death.cause}); restarting in ${death.restartInMs} ms. Last log lines:\n${lines}`;
+export function exitReport(exit: ProcessExit): string {
+  const lines = exit.lastLines === '' ? '    (its log is empty)' : exit.lastLines.replace(/^/gm, '    ');
+  return `${exit.name} exited (${exit.cause}); restarting in ${exit.restartInMs} ms. Last log lines:\n${lines}`;
 }
 
 /** Returns advice for a process that has not been ready for a minute. */

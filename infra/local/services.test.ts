@@ -21,7 +21,7 @@ test('the stack file lists the chains of the chain API only if the chain API is 
   });
 });
 
-test('startStack fails with a fix if the chain program cannot run and isLenient is not set', async () => {
+test('startStack fails and suggests a fix if anvil cannot run and isLenient is not set', async () => {
   const { state: directory } = testStackPaths();
   const options = { directory, chain: true, chainProgram: `${directory}/nowhere` };
   await expect(startStack(options)).rejects.toThrow(/does not run on this machine \(ENOENT\)\. Remove node_modules/);

@@ -29,7 +29,7 @@ export interface ServiceEntry {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-// Node options with their measured effects; see infra/decisions/0019-costs-at-rest-and-at-start.md.
+// Node options with their measured effects; see infra/decisions/0019-idle-and-startup-costs.md.
 
 /** Most objects live only for one request. Smaller semi-spaces than the default of 16 MiB save 50 to 100 MiB. */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
@@ -37,7 +37,7 @@ const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 /** Used for the portal, where latency matters less: peak 242 -> 190 MiB, p99 of the slowest page 124 -> 272 ms. */
 const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
 
-/** Avoids full collections while the heap grows during a start: 1.16 -> 0.91 s of CPU time. */
+/** Avoids full collections while the heap grows during startup: 1.16 -> 0.91 s of CPU time. */
 const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
 
 /**
@@ -46,10 +46,10 @@ const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** With few full collections, the heap may grow to only 1.6 times the live size: 263 -> 201 MiB at the same rate. */
+/** Starts a full collection when the heap has grown to 1.6 times its live size: 263 -> 201 MiB at the same rate. */
 const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
-/** Chain API pages are outside the small heap and would trigger full collections: 2.0 -> 0.9 CPU-ms per page. */
+/** Chain API pages are buffers outside V8's heap and would trigger full collections: 2.0 -> 0.9 CPU-ms per page. */
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=400';
 
 /** One thread collects the garbage of eight pages at a time: 1.02 to 1.08 times the pages per CPU-second. */

@@ -19,7 +19,7 @@ export interface DemoChain {
   id: number;
   /** Addresses of the demo contracts in lower case. */
   contracts: Readonly<Record<DemoContract, string>>;
-  /** The demo project's signable key, which may mint. */
+  /** Address of the demo project's signable key, which may mint. */
   signer: string;
 }
 

@@ -1,5 +1,5 @@
 import { brokerName } from './kafka.ts';
-import type { Death, Silence } from './keeper.ts';
+import type { ProcessExit, Silence } from './keeper.ts';
 import type { StackPaths } from './paths.ts';
 import { portNamesOf, type ServiceEntry, type ServiceName } from './services.ts';
 import type { StackAddresses, StackFile } from './stack-file.ts';
@@ -13,7 +13,7 @@ export interface StackOptions {
   settings?: Record<string, string>;
   report?: (line: string) => void;
   /** Called for each process that has exited and will be restarted. */
-  onDeath?: (death: Death) => void;
+  onExit?: (exit: ProcessExit) => void;
   /** Called once for each process that has not been ready for a minute. */
   onSilence?: (silence: Silence) => void;
   /** True to keep the stack running if a service does not become ready. */

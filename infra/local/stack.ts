@@ -16,12 +16,12 @@ import {
   openChainPart,
   readDemoKeys,
 } from './deployment.ts';
+import { installStores } from './install-stores.ts';
 import type { Java } from './java.ts';
 import { kafkaSpec } from './kafka.ts';
 import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
 import { type StackPaths, stackPathsOf } from './paths.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
-import { provideStores } from './provide.ts';
 import { redisAddress, redisSpec } from './redis.ts';
 import { registryAddress, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
@@ -118,7 +118,7 @@ class RunningStack implements Stack {
         this.file = { ...this.file, processes: pid === null ? others : { ...others, [name]: pid } };
         if (this.isWritten) this.tryWrite(() => this.writeFile());
       },
-      onDeath: (death) => this.options.onDeath?.(death),
+      onExit: (exit) => this.options.onExit?.(exit),
       onRecovery: (name) => this.report(`${name} is ready again`),
       onSilence: (silence) => this.options.onSilence?.(silence),
       onCondition: (condition) => {
@@ -159,7 +159,7 @@ class RunningStack implements Stack {
 
   private async startStores(): Promise<StartedStores> {
     const { paths, secrets, security, options } = this;
-    const java = await provideStores(paths, (line) => this.report(line));
+    const java = await installStores(paths, (line) => this.report(line));
     const port = (name: string) => this.port(name);
     const brokers = brokerSpecs(paths, { java, options, security, port });
     this.report('starting kafka, registry, redis, clickhouse');

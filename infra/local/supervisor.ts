@@ -81,6 +81,6 @@ export async function endStack(paths: StackPaths): Promise<string | null> {
   const orphans = await endOrphans(paths, (line) => console.error(line));
   removeStackFile(paths);
   rmSync(pathOf(paths), { force: true });
-  if (orphans.length > 0) return `stopped orphans of a dead supervisor: ${orphans.join(', ')}`;
+  if (orphans.length > 0) return `stopped processes of a dead supervisor: ${orphans.join(', ')}`;
   return supervisor === null ? null : 'stopped';
 }

@@ -34,7 +34,7 @@ export async function startTestEngine({ memoryMaxBytes, prepareData }: EngineOpt
   const start = async (operatorPassword?: string) => {
     const started = specOf(operatorPassword);
     if (memoryMaxBytes !== undefined) limitMemory(join(folder, 'etc', 'clickhouse', 'config.xml'), memoryMaxBytes);
-    keeper = keepRunning(started, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
+    keeper = keepRunning(started, { onPid: () => {}, onExit: () => {}, onRecovery: () => {} });
     await keeper.whenReady();
   };
   /** Sends SIGTERM and waits until ClickHouse has exited. */

@@ -28,7 +28,7 @@ ORDER BY erasure_id
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Accepted erasures. Read with FINAL so that a request stored twice is counted once.';
 
--- Rows of these identities up to the cut-off are never written again, however late they arrive. If an identity was erased twice,
+-- Rows of these identities up to the cut-off are never written again, no matter how late they arrive. If an identity was erased twice,
 -- the row with the later cut-off remains.
 CREATE TABLE IF NOT EXISTS erasure_fences
 (

@@ -1,4 +1,4 @@
--- The writer refuses an update that changes a constant member. It finds earlier versions by id with the projection. All versions
+-- The writer rejects an update that changes an immutable field. It finds earlier versions by id with the projection. All versions
 -- are retained, because the horizon, not the time of a merge, must determine which version is returned. Activities that are close
 -- in a feed have similar indexed_at values, so a query for many ids reads few granules. Each granule is small and has its own
 -- compressed block.
@@ -15,4 +15,4 @@ CREATE TABLE IF NOT EXISTS activity_ids
 ENGINE = {{engine ReplacingMergeTree}}
 ORDER BY (chain, indexed_at, id, updated_at)
 SETTINGS index_granularity = 64, min_compress_block_size = 2048, max_compress_block_size = 4096, deduplicate_merge_projection_mode = 'rebuild', non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Activity versions by id, with their constant members';
+COMMENT 'Activity versions by id, with their immutable fields';

@@ -1,5 +1,5 @@
--- One row per attempt; the row with the greatest revision wins. A failed reference id can be requested again, which creates
--- another attempt. Sorting key: readers page through a contract's requests by time, in granules of 256 rows. of_reference finds a
+-- One row per attempt; the row with the greatest revision wins. After a failed attempt, the reference id can be requested
+-- again, which creates another attempt. Sorting key: readers page through a contract's requests by time, in granules of 256 rows. of_reference finds a
 -- request by its reference id.
 CREATE TABLE IF NOT EXISTS mint_requests
 (
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS mint_requests
     changed_at DateTime64(3, 'UTC') COMMENT 'Time when the revision was created',
     trace_id String COMMENT 'Trace id of the request, 32 hexadecimal digits',
     logged_at DateTime64(3, 'UTC') COMMENT 'Timestamp of the Kafka record',
-    kafka_partition UInt16 COMMENT 'Partition that contains the record, of chain.mint-requests.v1 for revision 0, else of chain.mint-state.v1',
+    kafka_partition UInt16 COMMENT 'Partition that contains the record: in chain.mint-requests.v1 for revision 0, otherwise in chain.mint-state.v1',
     kafka_offset UInt64 COMMENT 'Offset of the record in its partition',
     INDEX of_reference reference_id TYPE bloom_filter(0.001) GRANULARITY 1
 )
@@ -34,7 +34,7 @@ ORDER BY (chain, contract, requested_at, attempt_id)
 SETTINGS index_granularity = 256, non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Mint requests, one row per attempt. Read with FINAL, or read the row with the greatest revision of each attempt.';
 
--- One row per attempt, in the order of mint_requests. The states of an attempt do not repeat its metadata.
+-- One row per attempt, sorted like mint_requests. The states of an attempt do not repeat its metadata.
 CREATE TABLE IF NOT EXISTS mint_metadata
 (
     chain LowCardinality(String) COMMENT 'Name of the chain',

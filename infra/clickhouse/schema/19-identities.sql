@@ -1,6 +1,6 @@
 -- The table contains only aggregates that do not change when a copy of a message is added, such as minima and maxima. It is
 -- keyed by identity rather than person, so an unlink changes no row. last_seen_at is the time reported by the client, which
--- may be in the future and does not depend on which copy of a message remains; persons show last_active_at.
+-- may be in the future and does not depend on which copy of a message remains; the view persons shows last_active_at.
 CREATE TABLE IF NOT EXISTS identities
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS identities
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event of the identity, according to the client clock',
     first_touch AggregateFunction(argMin, Tuple(surface String, page_url String, page_referrer String), Tuple(Bool, DateTime64(3, 'UTC'), UUID, UInt64)) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event',
     latest_traits AggregateFunction(argMaxIf, String, Tuple(DateTime64(3, 'UTC'), UUID, UInt64), UInt8) COMMENT 'Traits of the last identify message that has traits',
-    last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, limited to one minute after the gateway received the event'
+    last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, capped at one minute after the gateway received the event'
 )
 ENGINE = {{engine AggregatingMergeTree}}
 ORDER BY (environment_id, identity_key, test)

@@ -28,7 +28,7 @@ CREATE VIEW IF NOT EXISTS persons_raw
     identities UInt64 COMMENT 'Number of identities of the person that have at least one event',
     members Array(String) COMMENT 'Identities of the person that have at least one event, 32 hexadecimal digits each',
     first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event, according to the client clock, never later than last_seen_at',
-    last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event, limited to one minute after the gateway received the event',
+    last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event, capped at one minute after the gateway received the event',
     touch Tuple(surface String, page_url String, page_referrer String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event',
     first_surface String COMMENT 'Surface of the first touch',
     first_route String COMMENT 'Path of the first page with :id in place of segments that contain a digit, @ or %',
@@ -69,7 +69,7 @@ FROM
     WHERE NOT identity.test
 )
 GROUP BY environment_id, person_key
-COMMENT 'Persons with at least one event, aggregated over all identities, with the first page and the latest traits. Event times are limited to one minute after receipt. Without test messages.';
+COMMENT 'Persons with at least one event, aggregated over all identities, with the first page and the latest traits. Event times are capped at one minute after receipt. Without test messages.';
 
 CREATE VIEW IF NOT EXISTS persons DEFINER = views SQL SECURITY DEFINER AS
 SELECT environment_id, person_key, person_id, identities, members, first_seen_at, last_seen_at,
@@ -79,9 +79,9 @@ COMMENT 'Persons with at least one event, aggregated over all identities, with f
 
 ALTER TABLE persons {{comments of persons_raw}};
 
--- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to remove
--- copies here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
--- Comparing rows with these few members first takes a tenth of the time.
+-- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to be
+-- deduplicated here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
+-- Filtering by these few members first reduces the query time to a tenth.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (

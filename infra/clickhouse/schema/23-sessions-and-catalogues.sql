@@ -1,5 +1,5 @@
 -- The view counts exact events instead of inserted rows, so resent messages do not change a count. A session belongs to the time
--- range in which it began, so the query reads one more day on each side. Times are limited as in identities.last_active_at, so a
+-- range in which it began, so the query reads one more day on each side. Times are capped as in identities.last_active_at, so a
 -- client clock that is ahead does not create a session of twenty hours.
 CREATE VIEW IF NOT EXISTS sessions DEFINER = views SQL SECURITY DEFINER AS
 SELECT
@@ -21,7 +21,7 @@ FROM
 )
 GROUP BY environment_id, session_id, person_key
 HAVING started_at >= {since: DateTime64(3, 'UTC')} AND started_at < {until: DateTime64(3, 'UTC')}
-COMMENT 'sessions(environment = …, since = …, until = …): sessions per person whose first event is in the time range and that have no event on the day before. A session shared by two persons is counted for each of them. Event times are limited to one minute after receipt.';
+COMMENT 'sessions(environment = …, since = …, until = …): sessions per person whose first event is in the time range and that have no event on the day before. A session shared by two persons is counted for each of them. Event times are capped at one minute after receipt.';
 
 CREATE VIEW IF NOT EXISTS event_catalogue DEFINER = views SQL SECURITY DEFINER AS
 SELECT type, event_name, count() AS events, events / sum(events) OVER () AS share,

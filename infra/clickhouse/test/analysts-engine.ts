@@ -27,7 +27,7 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   const secrets = loadSecrets(paths);
   const base = clickhouseSpec(paths, { port, secrets });
   const spec = nativePort === undefined ? base : { ...base, args: toNativeArgs(base.args, nativePort) };
-  const keeper = keepRunning(spec, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
+  const keeper = keepRunning(spec, { onPid: () => {}, onExit: () => {}, onRecovery: () => {} });
   const close = async () => {
     await keeper.stop();
     rmSync(paths.state, { recursive: true, force: true });

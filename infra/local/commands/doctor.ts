@@ -9,7 +9,7 @@ import { findProgram } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
 import { areJarsInstalled } from '../jars.ts';
 import { findJava } from '../java.ts';
-import { findMissingParts, installLine } from '../machine.ts';
+import { findMissingParts, installCommand } from '../machine.ts';
 import type { StackPaths } from '../paths.ts';
 import { configuredPort, isPortFree, portVariableOf } from '../ports.ts';
 import { SERVICES } from '../services.ts';
@@ -91,7 +91,7 @@ function checkVersions(paths: StackPaths): Finding[] {
   const java = findJava();
   if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
   for (const part of findMissingParts(paths)) {
-    const fix = `\`npm start\` installs it; to install it manually: ${installLine([part])}`;
+    const fix = `\`npm start\` installs it; to install it manually: ${installCommand([part])}`;
     found.push({ level: 'bad', what: `${part.what} is not installed`, fix });
   }
   const jars = areJarsInstalled(paths) ? 'are installed' : 'will be downloaded at the first start';

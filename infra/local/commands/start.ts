@@ -10,8 +10,8 @@ import { EXIT } from '../command-table.mjs';
 import { assertSameTopics } from '../deployment.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
 import { configuredPort } from '../ports.ts';
-import { proveRoundTrip } from '../proof.ts';
-import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
+import { createProgress, exitReport, silenceReport, stackReport } from '../report.ts';
+import { verifyRoundTrip } from '../round-trip.ts';
 import { createSignerKeys, signerPublicKeyOf } from '../secrets.ts';
 import { environmentWithoutStores, isStoreSetting, SERVICES } from '../services.ts';
 import { startStack } from '../stack.ts';
@@ -49,7 +49,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   try {
     stack = await startStack({
       report,
-      onDeath: (death) => report(deathReport(death)),
+      onExit: (exit) => report(exitReport(exit)),
       onSilence: (silence) => report(silenceReport(silence)),
       signal: stopRequest.signal,
       isLenient: true,
@@ -59,7 +59,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
     if (!stopRequest.signal.aborted) {
       supervision.onServing?.();
       report('posting a test event and reading it from ClickHouse');
-      await Promise.race([prove(stack, report), signalled]);
+      await Promise.race([postTestEvent(stack, report), signalled]);
       if (!stopRequest.signal.aborted) supervision.onReady(stack);
     }
     await signalled;
@@ -72,9 +72,9 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
 }
 
 /** Sends the test event. A failure does not stop a stack that is known to be incomplete. */
-async function prove(stack: Stack, report: (line: string) => void): Promise<void> {
+async function postTestEvent(stack: Stack, report: (line: string) => void): Promise<void> {
   try {
-    const latencyMs = await proveRoundTrip(stack.file);
+    const latencyMs = await verifyRoundTrip(stack.file);
     report(`the test event was in ClickHouse ${latencyMs.toFixed()} ms after it was accepted`);
   } catch (error) {
     if (stack.missing.length === 0) throw error;
@@ -90,7 +90,7 @@ export async function supervise(paths: StackPaths, supervision: Supervision): Pr
   if (claimSupervision(paths) !== null) return false;
   try {
     const orphans = await endOrphans(paths, supervision.report);
-    if (orphans.length > 0) supervision.report(`stopped orphans of a dead supervisor: ${orphans.join(', ')}`);
+    if (orphans.length > 0) supervision.report(`stopped processes of a dead supervisor: ${orphans.join(', ')}`);
     await superviseUntilSignal(supervision);
   } finally {
     releaseSupervision(paths);
@@ -131,7 +131,7 @@ export function reportLink(link: string | null): void {
 /** Reports a demo mint. Called after the summary is printed, because a mint becomes final only some blocks later. */
 async function reportMint(file: StackFile): Promise<void> {
   try {
-    const mint = await proveMint(file);
+    const mint = await verifyMint(file);
     if (mint === null) return;
     const seconds = (ms: number) => (ms / 1000).toFixed(1);
     console.log(
@@ -189,7 +189,7 @@ interface MintRequest {
  * @returns durations since the 202 response, or null if the stack has no chain
  * @throws Error if the request is refused, fails, or times out
  */
-export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now) {
+export async function verifyMint(file: StackFile, wallClockMs: () => number = Date.now) {
   const { chain, chainApi, chains = [], keys } = file;
   const [served] = chains;
   if (chain === undefined || chainApi === undefined || served === undefined || keys === undefined) return null;

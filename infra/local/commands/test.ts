@@ -1,9 +1,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { installStores } from '../install-stores.ts';
 import { findMissingTestParts, installMissingParts } from '../machine.ts';
 import type { StackPaths } from '../paths.ts';
 import { readJsonFile, writePrivateFile } from '../private-file.ts';
-import { provideStores } from '../provide.ts';
 import { createProgress } from '../report.ts';
 import { runHere, toolOf } from './run.ts';
 
@@ -39,7 +39,7 @@ async function runTests(paths: StackPaths, filters: readonly string[], env: Reco
   for (const file of [reportFile, summaryFile]) rmSync(file, { force: true });
 
   const report = createProgress((line) => console.log(line));
-  if (process.env.PLAYLINE_TEST_STORES === undefined) await provideStores(paths, report);
+  if (process.env.PLAYLINE_TEST_STORES === undefined) await installStores(paths, report);
   await installMissingParts(paths, report, findMissingTestParts);
   const checks = [
     { name: 'format and lint', program: toolOf(paths, 'biome'), args: ['ci', '.'] },

@@ -62,7 +62,7 @@ export interface GroupPartition {
   readonly topic: string;
   readonly partition: number;
   readonly committed: number;
-  /** Exclusive end of the records that were read: the end of the named block, otherwise the committed offset. */
+  /** Exclusive end of the records that were read: the end in the commit's intent, otherwise the committed offset. */
   readonly readTo: number;
   /** The batch before `readTo`, from the commit. */
   readonly mark: LogMark | null;

@@ -98,7 +98,7 @@ export interface BlockBuilder {
   add(record: StreamRecord): Outcome;
   /**
    * Computes the inputs of the rows besides the records. Omitted if there are none. Called once in log order, after the
-   * block is closed and before it is named.
+   * block is closed and before its intent is committed.
    * @throws RetryableFault if the call should be repeated; any other fault pauses the partition
    */
   settle?(origin: BlockOrigin): Promise<BlockTrace>;
@@ -115,7 +115,7 @@ export interface BlockBuilder {
 export interface BlockOrigin {
   /** `carries` of the previous block; null for the first block in a log and after a decision about a replaced log. */
   readonly carried: string | null;
-  /** `basis` committed by an owner that named this block but did not complete it; null for an unnamed block. */
+  /** `basis` in the intent of an owner that did not complete this block; null if the block has no committed intent. */
   readonly basis: string | null;
 }
 

@@ -14,7 +14,7 @@ import {
 } from '@playline/stream/kafka';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { proveMint } from '../../../infra/local/commands/start.ts';
+import { verifyMint } from '../../../infra/local/commands/start.ts';
 import {
   countStored,
   type Exit,
@@ -91,7 +91,7 @@ it('a stack whose chain program cannot run reports the fault once, and runs with
   const services = SERVICES.map(({ name }) => name).filter((name) => name !== 'minter' && name !== 'chain-indexer');
   const stores = ['kafka', 'registry', 'redis', 'clickhouse', 'registry-relay', 'clickhouse-relay'];
   expect(Object.keys(file.processes).toSorted()).toEqual([...stores, ...services].toSorted());
-  expect([await proveMint(file), file.chain]).toEqual([null, undefined]);
+  expect([await verifyMint(file), file.chain]).toEqual([null, undefined]);
   expect(missing).toEqual([
     expect.stringMatching(
       /^The stack runs without the chain, chain-indexer and minter: .* does not run on this machine \(.*\)\. Remove .*--no-chain\)\.$/,

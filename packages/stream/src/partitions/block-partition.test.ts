@@ -50,7 +50,7 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
     commit: async (offset, text) => {
       commit?.(offset);
       const { intent } = parseMetadata(text, offset);
-      steps.push(`commit ${offset}${intent === null ? '' : ` naming ${intent.end}`}`);
+      steps.push(`commit ${offset}${intent === null ? '' : ` with intent ${intent.end}`}`);
     },
     seek: (offset) => void steps.push(`seek ${offset}`),
     pause: () => void steps.push('pause'),
@@ -74,8 +74,8 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
 const awaitDone = (worker: BlockPartition, offset: number) =>
   until(`offset ${offset} is reached`, () => worker.done === offset);
 const emptyIntent = { mark: null, firstTimestampMs: null, basis: null };
-const toNamedMetadata = (end: number, transformVersion = 1) =>
-  toMetadata({ ...NO_NOTE, intent: { ...emptyIntent, end, namedAtMs: Date.now(), transformVersion } });
+const toIntentMetadata = (end: number, transformVersion = 1) =>
+  toMetadata({ ...NO_NOTE, intent: { ...emptyIntent, end, intentAtMs: Date.now(), transformVersion } });
 
 function delayWrite(store: TokenStore) {
   const gate = Promise.withResolvers<void>();
@@ -93,17 +93,17 @@ it('a block partition commits an intent before each write, and the next intent w
   await awaitDone(worker, 20);
   const isFetching = (step: string) => step === 'pause' || step === 'resume';
   expect(steps.filter((step) => !isFetching(step))).toEqual([
-    'commit 0 naming 10',
+    'commit 0 with intent 10',
     'write 0-10',
-    'commit 10 naming 20',
+    'commit 10 with intent 20',
     'write 10-20',
     'commit 20',
   ]);
   expect(steps.filter(isFetching)).toEqual(['pause', 'resume']);
 });
 
-it('a block partition builds a named block with exactly the named offsets, regardless of its limits', async () => {
-  const { worker, steps, names, store } = open({ committed: 5, metadata: toNamedMetadata(40) });
+it('a block partition builds exactly the block in a committed intent, regardless of its limits', async () => {
+  const { worker, steps, names, store } = open({ committed: 5, metadata: toIntentMetadata(40) });
   worker.accept(numbered(5, 25), 25);
   worker.accept(numbered(25, 50), 50);
   await awaitDone(worker, 50);
@@ -114,22 +114,22 @@ it('a block partition builds a named block with exactly the named offsets, regar
   expect(offsets).toEqual(numbered(5, 50).map(({ offset }) => offset));
 });
 
-it('a block partition ends a named block at its named end, even in a gap of the log', async () => {
-  const { worker, steps } = open({ metadata: toNamedMetadata(12) });
+it('a block partition ends a block at the end in its intent, even in a gap of the log', async () => {
+  const { worker, steps } = open({ metadata: toIntentMetadata(12) });
   worker.accept([...numbered(0, 5), ...numbered(20, 28)], 28);
   await awaitDone(worker, 12);
   expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
 });
 
-it("a block's name contains the time of the first record, even if another owner rebuilds the block", async () => {
-  const [first, rebuilt] = [open(), open({ metadata: toNamedMetadata(10) })];
+it('a block has the time of its first record, even if another owner rebuilds the block', async () => {
+  const [first, rebuilt] = [open(), open({ metadata: toIntentMetadata(10) })];
   for (const { worker } of [first, rebuilt]) worker.accept(numbered(0, 10), 10);
   await until('both partitions have written', () => first.names.length > 0 && rebuilt.names.length > 0);
   expect([first.names[0]?.firstTimestampMs, rebuilt.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
 });
 
 it.each([
-  ['an unknown transform version', toNamedMetadata(4, 7)],
+  ['an unknown transform version', toIntentMetadata(4, 7)],
   ['a later format', '{"v":2}'],
   ['other metadata', 'not JSON'],
 ])('a block partition is paused if its commit contains %s', (_, metadata) => {
@@ -168,10 +168,10 @@ it('a block partition recommits an intent that is older than half a session time
   };
   worker.accept(numbered(0, 10), 10);
   await awaitDone(worker, 10);
-  expect(steps[steps.lastIndexOf('write 0-10') - 1]).toBe('commit 0 naming 10');
+  expect(steps[steps.lastIndexOf('write 0-10') - 1]).toBe('commit 0 with intent 10');
 });
 
-it('a draining block partition finishes its named block and leaves other blocks to the next owner', async () => {
+it('a draining block partition finishes the block in its intent and leaves others to the next owner', async () => {
   const { worker, steps, store } = open();
   let drained: Promise<void> | null = null;
   store.onWrite = async (_name, phase) => {
@@ -181,7 +181,7 @@ it('a draining block partition finishes its named block and leaves other blocks 
   worker.accept(numbered(0, 25), 25);
   await until('draining has started', () => drained !== null);
   await drained;
-  expect(steps.filter((step) => step.startsWith('commit'))).toEqual(['commit 0 naming 10', 'commit 10']);
+  expect(steps.filter((step) => step.startsWith('commit'))).toEqual(['commit 0 with intent 10', 'commit 10']);
   expect(store.rows).toHaveLength(10);
 });
 
@@ -201,7 +201,7 @@ it('an ended block partition commits nothing, and releases buffers only after th
   worker.end();
   write.open();
   await worker.drain(1_000);
-  expect(steps).toEqual(['commit 0 naming 10']);
+  expect(steps).toEqual(['commit 0 with intent 10']);
   expect(store.misuse).toEqual([]);
 });
 
@@ -238,7 +238,7 @@ it('a block partition closes a block at its maximum age and commits past offsets
   const { worker, steps } = open({ ageMaxMs: 1 });
   worker.accept(numbered(0, 3), 9);
   await awaitDone(worker, 9);
-  expect(steps).toEqual(['commit 0 naming 9', 'write 0-9', 'commit 9']);
+  expect(steps).toEqual(['commit 0 with intent 9', 'write 0-9', 'commit 9']);
 });
 
 it('a block partition logs one line for all dead letters in a block, without record content', async () => {

@@ -1,6 +1,6 @@
 import { waitAtMost } from '@playline/stores';
 import { type BlockLimits, type BlockSink, type Producer, RetryableFault, type StreamRecord } from '../ports.ts';
-import { addToBlock, type Block, createBlock, markNamed, settleBlock, startAttempt, toIntent } from './block.ts';
+import { addToBlock, type Block, confirmIntent, createBlock, settleBlock, startAttempt, toIntent } from './block.ts';
 import { sendDeadLetters } from './dead-letters.ts';
 import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE } from './intent.ts';
 import { type LogMark, MarkTrail } from './log-mark.ts';
@@ -20,8 +20,8 @@ const WRITE_SLOW_MS = 5_000;
  * What a partition does with fetched records.
  * - `reading`: adds records to blocks and continues fetching.
  * - `full`: adds records, but fetches no more until a block is written.
- * - `paused`: ignores records after a permanent fault. The named block is retried at long intervals, then `reading`.
- * - `draining`: ignores records, finishes a named block and leaves other blocks to the next owner. The final state.
+ * - `paused`: ignores records after a permanent fault. The current block is retried at long intervals, then `reading`.
+ * - `draining`: ignores records, finishes a block with a committed intent, leaves the rest to the next owner. Final.
  */
 type Intake = 'reading' | 'full' | 'paused' | 'draining';
 
@@ -111,7 +111,7 @@ export class BlockPartition implements PartitionWorker {
   #add(records: readonly StreamRecord[], end: number) {
     for (const record of records) {
       if (record.offset < this.next) continue;
-      // The named end is in a gap in the log.
+      // The end in the intent is in a gap in the log.
       if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
         this.#close(this.#filling.recoverTo);
       this.#filling ??= this.#openBlock(null);
@@ -159,10 +159,10 @@ export class BlockPartition implements PartitionWorker {
     if (transformVersion !== sink.transformVersion)
       throw new Error(
         `A block has transform version ${transformVersion}, which this release cannot build. ` +
-          'Run the release that named the block until the block is written.',
+          'Run the release that committed its intent until the block is written.',
       );
     const builder = sink.openBlock(log.topic, log.partition);
-    // A named block ends only at its named end, without a timer or limits.
+    // A block with a committed intent ends only at the end in the intent, without a timer or limits.
     if (intent === null) this.#age = setTimeout(() => this.#onAge(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.done) : this.done;
     return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
@@ -222,10 +222,10 @@ export class BlockPartition implements PartitionWorker {
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       const block = this.#queue[0]!;
-      // Only a named block must be finished. Other blocks are left to the next owner.
-      if (this.#intake === 'draining' && block.namedAtMs === null) break;
+      // Only a block with a committed intent must be finished. Other blocks are left to the next owner.
+      if (this.#intake === 'draining' && block.intentAtMs === null) break;
       await this.#settle(block, this.#note.carried);
-      if (block.namedAtMs === null) await this.#name(block);
+      if (block.intentAtMs === null) await this.#commitIntent(block);
       await this.#publishDeadLetters(block);
       await this.#write(block);
       await this.#complete(block);
@@ -251,10 +251,10 @@ export class BlockPartition implements PartitionWorker {
   }
 
   /** Step 1: commits the intent. If the commit is rejected, the block is not written. */
-  async #name(block: Block): Promise<void> {
-    const namedAtMs = block.namedAtMs ?? Date.now();
-    await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
-    markNamed(block, namedAtMs);
+  async #commitIntent(block: Block): Promise<void> {
+    const intentAtMs = block.intentAtMs ?? Date.now();
+    await this.#commit(block.start, { ...this.#note, intent: toIntent(block, intentAtMs) });
+    confirmIntent(block, intentAtMs);
   }
 
   /** Publishes dead letters before the block is completed, so that none is lost. A crash may duplicate them. */
@@ -283,7 +283,7 @@ export class BlockPartition implements PartitionWorker {
     try {
       await this.#retry('write', block, async () => {
         // A suspended process may have lost the partition.
-        if (performance.now() - block.confirmedAt > sessionTimeoutMs / 2) await this.#name(block);
+        if (performance.now() - block.confirmedAt > sessionTimeoutMs / 2) await this.#commitIntent(block);
         this.#ownership.check();
         await block.builder.write(startAttempt(block, log, this.#note.decidedAtMs), this.#ownership.signal);
       });
@@ -299,12 +299,12 @@ export class BlockPartition implements PartitionWorker {
     const next = this.#intake === 'draining' ? undefined : this.#queue[1];
     const carried = block.trace?.carries ?? null;
     if (next !== undefined) await this.#settle(next, carried);
-    const namedAtMs = Date.now();
-    const intent = next === undefined ? null : toIntent(next, namedAtMs);
+    const intentAtMs = Date.now();
+    const intent = next === undefined ? null : toIntent(next, intentAtMs);
     const triedTo = (this.#note.triedTo ?? 0) > block.end ? this.#note.triedTo : null;
     const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo, carried };
     await this.#commit(block.end, note);
-    if (next !== undefined) markNamed(next, namedAtMs);
+    if (next !== undefined) confirmIntent(next, intentAtMs);
     this.#note = note;
     this.#queue.shift();
     this.done = block.end;

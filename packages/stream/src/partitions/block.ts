@@ -18,7 +18,7 @@ export interface Block {
   trace: BlockTrace | null;
   mark: LogMark | null;
   /** When the first intent was committed, in epoch milliseconds; null until then. */
-  namedAtMs: number | null;
+  intentAtMs: number | null;
   /** True if rows may have been sent to the store. */
   attempted: boolean;
   /** When the coordinator last accepted a commit for the block, from `performance.now()`. */
@@ -48,7 +48,7 @@ export function createBlock(options: {
     basis: intent?.basis ?? null,
     trace: null,
     mark: null,
-    namedAtMs: intent?.namedAtMs ?? null,
+    intentAtMs: intent?.intentAtMs ?? null,
     attempted: intent !== null || (triedTo !== null && start < triedTo),
     confirmedAt: intent === null ? 0 : performance.now(),
     deadLetters: [],
@@ -57,10 +57,10 @@ export function createBlock(options: {
   };
 }
 
-export const toIntent = (block: Block, namedAtMs: number): Intent => {
+export const toIntent = (block: Block, intentAtMs: number): Intent => {
   const { end, transformVersion, mark, firstTimestampMs, trace } = block;
-  // A named block keeps its basis, so that later attempts build the same rows.
-  return { end, namedAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
+  // The basis of a committed intent is kept, so that later attempts build the same rows.
+  return { end, intentAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
 };
 
 /** Brokers store 4,096 bytes of metadata, and a commit may contain two traces. */
@@ -75,12 +75,12 @@ export async function settleBlock(block: Block, carried: BlockOrigin['carried'])
   block.trace = trace;
 }
 
-export function markNamed(block: Block, namedAtMs: number): void {
-  block.namedAtMs = namedAtMs;
+export function confirmIntent(block: Block, intentAtMs: number): void {
+  block.intentAtMs = intentAtMs;
   block.confirmedAt = performance.now();
 }
 
-/** Returns the block's name for the store and marks the block as attempted. */
+/** Returns the block's offsets and versions for the store, and marks the block as attempted. */
 export function startAttempt(
   block: Block,
   { topic, partition }: { topic: string; partition: number },

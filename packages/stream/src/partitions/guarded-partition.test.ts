@@ -109,16 +109,16 @@ it('a fetch that starts at the start of the log skips the offsets that retention
   guarded.end();
 });
 
-it('blocks of a replaced log are named with the decision time, and are marked as tried if they may have rows', async () => {
+it('blocks of a replaced log contain the decision time, and are marked as tried if they may have rows', async () => {
   const { open, store, committed } = openBench();
   committed.metadata = AFTER_DECISION;
-  const named: BlockName[] = [];
-  store.onWrite = (block, phase) => void (phase === 'before' && named.push(block));
+  const written: BlockName[] = [];
+  store.onWrite = (block, phase) => void (phase === 'before' && written.push(block));
   const guarded = await open();
   guarded.worker.accept(toRecords(rows(9)), 9);
   await until('all records are committed', () => committed.offset === 9);
   guarded.end();
-  expect(named.map(({ start, logDecidedAtMs, triedBefore }) => [start, logDecidedAtMs, triedBefore])).toEqual([
+  expect(written.map(({ start, logDecidedAtMs, triedBefore }) => [start, logDecidedAtMs, triedBefore])).toEqual([
     [0, 7, true],
     [3, 7, true],
     [6, 7, false],

@@ -81,7 +81,7 @@ export class GuardedPartition {
       return false;
     }
     this.#options.metrics.skipped(topic, from - next);
-    this.#options.logger?.error({ topic, partition, from: next, to: from }, 'offsets deleted by retention skipped');
+    this.#options.logger?.error({ topic, partition, from: next, to: from }, 'skipped offsets that retention deleted');
     this.worker.accept([], from);
     return true;
   }

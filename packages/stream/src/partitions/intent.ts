@@ -5,7 +5,7 @@ export interface Intent {
   /** Exclusive end of the block. The block starts at the committed offset. */
   readonly end: number;
   /** When the block's first intent was committed, in epoch milliseconds from the clock of the committing process. */
-  readonly namedAtMs: number;
+  readonly intentAtMs: number;
   readonly transformVersion: number;
   readonly mark: LogMark | null;
   /** Time of the first record; null if there is none. Stored, because tokens contain it and retention may delete it. */
@@ -49,7 +49,7 @@ export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, car
   return JSON.stringify({
     v: FORMAT,
     ...(mark === null ? {} : { m: fromMark(mark) }),
-    ...(intent === null ? {} : { e: intent.end, t: intent.namedAtMs, s: intent.transformVersion }),
+    ...(intent === null ? {} : { e: intent.end, t: intent.intentAtMs, s: intent.transformVersion }),
     ...(intent === null || intent.firstTimestampMs === null ? {} : { f: intent.firstTimestampMs }),
     ...(intent === null || intent.mark === null ? {} : { n: fromMark(intent.mark) }),
     ...(basis === null ? {} : { b: basis }),
@@ -75,7 +75,7 @@ const toText = (value: unknown): string | null => (typeof value === 'string' ? v
 function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: number): Intent | null {
   if (typeof e !== 'number' || typeof t !== 'number' || typeof s !== 'number' || e <= offset) return null;
   const firstTimestampMs = typeof f === 'number' ? f : null;
-  return { end: e, namedAtMs: t, transformVersion: s, mark: parseMark(n), firstTimestampMs, basis: toText(b) };
+  return { end: e, intentAtMs: t, transformVersion: s, mark: parseMark(n), firstTimestampMs, basis: toText(b) };
 }
 
 /**
@@ -97,7 +97,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
-/** Defines the metadata of commits, and thereby whether an intent precedes each write. */
+/** Defines the metadata of commits, which determines whether an intent precedes each write. */
 export interface IntentPolicy {
   /** @throws the errors of `parseMetadata` */
   readonly parse: (metadata: string | null, offset: number) => CommitNote;

@@ -11,7 +11,7 @@ const markOrNone = fc.option(mark);
 it('commit metadata is parsed to the same values that were encoded', () => {
   const intent = fc.record({
     end: fc.integer({ min: 1, max: 2 ** 40 }),
-    namedAtMs: integer,
+    intentAtMs: integer,
     transformVersion: fc.nat(),
     mark: markOrNone,
     firstTimestampMs: fc.option(integer),
@@ -99,8 +99,8 @@ it('a comparison without a common batch proves nothing, and deleted or lost reco
   expect(compareWithLog({ ...read, mark: null }, { start: 0, end: 40, found }).kind).toBe('unproven');
   expect(compareWithLog(read, { start: 0, end: 40, found }).kind).toBe('unproven');
   expect(compareWithLog(read, { start: 31, end: 40, found: null })).toEqual({ kind: 'expired', start: 31 });
-  const named = { committed: 10, end: 30, mark: { base: 29, epoch: 1, crc: 5 } };
-  expect(compareWithLog(named, { start: 0, end: 20, found: null })).toEqual({ kind: 'shortened', end: 20 });
+  const withIntent = { committed: 10, end: 30, mark: { base: 29, epoch: 1, crc: 5 } };
+  expect(compareWithLog(withIntent, { start: 0, end: 20, found: null })).toEqual({ kind: 'shortened', end: 20 });
 });
 
 it.each([

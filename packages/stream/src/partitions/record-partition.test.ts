@@ -47,8 +47,8 @@ it('a record partition logs each reason for a failed start or batch once and cou
   });
   const reasons = lines.map(({ msg, error, reason }) => [msg, (error as Error | undefined)?.message ?? reason]);
   expect(reasons).toEqual([
-    ['cannot find start offset; retrying', 'no epoch'],
-    ['cannot find start offset; retrying', 'no connection'],
+    ['cannot get start offset; retrying', 'no epoch'],
+    ['cannot get start offset; retrying', 'no connection'],
     ['cannot handle batch; retrying', 'busy'],
   ]);
   const text = await metrics.text();

@@ -154,7 +154,7 @@ export class RecordPartition implements PartitionWorker {
     return await this.#ownership.retry(fetchOnce, (error) => {
       if (!(error instanceof RetryableFault)) return false;
       metrics.retry(topic, 'assign');
-      if (error.message !== logged) logger?.warn({ error, topic, partition }, 'cannot find start offset; retrying');
+      if (error.message !== logged) logger?.warn({ error, topic, partition }, 'cannot get start offset; retrying');
       logged = error.message;
       return true;
     });

@@ -73,7 +73,7 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
-  metrics.collectedGauge('playline_stream_lag_records', 'Records before the end of the log, by assigned partition', {
+  metrics.collectedGauge('playline_stream_lag_records', 'Unprocessed records in the log, by assigned partition', {
     labelNames: ['topic', 'partition'],
     async collect(gauge) {
       await Promise.all([...sources].map((source) => source.refresh?.()));
@@ -92,7 +92,7 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
         for (const { topic, value } of sorted) if (value !== null) target.set({ topic }, value);
       },
     });
-  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running block write', writeSeconds, 1);
+  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest block write in progress', writeSeconds, 1);
   gauge(
     'playline_stream_retention_left_seconds',
     'Seconds until retention may delete a waiting record',

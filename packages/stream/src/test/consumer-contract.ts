@@ -109,7 +109,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       });
     });
 
-    it('a block consumer retries a block with the same name until the store accepts the block', async () => {
+    it('a block consumer retries a block with the same offsets until the store accepts the block', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const names: string[] = [];

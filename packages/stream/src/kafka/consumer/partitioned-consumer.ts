@@ -46,7 +46,7 @@ const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
 const RETRIES = 1_000_000;
-/** Few, because `run` retries the first connection and can be stopped by `close`. */
+/** Few retries, because `run` retries the first connection and can be stopped by `close`. */
 const CONNECT_RETRIES = 5;
 const REQUEST_TIMEOUT_MS = 10_000;
 const RESTART_WAIT_MS = 1_000;
@@ -206,7 +206,7 @@ export class PartitionedConsumer implements Consumer {
       cancelled: () => this.#closing,
       leaving: async (group) => {
         this.#isMember = false;
-        // A member without an ID was removed from its group and may neither write nor commit.
+        // A member without an ID was removed from its group and must not write or commit.
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
       },

@@ -78,7 +78,7 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
  */
 export function reportDeadLetterCounts(counter: ReturnType<typeof createDeadLetterCounter>, metrics: Metrics) {
   const read = atMostEvery(REFRESH_INTERVAL_MS, () => counter.refresh());
-  const help = `Dead letters that are neither replayed nor dropped, counted up to ${OPEN_MAX} per topic`;
+  const help = 'Dead letters that are neither replayed nor dropped, at most one million per topic';
   metrics.collectedGauge('playline_stream_open_dead_letters', help, {
     labelNames: ['topic'],
     async collect(gauge) {

@@ -6,7 +6,7 @@ import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
 /** How long consumers wait for a publisher that was killed during a transaction. Transactions take milliseconds. */
 const TRANSACTION_MAX_MS = 10_000;
-/** Few, because an operator waits for the command. Unavailable brokers are reported within seconds. */
+/** Few retries, because an operator waits for the command. Unavailable brokers are reported within seconds. */
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
 /** The error code while brokers are still completing the previous transaction. */
 const CONCURRENT = 'CONCURRENT_TRANSACTIONS';

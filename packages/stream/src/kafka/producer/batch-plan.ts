@@ -24,7 +24,7 @@ export interface Batch {
   readonly topic: string;
   readonly partition: number;
   readonly records: PublishedRecord[];
-  /** The sendCalls of the records, in record order. */
+  /** The calls that sent the records, in record order. */
   readonly owners: { sendCall: SendCall; count: number }[];
   bytesMax: number;
 }

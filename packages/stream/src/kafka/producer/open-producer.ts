@@ -62,7 +62,7 @@ class KafkaProducer implements Producer {
   #expiryTimer: NodeJS.Timeout | null = null;
   /** In order of arrival. Some records from the first call may be in flight. */
   #queue: SendCall[] = [];
-  /** All open sendCalls in order of arrival, to detect timeouts. */
+  /** All open calls in order of arrival, to detect timeouts. */
   #open: SendCall[] = [];
   bytesHeld = 0;
   #running = false;

@@ -25,7 +25,7 @@ const PERMANENT = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, 
 
 interface Plan {
   sends: readonly (readonly number[])[];
-  /** Number of batches after which each sendCall is abandoned. Calls not in the list are never abandoned. */
+  /** Number of batches after which each call is abandoned. Calls that are not in the list are never abandoned. */
   abandonAfter?: readonly number[];
   pad?: number;
 }

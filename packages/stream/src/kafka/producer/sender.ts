@@ -65,7 +65,7 @@ export class Sender {
   #arena = Buffer.allocUnsafeSlow(ARENA_BYTES_MIN);
   #renewal: Renewal = 'none';
 
-  /** @param settle called with the number of settled records in a sendCall. Each record is counted once */
+  /** @param settle called with a call and the number of its records that were settled. Each record is counted once */
   constructor(cluster: Cluster, settle: Settle, retryWaitMinMs = RETRY_WAIT_MIN_MS) {
     this.#cluster = cluster;
     this.#settle = settle;
@@ -220,7 +220,7 @@ function createDelivery(batch: Batch, bytes: Buffer): Delivery {
   return { batch, bytes, attemptsUntil: attemptsUntilOf(batch), sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
-/** Returns true if no attempt may start, or if all sendCalls have already failed. */
+/** Returns true if no attempt may start, or if all calls have already failed. */
 function isAbandoned({ batch, attemptsUntil }: Delivery): boolean {
   return attemptsUntil <= performance.now() || batch.owners.every(({ sendCall }) => sendCall.done === null);
 }

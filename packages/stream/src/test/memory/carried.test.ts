@@ -105,7 +105,7 @@ function faultsOf({ sent, stored }: Numbering): number[] {
   return numbers.filter((each, offset) => sent.get(offset)?.size !== 1 || each !== offset + 1);
 }
 
-/** Returns NaN for an unnamed block unless the carried number and the counter are equal. */
+/** Returns NaN for a block without an intent unless the carried number and the counter are equal. */
 const fromOrigin = ({ counter }: Numbering, { carried, basis }: BlockOrigin) => {
   if (basis !== null) return Number(basis);
   return Number(carried) === counter ? counter : Number.NaN;
@@ -121,7 +121,7 @@ it('blocks that depend on the previous block are rebuilt with the same rows afte
 });
 
 it.each<[string, typeof fromOrigin]>([
-  ['a named block is built from the current state', ({ counter }, { carried }) => Math.max(Number(carried), counter)],
+  ['a block with an intent is built from new state', ({ counter }, { carried }) => Math.max(Number(carried), counter)],
   ['nothing is carried', (_, { basis }) => Number(basis)],
 ])('the test of dependent blocks fails when %s', async (_, choose) => {
   const property = fc.asyncProperty(

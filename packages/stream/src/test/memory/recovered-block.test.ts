@@ -12,7 +12,7 @@ const limits = { rowsMax: ROWS, bytesMax: 1_000_000, ageMaxMs: 1 };
 beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('a named block keeps its name if retention deletes its first records', async () => {
+it('a block with a committed intent keeps its token if retention deletes its first records', async () => {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < ROWS; i++) {

@@ -93,8 +93,8 @@ it('every record of a repeatedly truncated log is stored exactly once after oper
 
 const LIMITS = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-/** Stores four rows of a named but uncompleted block, then truncates the log to `retained` of their records. */
-async function truncateNamedBlock(retained: number) {
+/** Stores four rows of a block that is not completed, then truncates the log to `retained` of their records. */
+async function truncateOpenBlock(retained: number) {
   const bench = createBench();
   const { log, store, append } = bench;
   await append(4);
@@ -109,14 +109,14 @@ async function truncateNamedBlock(retained: number) {
   return bench;
 }
 
-it('a decision about a log truncated within a named block neither duplicates rows nor skips records', async () => {
+it('a decision about a log truncated within an open block neither duplicates rows nor skips records', async () => {
   const property = fc.asyncProperty(
     fc.integer({ min: 0, max: 3 }),
     fc.integer({ min: 1, max: 5 }),
     // Long enough for one or two blocks after the decision. The next owner learns of the decision only from the commit.
     fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
     async (retained, rowsMax, kills) => {
-      const { log, store, open } = await truncateNamedBlock(retained);
+      const { log, store, open } = await truncateOpenBlock(retained);
       log.decide({ topic: TOPIC, partition: 0, from: 0 });
       const reopen = () => open({ limits: { ...LIMITS, rowsMax } });
       for (const turns of kills) {

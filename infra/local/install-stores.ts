@@ -4,7 +4,7 @@ import { installMissingParts } from './machine.ts';
 import type { StackPaths } from './paths.ts';
 
 /** Installs Java, Redis and the jars if missing. */
-export async function provideStores(paths: StackPaths, report: (line: string) => void): Promise<Java> {
+export async function installStores(paths: StackPaths, report: (line: string) => void): Promise<Java> {
   await installMissingParts(paths, report);
   if (!areJarsInstalled(paths)) {
     report('downloading Kafka and the schema registry with Maven (about 200 MB)');

@@ -45,7 +45,7 @@ async function countRows(file: StackFile, messageId: string): Promise<number> {
  * Posts one message and waits until it is in ClickHouse.
  * @returns milliseconds between the gateway's response and the row
  */
-export async function proveRoundTrip(file: StackFile): Promise<number> {
+export async function verifyRoundTrip(file: StackFile): Promise<number> {
   const messageId = randomUUID();
   await postMessage(file, messageId);
   const acceptedAt = performance.now();

@@ -9,7 +9,7 @@ test('the early download of stores runs without installed packages', () => {
   try {
     cpSync(import.meta.dirname, join(folder, 'infra', 'local'), { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-    const script = "import('./provide.ts').then((module) => console.log(typeof module.provideStores))";
+    const script = "import('./install-stores.ts').then((module) => console.log(typeof module.installStores))";
     const options = { cwd: join(folder, 'infra', 'local'), encoding: 'utf8' } as const;
     expect(execFileSync(process.execPath, ['-e', script], options)).toBe('function\n');
   } finally {
