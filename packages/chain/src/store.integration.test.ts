@@ -228,8 +228,8 @@ describe('the chain store in ClickHouse', () => {
       expect([await clickhouse.reader.ready(), await clickhouse.activities.ready()]).toEqual([true, true]);
       expect(await unauthorized.ready()).toBe(false);
       const block = { table: 'activities', rows: [activityRow()], token: 't', signal } as const;
-      await expect(absentStore.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
-      await expect(unauthorized.readToken('a', addressOf(1))).rejects.toMatchObject({ kind: 'passing' });
+      await expect(absentStore.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'permanent' });
+      await expect(unauthorized.readToken('a', addressOf(1))).rejects.toMatchObject({ kind: 'transient' });
     } finally {
       await unauthorized.close();
       await absentStore.close();

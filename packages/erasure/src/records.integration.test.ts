@@ -234,7 +234,7 @@ describe('erasure records in ClickHouse', () => {
   it('the records are not ready and every call rejects while ClickHouse is unreachable', async () => {
     const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
     expect(await records.ready()).toBe(false);
-    const fault = { name: 'StoreFault', kind: 'passing' };
+    const fault = { name: 'StoreFault', kind: 'transient' };
     await expect(records.putRequests([createRequest()])).rejects.toMatchObject(fault);
     await expect(records.readUnfinished()).rejects.toMatchObject(fault);
     const fences = records.readFences()[Symbol.asyncIterator]();
@@ -249,7 +249,7 @@ describe('erasure records in ClickHouse', () => {
     wire.mode = 'hung';
     for (let round = 0; round < 6; round++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
-      await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
+      await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'transient' });
     }
     wire.mode = 'open';
     for await (const fence of records.readFences({ signal: AbortSignal.timeout(30_000) }))

@@ -40,7 +40,7 @@ it('a rejected login is reported, thrown as a StoreFault without the password, a
   const { store, requests, faults } = await openRejectingServer();
   const thrown = await store.read('SELECT 1').catch((fault: unknown) => fault);
   expect(thrown).toBeInstanceOf(StoreFault);
-  expect(thrown).toMatchObject({ kind: 'passing', code: 'AUTHENTICATION_FAILED' });
+  expect(thrown).toMatchObject({ kind: 'transient', code: 'AUTHENTICATION_FAILED' });
   expect(String(thrown)).not.toContain('secret');
   expect(faults).toHaveLength(1);
   expect([await store.ready(), await store.ready(), requests.count]).toEqual([false, false, 2]);

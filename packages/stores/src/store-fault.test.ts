@@ -5,20 +5,20 @@ const createError = (code: string, type?: string) => Object.assign(new Error('Co
 
 it.each([
   ['241', 'MEMORY_LIMIT_EXCEEDED', 'oversize'],
-  ['394', 'QUERY_WAS_CANCELLED', 'passing'],
-  ['236', 'ABORTED', 'passing'],
-  ['243', 'NOT_ENOUGH_SPACE', 'passing'],
-  ['173', 'CANNOT_ALLOCATE_MEMORY', 'passing'],
-  ['516', 'AUTHENTICATION_FAILED', 'passing'],
-  ['497', 'ACCESS_DENIED', 'passing'],
-  ['252', 'TOO_MANY_PARTS', 'passing'],
-  ['1002', 'UNKNOWN_EXCEPTION', 'passing'],
-  ['99999', 'OF_A_LATER_RELEASE', 'passing'],
-  ['ECONNREFUSED', undefined, 'passing'],
-  ['60', 'UNKNOWN_TABLE', 'final'],
-  ['16', 'NO_SUCH_COLUMN_IN_TABLE', 'final'],
-  ['53', 'TYPE_MISMATCH', 'final'],
-  ['33', 'CANNOT_READ_ALL_DATA', 'final'],
+  ['394', 'QUERY_WAS_CANCELLED', 'transient'],
+  ['236', 'ABORTED', 'transient'],
+  ['243', 'NOT_ENOUGH_SPACE', 'transient'],
+  ['173', 'CANNOT_ALLOCATE_MEMORY', 'transient'],
+  ['516', 'AUTHENTICATION_FAILED', 'transient'],
+  ['497', 'ACCESS_DENIED', 'transient'],
+  ['252', 'TOO_MANY_PARTS', 'transient'],
+  ['1002', 'UNKNOWN_EXCEPTION', 'transient'],
+  ['99999', 'OF_A_LATER_RELEASE', 'transient'],
+  ['ECONNREFUSED', undefined, 'transient'],
+  ['60', 'UNKNOWN_TABLE', 'permanent'],
+  ['16', 'NO_SUCH_COLUMN_IN_TABLE', 'permanent'],
+  ['53', 'TYPE_MISMATCH', 'permanent'],
+  ['33', 'CANNOT_READ_ALL_DATA', 'permanent'],
 ])('toStoreFault classifies the ClickHouse error %s %s as %s', (code, type, kind) => {
   const fault = toStoreFault(createError(code, type));
   expect(fault).toMatchObject({ kind, code: type ?? code });
@@ -27,7 +27,7 @@ it.each([
 });
 
 it('toStoreFault classifies an unknown error as passing and names it', () => {
-  expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'passing', code: 'network' });
-  expect(toStoreFault('odd')).toMatchObject({ kind: 'passing', code: 'network', message: 'ClickHouse network: odd' });
-  expect(toStoreFault(createError('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });
+  expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'transient', code: 'network' });
+  expect(toStoreFault('odd')).toMatchObject({ kind: 'transient', code: 'network', message: 'ClickHouse network: odd' });
+  expect(toStoreFault(createError('777'))).toMatchObject({ kind: 'transient', code: 'code 777' });
 });

@@ -1,7 +1,7 @@
 /**
- * How to resolve a fault: retry (`passing`), retry with fewer rows (`oversize`), or change the tables or the program.
+ * How to resolve a fault: retry (`transient`), retry with fewer rows (`oversize`), or change the tables or the program.
  */
-export type FaultKind = 'passing' | 'oversize' | 'final';
+export type FaultKind = 'transient' | 'oversize' | 'permanent';
 
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
@@ -17,7 +17,7 @@ export class StoreFault extends Error {
 }
 
 /** Includes missing tables, even during a migration, because a writer without its tables must not be ready. */
-const FINAL_CODES: ReadonlyMap<number, string> = new Map([
+const PERMANENT_CODES: ReadonlyMap<number, string> = new Map([
   // The schema differs: column, table, database, number of columns, or type.
   [8, 'THERE_IS_NO_COLUMN'],
   [10, 'NOT_FOUND_COLUMN_IN_BLOCK'],
@@ -55,20 +55,20 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
 const MEMORY_LIMIT_EXCEEDED = 241;
 
 function kindOf(code: number): FaultKind {
-  if (FINAL_CODES.has(code)) return 'final';
-  return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'passing';
+  if (PERMANENT_CODES.has(code)) return 'permanent';
+  return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'transient';
 }
 
 /** Returns only the first line, because the server quotes data that it could not parse, and rows contain identities. */
 export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
-/** Converts an error from the ClickHouse client. Network errors (`ECONNREFUSED`) and client errors are `passing`. */
+/** Converts an error from the ClickHouse client. Network errors (`ECONNREFUSED`) and client errors are `transient`. */
 export function toStoreFault(error: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
     error instanceof Error && name in error ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';
   const isNumber = /^\d+$/.test(field('code'));
   const number = isNumber ? Number(field('code')) : 0;
-  const code = isNumber ? field('type') || FINAL_CODES.get(number) || `code ${number}` : field('code') || 'network';
+  const code = isNumber ? field('type') || PERMANENT_CODES.get(number) || `code ${number}` : field('code') || 'network';
   const message = error instanceof Error ? error.message : String(error);
   const label = isNumber ? `${number} ${code}` : code;
   return new StoreFault(`ClickHouse ${label}: ${toErrorSummary(message)}`, { kind: kindOf(number), code });

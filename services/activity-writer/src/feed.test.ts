@@ -112,7 +112,7 @@ async function runAll(runs: readonly WriterRun[]) {
   for (const each of runs) {
     for (const leftover of each.leftovers)
       if (leftover !== 'stored')
-        world.store.failNext(new StoreFault('busy', { kind: 'passing', code: 'BUSY' }), leftover);
+        world.store.failNext(new StoreFault('busy', { kind: 'transient', code: 'BUSY' }), leftover);
     await send(world, each, () => versions++);
     const writer = world.open(each.rowsMax);
     for (let count = 0; count < each.turns; count++) {

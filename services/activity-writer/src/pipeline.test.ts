@@ -140,7 +140,7 @@ it('records wait while the schema registry is unavailable, and are stored comple
 });
 
 it('a watermark is published only after the rows below it are stored', async () => {
-  const fault = new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' });
+  const fault = new StoreFault('busy', { kind: 'transient', code: 'TOO_MANY_PARTS' });
   const published: number[] = [];
   const publish = world.watermarks.publish;
   vi.spyOn(world.watermarks, 'publish').mockImplementation(async (partition, us) => {

@@ -90,7 +90,7 @@ it('a failing batch is retried and delays only the people in that batch', async 
   let stuckBatch: string | null = null;
   const sweep: typeof rows.sweep = async (batchId) => {
     stuckBatch ??= batchId.toString('hex');
-    if (stuckBatch === batchId.toString('hex')) throw new StoreFault('no space', { kind: 'passing', code: 'X' });
+    if (stuckBatch === batchId.toString('hex')) throw new StoreFault('no space', { kind: 'transient', code: 'X' });
     return rows.sweep(batchId);
   };
   const key = randomBytes(16);

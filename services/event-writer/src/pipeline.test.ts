@@ -167,9 +167,9 @@ it('a block rewrites the same bytes after a temporary fault, and rethrows a perm
   const block = pipeline.sink.openBlock(MESSAGES, 0);
   block.add(toRecord(MESSAGES, messageValue()));
   const name = toBlockName(MESSAGES);
-  store.failNext(new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' }));
+  store.failNext(new StoreFault('busy', { kind: 'transient', code: 'TOO_MANY_PARTS' }));
   await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
-  store.failNext(new StoreFault('no such table', { kind: 'final', code: 'UNKNOWN_TABLE' }));
+  store.failNext(new StoreFault('no such table', { kind: 'permanent', code: 'UNKNOWN_TABLE' }));
   await expect(block.write(name, signal)).rejects.not.toThrow(RetryableFault);
   await block.write(name, signal);
   await block.write(name, signal);

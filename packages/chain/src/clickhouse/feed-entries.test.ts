@@ -46,7 +46,7 @@ function createEngine(times: readonly number[]) {
     ) as [number, number];
     requested.push({ start, end, settings });
     if (settings.max_rows_to_read !== undefined)
-      throw new StoreFault('too many', { kind: 'passing', code: 'TOO_MANY_ROWS' });
+      throw new StoreFault('too many', { kind: 'transient', code: 'TOO_MANY_ROWS' });
     const found = times.filter((us) => us >= start && us < end);
     const isFirstOnly = statement.includes('LIMIT 1 ');
     const bytes = found

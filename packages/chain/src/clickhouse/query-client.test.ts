@@ -61,7 +61,7 @@ it('a query fails with the code that ClickHouse reports, and onFault is called',
   );
   await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({
     name: 'StoreFault',
-    kind: 'final',
+    kind: 'permanent',
     code: 'UNKNOWN_TABLE',
   });
   expect(faults).toMatchObject([{ code: '60' }]);

@@ -130,7 +130,7 @@ describe('erasure rows in ClickHouse', () => {
     await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
     const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
     expect(fault).toBeInstanceOf(StoreFault);
-    expect(fault).toMatchObject({ kind: 'passing', code: 'MUTATION_FAILED' });
+    expect(fault).toMatchObject({ kind: 'transient', code: 'MUTATION_FAILED' });
     expect(await unfinished()).toBe('1');
     expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ rows: 1 }]);
     await harness.query(`KILL MUTATION WHERE database = currentDatabase() AND position(command, 'throwIf') > 0 SYNC`);
@@ -147,8 +147,8 @@ describe('erasure rows in ClickHouse', () => {
     const shortDeadlineRows = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
     await harness.query('SYSTEM STOP MERGES events');
     try {
-      await expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
-      await expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
+      await expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'transient', code: 'MUTATION_WAIT' });
+      await expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'transient', code: 'MUTATION_WAIT' });
       expect(await unfinished()).toBe('1');
     } finally {
       await harness.query('SYSTEM START MERGES events');
@@ -192,8 +192,8 @@ describe('erasure rows in ClickHouse', () => {
     const otherDatabase = openErasureRows({ ...harness.target, database: 'default' });
     try {
       for (const count of [() => down.findSurvivors(batch), () => down.findOnDisk(batch), () => down.countReplaced(T)])
-        await expect(count()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
-      await expect(otherDatabase.findSurvivors(batch)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
+        await expect(count()).rejects.toMatchObject({ name: 'StoreFault', kind: 'transient' });
+      await expect(otherDatabase.findSurvivors(batch)).rejects.toMatchObject({ name: 'StoreFault', kind: 'permanent' });
     } finally {
       await Promise.all([down.close(), otherDatabase.close()]);
     }
@@ -414,7 +414,7 @@ describe('derived rows in ClickHouse', () => {
     const shortDeadlineRows = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
     onTestFinished(() => shortDeadlineRows.close());
     await blockDeletes(DERIVED, () =>
-      expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' }),
+      expect(shortDeadlineRows.sweep(batch)).rejects.toMatchObject({ kind: 'transient', code: 'MUTATION_WAIT' }),
     );
     await until('the delete has ended', async () => (await countDeletes(...DERIVED)) === 0);
     expect(await readDerived(environmentId)).toEqual(expected);

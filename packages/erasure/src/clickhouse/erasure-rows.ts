@@ -261,7 +261,7 @@ async function awaitInserts(connection: Connection, signal?: AbortSignal): Promi
   while (awaited.size > 0) {
     if (performance.now() > end) {
       const message = `ClickHouse INSERT_WAIT: an insert has been running for more than ${INSERT_MAX_MS} ms`;
-      throw new StoreFault(message, { kind: 'passing', code: 'INSERT_WAIT' });
+      throw new StoreFault(message, { kind: 'transient', code: 'INSERT_WAIT' });
     }
     await pauseOrThrow(POLL_MS, signal);
     const running = await readRunning();
@@ -306,7 +306,7 @@ async function awaitEnd(
   { deadlineMs, signal }: MutationWait,
 ): Promise<void> {
   const toFault = (message: string, code: string) =>
-    new StoreFault(`ClickHouse ${code}: mutation of ${table}: ${message}`, { kind: 'passing', code });
+    new StoreFault(`ClickHouse ${code}: mutation of ${table}: ${message}`, { kind: 'transient', code });
   const end = performance.now() + deadlineMs;
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     const unfinished = await connection.read<{ mutation_id: string; latest_fail_reason: string }>(

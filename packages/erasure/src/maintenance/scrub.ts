@@ -91,7 +91,7 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
     onSurvivors?.(survivors, pass);
     if (pass === PASSES_MAX) {
       const message = `Rows of erased people keep arriving: all ${PASSES_MAX} passes found rows`;
-      throw new StoreFault(message, { kind: 'passing', code: 'SURVIVORS' });
+      throw new StoreFault(message, { kind: 'transient', code: 'SURVIVORS' });
     }
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
       // A mutation may still be running and needs its targets.
@@ -205,7 +205,7 @@ async function putErasedTargets({ records, signal }: RemovalOptions, batches: Ta
   }
   if (fences === 0 && receipts.length > 0)
     throw new StoreFault('There are receipts but no fences, so nothing was searched', {
-      kind: 'final',
+      kind: 'permanent',
       code: 'NO_TARGETS',
     });
   for (const { erasureId, environmentId, cutoffAt: cutoffMs } of receipts)
@@ -230,7 +230,7 @@ async function awaitReplaced(
     if (files === 0) return;
     onReplaced?.(files);
     if (poll === POLLS_MAX)
-      throw new StoreFault(`${files} replaced files are still on disk`, { kind: 'passing', code: 'REPLACED' });
+      throw new StoreFault(`${files} replaced files are still on disk`, { kind: 'transient', code: 'REPLACED' });
     await pause(signal);
   }
 }

@@ -66,7 +66,7 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
   const keys = known.all;
   if (keys.length === 0)
     throw new StoreFault('The keys of this erasure are no longer stored, so the receipt cannot be verified', {
-      kind: 'final',
+      kind: 'permanent',
       code: 'NO_TARGETS',
     });
   return withTargets(options, async (batches) => {
@@ -133,7 +133,7 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
   const consents = stored.filter(({ receivedAt }) => receivedAt <= cutoffAt).length;
   if (epoch === null || (await people.readEpoch()) !== epoch)
     throw new StoreFault('Redis is empty or was rebuilt during the search. If it is empty, rebuild it; then retry', {
-      kind: 'passing',
+      kind: 'transient',
       code: 'NO_EPOCH',
     });
   return { 'redis.i': links, 'redis.c': consents };

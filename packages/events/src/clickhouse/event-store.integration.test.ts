@@ -243,11 +243,11 @@ it('storedOffsets ignores rows from a lost log, even if their offsets and times 
 
 it('each StoreFault indicates whether a retry can succeed', async () => {
   const block = { table: 'events', rows: Buffer.from([1, 2, 3]), token: 'broken', signal } as const;
-  await expect(store.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
+  await expect(store.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'permanent' });
   for (const change of [{ password: 'wrong' }, { url: 'http://127.0.0.1:9' }]) {
     const failing = openEventStore({ ...target, ...change });
     const code = 'password' in change ? 'AUTHENTICATION_FAILED' : expect.any(String);
-    await expect(failing.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing', code });
+    await expect(failing.insert(block)).rejects.toMatchObject({ name: 'StoreFault', kind: 'transient', code });
     expect(await failing.ready()).toBe(false);
     await failing.close();
   }

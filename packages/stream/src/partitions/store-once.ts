@@ -195,7 +195,7 @@ export function createStoreCalls(metrics: Metrics) {
 }
 
 function toStreamFault(fault: StoreFault): Error {
-  if (fault.kind === 'final') return fault;
+  if (fault.kind === 'permanent') return fault;
   const Fault = fault.kind === 'oversize' ? OversizeFault : RetryableFault;
   return new Fault(fault.message, { cause: fault });
 }

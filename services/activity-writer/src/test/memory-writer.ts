@@ -45,7 +45,7 @@ function createRefusing(activities: ActivityStore) {
   const insert: ActivityStore['insert'] = async (block) => {
     if (block.table !== refused.table) return activities.insert(block);
     refused.times++;
-    throw new StoreFault('busy', { kind: 'passing', code: 'BUSY' });
+    throw new StoreFault('busy', { kind: 'transient', code: 'BUSY' });
   };
   return { refused, insert };
 }

@@ -40,7 +40,7 @@ const onHeavy = () => {
 /** Retries transient faults, as the eraser does. Sockets may time out while the other batch uses the CPU. */
 const begin = (requests: readonly ErasureRequest[], bounds = {}): ReturnType<typeof beginBatch> =>
   beginBatch(parts, requests, signal, bounds).catch((fault: unknown) => {
-    if (fault instanceof StoreFault && fault.kind === 'passing') return begin(requests, bounds);
+    if (fault instanceof StoreFault && fault.kind === 'transient') return begin(requests, bounds);
     throw fault;
   });
 const batches = await Promise.all([begin(many), others.length === 0 ? null : begin(others, { onHeavy })]);

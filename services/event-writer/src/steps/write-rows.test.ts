@@ -29,7 +29,7 @@ const readOffsets = ({ rows }: { rows: Buffer }) =>
   Array.from({ length: rows.length / ROW_BYTES }, (_, row) => Number(rows.readBigUInt64LE((row + 1) * ROW_BYTES - 8)));
 
 const createFault = (kind: StoreFault['kind'], code: string) => new StoreFault(code, { kind, code });
-const killed = createFault('passing', 'ECONNRESET');
+const killed = createFault('transient', 'ECONNRESET');
 const tooLarge = createFault('oversize', 'MEMORY_LIMIT_EXCEEDED');
 
 function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
@@ -118,7 +118,7 @@ it('rows that are too large for one insert are sent in halves and stored once', 
 
 it('a permanent fault is rethrown, and each fault is counted by code', async () => {
   const { store, metrics, write } = openBlock();
-  store.failNext(createFault('final', 'UNKNOWN_TABLE'));
+  store.failNext(createFault('permanent', 'UNKNOWN_TABLE'));
   await expect(write(false)).rejects.not.toThrow(RetryableFault);
   store.failNext(killed);
   await expect(write(true)).rejects.toThrow(RetryableFault);

@@ -96,7 +96,7 @@ function beginCall({ faults, batches }: Store, batchId: Buffer): Map<string, num
   if (fault !== undefined) throw fault;
   const cutoffs = batches.get(batchId.toString('hex'));
   if (cutoffs !== undefined) return cutoffs;
-  throw new StoreFault('The batch has no targets, so nothing was searched', { kind: 'final', code: 'NO_TARGETS' });
+  throw new StoreFault('The batch has no targets, so nothing was searched', { kind: 'permanent', code: 'NO_TARGETS' });
 }
 
 function sweep(store: Store, batchId: Buffer): FoundRows[] {
