@@ -79,8 +79,7 @@ const RESTART_MAX_MS = 5_000;
 /** A process that has been ready for this time is restarted with the initial delay. */
 const HEALTHY_MS = 5_000;
 /** @param exits number of consecutive exits, from 1 */
-export const restartDelayMs = (exits: number): number =>
-  Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (exits - 1));
+export const restartDelayMs = (exits: number): number => Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (exits - 1));
 
 class SupervisedProcess implements Keeper {
   readonly name: string;

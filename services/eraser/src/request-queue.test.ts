@@ -17,7 +17,8 @@ const createRequest = (): ErasureRequest => ({
   traceId: '',
 });
 const createRequests = (count: number) => Array.from({ length: count }, createRequest);
-const diskFull = () => new StoreFault('ClickHouse 243 NOT_ENOUGH_SPACE', { kind: 'transient', code: 'NOT_ENOUGH_SPACE' });
+const diskFull = () =>
+  new StoreFault('ClickHouse 243 NOT_ENOUGH_SPACE', { kind: 'transient', code: 'NOT_ENOUGH_SPACE' });
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());

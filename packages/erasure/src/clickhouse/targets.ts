@@ -38,7 +38,10 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
   const id = toIdText(batchId);
   const rows = await connection.read<{ targets: number }>(`SELECT count() AS targets FROM ${targetsOf(batchId)}`);
   if (rows[0] !== undefined && rows[0].targets > 0) return;
-  throw new StoreFault(`Batch ${id} has no targets, so nothing was searched`, { kind: 'permanent', code: 'NO_TARGETS' });
+  throw new StoreFault(`Batch ${id} has no targets, so nothing was searched`, {
+    kind: 'permanent',
+    code: 'NO_TARGETS',
+  });
 }
 
 /** Stores identities as targets while `search` runs. */
