@@ -1,6 +1,6 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 
-/** ABI data consists of 32-byte words. Positions are in bytes. */
+/** ABI data consists of 32-byte slots. Positions are in bytes. */
 const WORD = 32;
 /** Larger than any log's data. */
 const POSITION_MAX = 2 ** 31;
@@ -65,7 +65,7 @@ export class AbiReader {
     return Array.from({ length }, (_, index) => this.uint(start + WORD * (index + 1)));
   }
 
-  /** Returns the start of each element in a list. @param size of an element in 32-byte words */
+  /** Returns the start of each element in a list. @param size of an element in 32-byte slots */
   elements(position: number, size: number): number[] {
     const start = this.count(position);
     const length = this.count(start);

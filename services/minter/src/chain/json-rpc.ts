@@ -57,14 +57,14 @@ const MESSAGE_CHARACTERS_MAX = 2_000;
 const REVERT_PREFIX = 'Reverted ';
 const [SELECTOR_DIGITS, WORD_DIGITS] = [8, 64];
 /** More than enough for the 500 characters that are shown. */
-const REVERT_WORDS_MAX = 100;
+const REVERT_SLOTS_MAX = 100;
 
-/** Reads a selector and 32-byte words. Matches only the beginning, because matching megabytes exhausts the stack. */
+/** Reads a selector and 32-byte slots. Matches only the beginning, because matching megabytes exhausts the stack. */
 function readRevertData(text: string): string | null {
   const hasPrefix = text.slice(0, REVERT_PREFIX.length).toLowerCase() === REVERT_PREFIX.toLowerCase();
   const start = hasPrefix ? REVERT_PREFIX.length : 0;
   if ((text.length - start - '0x'.length - SELECTOR_DIGITS) % WORD_DIGITS !== 0) return null;
-  const prefix = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_WORDS_MAX * WORD_DIGITS);
+  const prefix = text.slice(start, start + '0x'.length + SELECTOR_DIGITS + REVERT_SLOTS_MAX * WORD_DIGITS);
   return /^0x[0-9a-f]{8,}$/i.test(prefix) ? prefix.toLowerCase() : null;
 }
 
