@@ -129,7 +129,7 @@ describe('the block maker', () => {
     await waitForIdleHead();
   });
 
-  it('makes final blocks readable after a restart of the node by creating only the necessary blocks', async () => {
+  it('creates only the blocks that make final blocks readable after a restart of the node', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {

@@ -33,7 +33,7 @@ const put = (environment: string, { member, person, version }: Override, storedA
   run(`INSERT INTO identity_overrides (environment_id, identity_key, person_key, version, stored_at)
     SELECT '${environment}', ${toKeyLiteral(KEYS[member]!)}, ${toKeyLiteral(KEYS[person]!)}, ${version}, ${storedAt}`);
 /** Stores an override with a time that is old enough for the dictionary. */
-const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
+const putOld = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
 const insertEvents = (environment: string) =>
@@ -70,7 +70,7 @@ afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('every view shows the person of the latest decision, regardless of its age and storage order', async () => {
   const decisions = fc.uniqueArray(
-    fc.record({ member: fc.nat(4), person: fc.nat(4), version: fc.nat(20), isSettled: fc.boolean() }),
+    fc.record({ member: fc.nat(4), person: fc.nat(4), version: fc.nat(20), isOld: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },
   );
   let run = 0;
@@ -80,9 +80,9 @@ it('every view shows the person of the latest decision, regardless of its age an
       // Removes the decisions of the previous run, which uses the same identities.
       await clear();
       await insertEvents(environment);
-      for (const decision of list) if (decision.isSettled) await settle(environment, decision);
+      for (const decision of list) if (decision.isOld) await putOld(environment, decision);
       await reload();
-      for (const decision of list) if (!decision.isSettled) await put(environment, decision);
+      for (const decision of list) if (!decision.isOld) await put(environment, decision);
       expect(await readPersons(environment)).toEqual(expected(list));
     }),
     { numRuns: runsOf({ quick: 4, all: 12 }) },

@@ -61,7 +61,7 @@ function openBench() {
   return { open, store, state, committed };
 }
 
-it('a partition retains records that retention deleted until a repaired store has stored them', async () => {
+it('a partition keeps fetched records that retention deleted until a recovered store has stored them', async () => {
   const { open, store, state, committed } = openBench();
   const gate = Promise.withResolvers<void>();
   let inserts = 0;

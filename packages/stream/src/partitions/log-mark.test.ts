@@ -71,7 +71,7 @@ it('a trail of batches contains the batch before every offset that may be commit
   fc.assert(property);
 });
 
-it('a log that has only grown is intact, and a log that lost read batches and has grown since is not', () => {
+it('a log that only grew is intact, and a log that lost batches that were read and grew again is not', () => {
   const property = fc.property(log, fc.nat(), fc.nat(), fc.nat({ max: 9 }), ({ marks, end }, read, cut, grown) => {
     const committed = 1 + (read % end);
     const mark = marks.findLast(({ base }) => base < committed)!;

@@ -70,7 +70,7 @@ it('consumers hand over partitions without writing a block twice when members jo
   expect(new Set(written).size).toBe(written.length);
 });
 
-it('a consumer starts while no broker responds and is not ready', async () => {
+it('a consumer can be opened while no broker responds, and is not ready', async () => {
   const consumer = await openWriter('test-topic', new TokenStore(), { brokers: ['127.0.0.1:1'] });
   expect(consumer.ready()).toBe(false);
   await consumer.close();

@@ -39,7 +39,7 @@ const REBALANCE_TIMEOUT_MIN_MS = 20_000;
 const HEARTBEAT_MAX_MS = 1_000;
 /**
  * Small, because each response is decoded as a whole, and small responses are cheap to garbage-collect: limits of 1 and
- * 4 MiB take 4.1 µs of CPU time per record and 340 MiB of memory; limits of 4 and 16 MiB take 4.8 µs and 390 MiB.
+ * 4 MiB use 4.1 µs of CPU time per record and 340 MiB of memory; limits of 4 and 16 MiB use 4.8 µs and 390 MiB.
  */
 const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;

@@ -100,7 +100,7 @@ it('an atomic publisher publishes to several topics in one transaction and fence
   await successor.close();
 });
 
-it('an atomic publisher publishes more bytes than a batch may contain and a record without a value', async () => {
+it('an atomic publisher can publish more bytes than fit into a batch, and a record without a value', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const large = 'x'.repeat(60_000);

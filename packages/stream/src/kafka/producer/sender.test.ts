@@ -283,7 +283,7 @@ it.each([
   expect(cluster.values(0)).toEqual(stored);
 });
 
-it("a record is added to no batch after its caller's deadline", () => {
+it("a record is not added to a batch after its caller's deadline", () => {
   expect(takeBatches([toSendCall('#0#', () => {}, performance.now() - 1)], () => 0)).toEqual([]);
 });
 
