@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { readTree, type Tree } from '../house/tree.ts';
 import { findLinkError, linksOf } from './markdown.ts';
-import { NEWCOMER_PATHS } from './newcomer-paths.ts';
+import { NEWCOMER_PATHS } from './questions.ts';
 
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
 const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
