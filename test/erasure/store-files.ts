@@ -66,7 +66,7 @@ export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
   await until('no replaced files remain', areDeleted, REPLACED_WITHIN_MS);
 }
 
-/** Searches the broker files, in which records are not compressed. Traces are located by topic. */
+/** Searches the broker files, in which records are not compressed. Each trace is reported by its topic. */
 export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
   const prefix = rig.topic('');
   const locationOf = (path: string) => {

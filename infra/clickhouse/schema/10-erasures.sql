@@ -2,8 +2,8 @@
 -- a row in erasure_receipts is unfinished. Rows contain identity keys, never ids.
 --
 -- An erasure deletes the decisions about a person. A request received during that erasure still applies to the identities that
--- were linked at the cut-off of that request, so the links are stored here with their timestamps. No request needs its links
--- after its receipt. Links are retained for thirty days, ten times the retention of the log.
+-- were linked at the cut-off of that request, so the links are stored here with their timestamps. They are no longer needed
+-- once the receipt is published. Links are retained for thirty days, ten times the retention of the log.
 CREATE TABLE IF NOT EXISTS erasure_requests
 (
     erasure_id UUID COMMENT 'Erasure id returned by the gateway in the header x-erasure-id',

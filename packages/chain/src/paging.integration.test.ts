@@ -167,7 +167,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('pages for concurrent readers match a full scan, from any gap, in both directions, between updates', async () => {
+  it('concurrent readers get the rows of a full scan from any gap, in both directions, between updates', async () => {
     const programs = fc.array(action, { minLength: 3, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(programs, (actions) => run(chains, actions)),
@@ -175,7 +175,7 @@ describe.each([
     );
   });
 
-  it('a reader that follows the feed receives the last version of every activity', async () => {
+  it('a reader that follows the feed receives the latest version of every activity', async () => {
     const rounds = fc.array(fc.record({ updates, fraction }), { maxLength: 6 });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
     await fc.assert(

@@ -199,7 +199,7 @@ const notBlank: TextRule = {
   isFinal: true,
 };
 
-/** Accepts a lone surrogate, which counts as one character, because clients truncate strings between UTF-16 units. */
+/** Accepts a lone surrogate, which counts as one character, because clients may cut a surrogate pair in half. */
 const text = (max: number) =>
   z
     .string()

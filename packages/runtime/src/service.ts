@@ -30,7 +30,7 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
         await component.close();
         logger.debug({ component: name }, 'component closed');
       } catch (error) {
-        logger.error({ component: name, error }, 'closing the component failed');
+        logger.error({ component: name, error }, 'failed to close component');
       }
     }
     state = 'stopped';

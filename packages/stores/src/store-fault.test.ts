@@ -13,7 +13,7 @@ it.each([
   ['497', 'ACCESS_DENIED', 'transient'],
   ['252', 'TOO_MANY_PARTS', 'transient'],
   ['1002', 'UNKNOWN_EXCEPTION', 'transient'],
-  ['99999', 'OF_A_LATER_RELEASE', 'transient'],
+  ['99999', 'ADDED_IN_LATER_RELEASE', 'transient'],
   ['ECONNREFUSED', undefined, 'transient'],
   ['60', 'UNKNOWN_TABLE', 'permanent'],
   ['16', 'NO_SUCH_COLUMN_IN_TABLE', 'permanent'],
@@ -26,7 +26,7 @@ it.each([
   expect(fault.message).not.toContain('rows');
 });
 
-it('toStoreFault classifies an unknown error as passing and names it', () => {
+it('toStoreFault classifies an unknown error as transient and names it', () => {
   expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'transient', code: 'network' });
   expect(toStoreFault('odd')).toMatchObject({ kind: 'transient', code: 'network', message: 'ClickHouse network: odd' });
   expect(toStoreFault(createError('777'))).toMatchObject({ kind: 'transient', code: 'code 777' });

@@ -17,6 +17,6 @@ it("a node's change to a wrong chain id and its change back are logged once each
   const ids = { chain: CHAIN, wantedChainId: 31_337, reportedChainId: 1 };
   expect(lines).toEqual([
     ['warn', ids, 'node skipped: unexpected chain id'],
-    ['info', { ...ids, reportedChainId: 31_337 }, 'node in use again: chain id is correct'],
+    ['info', { ...ids, reportedChainId: 31_337 }, 'node back in use: chain id is correct'],
   ]);
 });

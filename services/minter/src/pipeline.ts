@@ -201,7 +201,7 @@ export function logChainId(
       const reported = await node.chainId();
       if (reported !== last) {
         const fields = { chain, wantedChainId: wanted, reportedChainId: reported };
-        if (reported === wanted) logger.info(fields, 'node in use again: chain id is correct');
+        if (reported === wanted) logger.info(fields, 'node back in use: chain id is correct');
         else logger.warn(fields, 'node skipped: unexpected chain id');
       }
       last = reported;

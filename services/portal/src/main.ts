@@ -49,7 +49,7 @@ const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing
 const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
 const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isReadonly: true });
 const openId = toOpenId(config);
-const onProviderFault = (fault: string) => logger.warn({ fault }, 'OpenID Connect provider failed');
+const onProviderFault = (fault: string) => logger.warn({ fault }, 'request to the OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));

@@ -72,7 +72,7 @@ export function createPersonsModel() {
     if (a !== b && !conflict(a, b, kinds)) components.merge(a, b);
   };
 
-  /** Joins a typed user id with the equal untyped id, unless a different kind was linked to the untyped id first. */
+  /** Joins a typed user id with the matching untyped id, unless a different kind was linked to the untyped id first. */
   const joinSameId = (user: Identity) => {
     const untyped: Identity = { kind: 'untyped', id: user.id };
     const same = components.of(untyped);
@@ -84,7 +84,7 @@ export function createPersonsModel() {
   return {
     add: (identity: Identity): void => void components.of(identity),
     apply: (fact: LinkFact): void => {
-      // Like the linker, links the untyped id first, because this may make the device shared.
+      // Like the linker, links the untyped id first, because this may turn the device into a shared device.
       if (fact.link === 'identify' && fact.to.kind !== 'untyped') joinSameId(fact.to);
       join(fact);
     },

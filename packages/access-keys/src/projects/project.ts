@@ -49,7 +49,7 @@ export interface ProjectContext {
 }
 
 export interface NewEnvironment {
-  /** Consists of `[a-z0-9_-]`. The environment id is `<project id>-<name>`. */
+  /** Contains only `[a-z0-9_-]`. The environment id is `<project id>-<name>`. */
   readonly name: string;
   readonly kind: KeyEnvironment;
 }

@@ -136,7 +136,7 @@ export class LaneWorker {
     const message = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
     if (message !== this.#fault)
-      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane turn failed');
+      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane run failed');
     this.#fault = message;
   }
 

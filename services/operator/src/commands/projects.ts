@@ -102,7 +102,7 @@ const archive = (deps: Deps) =>
         options,
         deps.terminal,
       );
-      // Checked again, because keys may have been created during the confirmation.
+      // Checked again, because keys may have been created while the command waited for confirmation.
       await assertNoLiveKeys(deps.context, id);
       return change(deps, options, (store) => archiveProject({ store }, id));
     });

@@ -9,7 +9,7 @@ export interface LiveFilter {
   readonly name: string;
   /** Message id, trace id or identity key, in lower case. Never a raw id, because filters are part of the URL. */
   readonly id: string;
-  /** Identity keys joined by dots. Matches messages that contain any of these keys. */
+  /** Identity keys separated by dots. Matches messages that contain any of these keys. */
   readonly who: string;
   readonly surface: string;
   readonly test: string;
@@ -47,10 +47,10 @@ export function parseFilter(query: URLSearchParams, canFilterByPerson: boolean):
   if (filter.who !== '' && !canFilterByPerson)
     throw new PublicError('VALIDATION_ERROR', {
       message:
-        'who: your role does not allow filtering by person. Remove this filter, or request the developer role from a project owner.',
+        'who: your role does not allow filtering by person. Remove this filter, or ask a project owner for the developer role.',
       details: { field: 'who' },
     });
-  if (filter.who !== '' && !WHO.test(filter.who)) throw invalid('who', 'identity keys joined by dots');
+  if (filter.who !== '' && !WHO.test(filter.who)) throw invalid('who', 'identity keys separated by dots');
   const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
     const value = query.get(name) ?? '';
     if (value !== '' && !choices.some((choice) => choice === value))

@@ -3,7 +3,7 @@ import type { TimeRange } from './messages.ts';
 import { millis, msOf, number, queryView, type Row, readPages, text, toPage } from './query-view.ts';
 
 export interface AuditSearch extends TimeRange {
-  /** Empty for the instance audit. */
+  /** Empty in the audit log of the instance. */
   readonly projectId: string;
   readonly before?: AuditPosition | undefined;
   readonly entriesMax: number;

@@ -3,7 +3,7 @@ import { type IdAccess, idFor, millis, number, queryView, type Row, text } from 
 
 export interface IdentitySearch {
   readonly environmentId: string;
-  /** Identity keys as 32 hexadecimal digits each. */
+  /** Identity keys, each as 32 hexadecimal digits. */
   readonly identityIds: readonly string[];
 }
 

@@ -25,7 +25,7 @@ export function openDeadLetterCount({ topics, metrics, ...kafka }: DeadLetterCou
 const REFRESH_INTERVAL_MS = 10_000;
 /** Maximum wait during a scrape. Reading continues, and the next scrape reports the result. */
 const COLLECT_MAX_MS = 1_000;
-/** Maximum number of counted dead letters per topic. Their offsets take tens of megabytes. */
+/** Maximum number of counted dead letters per topic. Their offsets take up tens of megabytes of memory. */
 const OPEN_MAX = 1_000_000;
 
 interface CountedPartition {
