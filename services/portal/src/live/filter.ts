@@ -47,7 +47,7 @@ export function parseFilter(query: URLSearchParams, canFilterByPerson: boolean):
   if (filter.who !== '' && !canFilterByPerson)
     throw new PublicError('VALIDATION_ERROR', {
       message:
-        'who: your role does not allow filtering by person. Remove this filter, or ask a project owner for the developer role.',
+        'who: your role does not allow filtering by person. Remove this filter, or request the developer role from a project owner.',
       details: { field: 'who' },
     });
   if (filter.who !== '' && !WHO.test(filter.who)) throw invalid('who', 'identity keys separated by dots');
