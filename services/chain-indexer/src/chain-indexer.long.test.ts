@@ -199,7 +199,7 @@ it('a fenced publisher cannot publish anything, not even records that it has alr
   await expect(lost).rejects.toThrow(FencedFault);
   await expect(fenced.publish({ ...EMPTY_BATCH, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
   await successor.publish({ ...EMPTY_BATCH, progress: progressOf('fenced-chain', 3) });
-  expect((await second.readProgress('fenced-chain'))?.block).toBe(3);
+  await until('the progress is readable', async () => (await second.readProgress('fenced-chain'))?.block === 3);
   await Promise.all([fenced.close(), successor.close()]);
   await Promise.all([first.close(), second.close()]);
 });
