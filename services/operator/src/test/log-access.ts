@@ -32,7 +32,7 @@ export async function openLogAccess(brokers: readonly string[]): Promise<LogAcce
     async read(topic) {
       const records: StreamRecord[] = [];
       for (const bounds of await reader.bounds(topic))
-        for await (const record of reader.read({ topic, ...bounds })) records.push(record);
+        for await (const record of reader.read({ topic, ...bounds, isWhole: true })) records.push(record);
       return records;
     },
     async lag(topic, group) {
