@@ -1,7 +1,7 @@
 import type { Stores } from '@playline/testkit';
 import { runCampaign } from '../../services/minter/src/test/campaign.ts';
 import { runStorm } from '../../services/minter/src/test/mint-storm.ts';
-import { type Minting, openMinting } from '../../services/minter/src/test/open-minting.ts';
+import { openMinting } from '../../services/minter/src/test/open-minting.ts';
 import { createRow, type FaultTrial, type Row, runSeed, type SeedEnd } from './world/report.ts';
 
 /** Minter faults. `sent` counts requests, `acknowledged` counts final states, `rows` counts tokens on the chain. */
@@ -30,26 +30,19 @@ export function createMintTrials(
   stores: () => Promise<Stores>,
   { isChosen, seeds }: { readonly isChosen: (fault: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
 ): FaultTrial[] {
-  let minting: Minting | null = null;
-  const close = async () => {
-    const opened = minting;
-    minting = null;
-    await opened?.close();
-  };
   const tryOnBrokers = async (seed: number): Promise<SeedEnd> => {
-    minting ??= await openMinting({ stores: await stores() });
+    // Opened for each seed, because other faults delete the data in Redis.
+    const minting = await openMinting({ stores: await stores() });
     try {
       const { injected: effects, requests, succeeded, failed } = await runStorm(minting, seed);
       return { effects, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
-    } catch (error) {
-      // Data from a failed seed could make the next seed fail.
-      await close();
-      throw error;
+    } finally {
+      await minting.close();
     }
   };
   return MINT_FAULTS.filter(isChosen).map((fault) => {
     const row = createRow(fault, seeds);
     const run = fault.fault === 17 ? tryInMemory : tryOnBrokers;
-    return { row, trySeed: (seed) => runSeed(row, seed, () => run(seed)), close };
+    return { row, trySeed: (seed) => runSeed(row, seed, () => run(seed)), close: async () => {} };
   });
 }
