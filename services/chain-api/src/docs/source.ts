@@ -1,6 +1,5 @@
 import {
   createResponse,
-  createSite,
   type DocsSource,
   type HeaderSpec,
   html,
@@ -8,7 +7,9 @@ import {
   type Parameter,
   RETRY_AFTER,
   type ResponseSpec,
+  toMarkdownMarkup,
 } from '@playline/api-docs';
+import { createSite } from '@playline/guides';
 import { z } from 'zod';
 import { createHistoryExamples, createTokenExamples, createUnknownExamples, type DocsSettings } from './examples.ts';
 import { createMintingOperations } from './minting-operations.ts';
@@ -113,6 +114,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     own: 'chain',
     urls: { events: gatewayUrl, chain: publicUrl },
     headerPrefix,
+    toMarkup: toMarkdownMarkup,
   });
   return {
     area: 'Chain',

@@ -1,6 +1,5 @@
 import {
   type Article,
-  createSite,
   type DocsSource,
   type Example,
   envelope,
@@ -10,9 +9,11 @@ import {
   type KeySpec,
   type Operation,
   toCodeSpans,
+  toMarkdownMarkup,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
 import { type Recipe, readRecipes } from '@playline/events';
+import { createSite } from '@playline/guides';
 import { type DocsSettings, type ExampleContext, getKeyHeaderNames } from './examples.ts';
 import { createCodeDetails, createLimitsArticle, createMessagesArticle } from './messages.ts';
 import { createOperations, refineSchemas } from './operations.ts';
@@ -65,6 +66,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     own: 'events',
     urls: { events: publicUrl, chain: chainApiUrl },
     headerPrefix,
+    toMarkup: toMarkdownMarkup,
   });
   return {
     area: 'Events',
