@@ -11,15 +11,15 @@ SELECT
     dateDiff('second', started_at, ended_at) AS seconds,
     count() AS events,
     argMin(event_surface, (event_time, message_id)) AS surface,
-    argMinIf(page_route, (event_time, message_id), page_route != '') AS entry_route
+    replaceRegexpAll(argMinIf(page_path, (event_time, message_id), page_path != ''), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
 (
     SELECT environment_id, session_id, person_key, least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time,
-        message_id, surface AS event_surface, page_route,
+        message_id, surface AS event_surface, page_path,
         toDate(formatDateTime(least(event.event_time, event.received_at + INTERVAL 1 MINUTE), '%F',
             transform(event.environment_id, zones.1, zones.2, 'UTC'))) AS local_day
-    FROM {{all}}.analysis_events AS event
-    WHERE environment_id = {environment: String} AND session_id != ''
+    FROM {{all}}.events_identified AS event
+    WHERE environment_id = {environment: String} AND NOT test AND session_id != ''
         AND event.event_time >= {since: DateTime64(3, 'UTC')} - INTERVAL 1 DAY AND event.event_time < {until: DateTime64(3, 'UTC')} + INTERVAL 1 DAY
 )
 GROUP BY environment_id, session_id, person_key
@@ -55,46 +55,41 @@ SELECT
     dateDiff('second', started_at, ended_at) AS seconds,
     count() AS events,
     argMin(event_surface, (event_time, message_id)) AS surface,
-    argMinIf(page_route, (event_time, message_id), page_route != '') AS entry_route
+    replaceRegexpAll(argMinIf(page_path, (event_time, message_id), page_path != ''), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
 (
     SELECT *, if(time_zone = 'UTC', toDate(event_time), toDate(formatDateTime(event_time, '%F', time_zone))) AS local_day
     FROM
     (
-        SELECT environment_id, toDate(event.event_time) AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
+        SELECT environment_id, toDate(event.event_time) AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
             least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != ''
+        FROM {{all}}.events_identified AS event
+        WHERE NOT test AND session_id != ''
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) + 1 AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
+        SELECT environment_id, toDate(event.event_time) + 1 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
             least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != ''
+        FROM {{all}}.events_identified AS event
+        WHERE NOT test AND session_id != ''
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 1 AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
+        SELECT environment_id, toDate(event.event_time) - 1 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
             least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != ''
+        FROM {{all}}.events_identified AS event
+        WHERE NOT test AND session_id != ''
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
+        SELECT environment_id, toDate(event.event_time) + 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
             least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != '' AND event.event_time > event.received_at + INTERVAL 1 MINUTE
+        FROM {{all}}.events_identified AS event
+        WHERE NOT test AND session_id != '' AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) + 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
+        SELECT environment_id, toDate(event.event_time) - 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
             least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != '' AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
+        FROM {{all}}.events_identified AS event
+        WHERE NOT test AND session_id != '' AND (event.event_time > event.received_at + INTERVAL 1 MINUTE OR environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC'))
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
+        SELECT environment_id, toDate(event.event_time) - 3 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
             least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != '' AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC') AND event.event_time <= event.received_at + INTERVAL 1 MINUTE
-        UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 3 AS day, session_id, person_key, message_id, surface AS event_surface, page_route,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.analysis_events AS event
-        WHERE session_id != '' AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC') AND event.event_time > event.received_at + INTERVAL 1 MINUTE
+        FROM {{all}}.events_identified AS event
+        WHERE NOT test AND session_id != '' AND event.event_time > event.received_at + INTERVAL 1 MINUTE AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
     )
     WHERE abs(day - local_day) <= 1
 )
@@ -140,7 +135,7 @@ WITH (SELECT (groupArray(environment_id), groupArray(safe_properties)) FROM curr
 SELECT
     environment_id, event_name,
     multiIf(name = '' OR is_declared, name, senders >= 5 AND NOT match(name, '[0-9@%]') AND length(name) <= 64, name, '(hidden)') AS property_name,
-    is_declared AS is_safe,
+    is_declared::Bool AS is_safe,
     arraySort(groupUniqArrayArray(types_of_name)) AS types,
     sum(events_of_name) AS events,
     events / max(of_name) AS share,

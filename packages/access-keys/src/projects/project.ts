@@ -135,7 +135,8 @@ export interface AnalysisSettings {
 
 export const SAFE_PROPERTIES_MAX = 200;
 const PROPERTY_NAME_CHARACTERS_MAX = 200;
-const TIME_ZONES: ReadonlySet<string> = new Set(['UTC', ...Intl.supportedValuesOf('timeZone')]);
+/** IANA names. */
+export const TIME_ZONES: ReadonlySet<string> = new Set(['UTC', ...Intl.supportedValuesOf('timeZone')]);
 
 /**
  * Sets the time zone of days for analysts, and the properties that analysts without raw ids may read.

@@ -142,7 +142,10 @@ const limit = (deps: Deps) =>
     });
 
 const analysis = (deps: Deps) =>
-  jsonCommand('analysis', 'set the time zone of days for analysts, and the properties that analysts without raw ids may read')
+  jsonCommand(
+    'analysis',
+    'set the time zone of days for analysts, and the properties that analysts without raw ids may read',
+  )
     .addOption(project())
     .option('--time-zone <zone>', 'time zone of the days in analyst views, such as Europe/Berlin')
     .option(
