@@ -1,21 +1,13 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { ProjectRecord } from '@playline/contracts';
 import { type AuditRow, auditOfProject } from '@playline/events';
-import { createTables, testStores } from '@playline/testkit';
+import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
-
-async function run(sql: string): Promise<string> {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  const response = await fetch(url, { method: 'POST', headers, body: sql });
-  const text = await response.text();
-  if (!response.ok) throw new Error(text);
-  return text.trim();
-}
+let database: OwnDatabase;
+const run = (sql: string) => database.query(sql);
 const readRows = async (sql: string) =>
   (await run(`${sql} FORMAT JSONCompactEachRow`))
     .split('\n')
@@ -79,8 +71,10 @@ const insert = (environment: string, events: readonly Event[]) =>
       .join(' ')}`,
   );
 
-beforeAll(() => createTables({ url, user, password, database }));
-afterAll(() => run(`DROP DATABASE ${database} SYNC`));
+beforeAll(async () => {
+  database = await openOwnDatabase();
+});
+afterAll(() => database.close());
 
 const settingsOf = (id: string) =>
   readRows(`SELECT time_zone, safe_properties FROM analysis_environments WHERE environment_id = '${id}-live'`);
@@ -207,7 +201,7 @@ it('safe_properties contains exactly the declared properties, with unchanged val
   );
 });
 
-it('property_catalogue shows declared names and common words, and counts all other names as hidden', async () => {
+it('property_catalogue shows declared and common names, and counts all other names as hidden', async () => {
   await store(toProject('names', { safeProperties: ['rare', 'level_7'] }));
   const common = (person: number) => ({
     mode: 'pvp',

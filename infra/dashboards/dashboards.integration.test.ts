@@ -1,6 +1,6 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { createTables, testStores } from '@playline/testkit';
+import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 interface Dashboard {
@@ -41,20 +41,13 @@ function toSql(rawSql: string, variables: Dashboard['templating']['list']): stri
     .replaceAll('$__interval_s', '3600');
 }
 
-const { url, user, password } = testStores().clickhouse;
-const database = `playline_test_${randomBytes(6).toString('hex')}`;
-async function run(sql: string): Promise<string> {
-  const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  const response = await fetch(url, { method: 'POST', headers, body: sql });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${text}\n${sql}`);
-  return text.trim();
-}
+let database: OwnDatabase;
+const run = (sql: string) => database.query(sql);
 const insert = (table: string, rows: readonly object[]) =>
   run(`INSERT INTO ${table} FORMAT JSONEachRow ${rows.map((row) => JSON.stringify(row)).join(' ')}`);
 
 beforeAll(async () => {
-  await createTables({ url, user, password, database });
+  database = await openOwnDatabase();
   const time = (ms: number) => new Date(ms).toISOString().replace(/[TZ]/g, ' ').trim();
   const scope = { environment_id: ENVIRONMENT };
   await insert('environment_settings', [
@@ -80,7 +73,7 @@ beforeAll(async () => {
     { ...scope, code: 'FIELD_MISSING', field: 'x', received_at: time(NOW_MS - 1000) },
   ]);
 });
-afterAll(() => run(`DROP DATABASE ${database} SYNC`));
+afterAll(() => database.close());
 
 describe.each(dashboards)('the dashboard $file', ({ panels, templating }) => {
   it.each(panels)(
