@@ -11,6 +11,7 @@ export async function openTestReads() {
   return {
     reads: createPortalReads(query),
     query,
+    target,
     send,
     close,
     insert: (table: string, rows: readonly object[]) =>
