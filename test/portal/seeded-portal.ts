@@ -228,7 +228,7 @@ function toAuditLine(environmentId: string, toText: ToText): AuditLine {
 }
 
 function toEvents(toText: ToText): LiveEvent[] {
-  const common = { outcome: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
+  const common = { outcome: 'stored', receivedAt: Date.now(), storedAt: null, traceId: TRACE_ID, reason: '' } as const;
   return [
     {
       kind: 'message',
@@ -244,6 +244,7 @@ function toEvents(toText: ToText): LiveEvent[] {
       libraryVersion: toText('live version'),
       ids: { anonymousId: toText('anonymous id'), userId: toText('user id') },
       pageUrl: toText('page URL'),
+      identityKey: '7'.repeat(32),
       isCut: true,
       properties: JSON.stringify({ screen: toText('property value') }),
       traits: JSON.stringify({ email: toText('trait value') }),
@@ -258,6 +259,9 @@ function toEvents(toText: ToText): LiveEvent[] {
       surface: toText('live rejection surface'),
       library: toText('live rejection library'),
       libraryVersion: toText('live rejection version'),
+      messageIndex: 0,
+      sentence: toText('live rejection sentence'),
+      fix: toText('live rejection fix'),
     },
   ];
 }

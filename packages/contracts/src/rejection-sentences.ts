@@ -5,7 +5,7 @@ import { eventContextSchema, messageSchema, parseMessage, REQUIRED_BY_TYPE, type
 const VALID = { messageId: '0192f1c0-7b3a-7c4d-8e5f-000000000001', eventTimestamp: '2026-01-01T00:00:00Z' };
 const VALID_CONTEXT = { library: 'l', libraryVersion: '1' };
 const ANY_TIME = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
-const LONG = 'x'.repeat(Math.max(...Object.values(CONTEXT_CODE_POINTS_MAX)) + 1);
+const LONG = 'x'.repeat(CONTEXT_CODE_POINTS_MAX.pageUrl + 1);
 /** Values that violate each kind of rule at least once. */
 const SAMPLES = [undefined, '', 'x', LONG, '\ud800', true, 1, [], {}];
 
@@ -16,25 +16,28 @@ const TIME_WINDOW: RejectionError = {
   message: `eventTimestamp is more than ${EVENT_AGE_MAX_MS / (24 * HOUR_MS)} days in the past or more than ${EVENT_AHEAD_MAX_MS / HOUR_MS} hours in the future`,
 };
 
-/** Validates samples in every field, so that the sentences cannot contradict the contract. */
-function collectErrors(): RejectionError[] {
-  const errorsOf = (value: unknown) => {
-    const parsed = parseMessage(value, ANY_TIME);
-    return parsed.ok ? [] : parsed.errors;
-  };
-  const errors = [DUPLICATE_ID, TOO_LARGE, TIME_WINDOW, tooDeepError('properties'), tooDeepError('traits')];
-  for (const sample of SAMPLES) {
-    for (const field of Object.keys(messageSchema.shape))
-      errors.push(...errorsOf({ type: 'page', ...VALID, [field]: sample }).filter((each) => each.field === field));
-    for (const field of Object.keys(eventContextSchema.shape))
-      errors.push(...errorsOf({ type: 'page', ...VALID, context: { ...VALID_CONTEXT, [field]: sample } }));
-    errors.push(...errorsOf(sample).filter((each) => each.field === 'message'));
-  }
-  for (const type of MESSAGE_TYPES) errors.push(...errorsOf({ type, ...VALID }));
-  errors.push(...errorsOf({ type: 'page', ...VALID, context: { ...VALID_CONTEXT, screenDensity: Infinity } }));
-  errors.push(...errorsOf({ type: 'alias', ...VALID, fromId: 'a', toId: 'a' }));
-  return errors;
+function errorsOf(value: unknown): readonly RejectionError[] {
+  const parsed = parseMessage(value, ANY_TIME);
+  return parsed.ok ? [] : parsed.errors;
 }
+
+const inContext = (name: string, value: unknown) =>
+  errorsOf({ type: 'page', ...VALID, context: { ...VALID_CONTEXT, [name]: value } });
+
+/** Validates samples in every field, so that the sentences cannot contradict the contract. */
+const collectErrors = (): RejectionError[] => [
+  ...[DUPLICATE_ID, TOO_LARGE, TIME_WINDOW, tooDeepError('properties'), tooDeepError('traits')],
+  ...SAMPLES.flatMap((sample) => [
+    ...errorsOf(sample).filter(({ field }) => field === 'message'),
+    ...Object.keys(messageSchema.shape).flatMap((name) =>
+      errorsOf({ type: 'page', ...VALID, [name]: sample }).filter(({ field }) => field === name),
+    ),
+    ...Object.keys(eventContextSchema.shape).flatMap((name) => inContext(name, sample)),
+  ]),
+  ...MESSAGE_TYPES.flatMap((type) => errorsOf({ type, ...VALID })),
+  ...inContext('screenDensity', Number.POSITIVE_INFINITY),
+  ...errorsOf({ type: 'alias', ...VALID, fromId: 'a', toId: 'a' }),
+];
 
 let sentences: ReadonlyMap<string, string> | null = null;
 

@@ -1,5 +1,16 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { type IdAccess, idFor, maskId, millis, number, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
+import {
+  type IdAccess,
+  idFor,
+  maskId,
+  millis,
+  number,
+  queryView,
+  type Row,
+  readPages,
+  SEARCH_MAX_MS,
+  text,
+} from './query-view.ts';
 
 /** A time range in epoch milliseconds; `untilMs` is exclusive. */
 export interface TimeRange {

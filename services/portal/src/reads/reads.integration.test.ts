@@ -1,11 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { createQueryRows, quoteText } from '@playline/stores';
+import { quoteText } from '@playline/stores';
 import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
-import { type MessagePage, type MessageSearch, type PortalReads, type PropertyFilter, toAnalystQuery } from './index.ts';
+import {
+  type MessagePage,
+  type MessageSearch,
+  type PortalReads,
+  type PropertyFilter,
+  toAnalystQuery,
+} from './index.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
@@ -100,7 +106,15 @@ it('reads.messages applies each filter and returns only messages from the given 
 
 it('reads.messages compares a property by its JSON type, and integers without loss of digits', async () => {
   const environment = createEnvironmentId();
-  const values = { text: '"12"', int: '12', double: '12.50', id: '76561198000000001', yes: 'true', list: '[1]', none: 'null' };
+  const values = {
+    text: '"12"',
+    int: '12',
+    double: '12.50',
+    id: '76561198000000001',
+    yes: 'true',
+    list: '[1]',
+    none: 'null',
+  };
   const rows = Object.entries(values).map(([name, json]) =>
     createEventRow(environment, NOW_MS, { event_name: name, properties: `{"it's":${json}}` }),
   );
@@ -121,49 +135,46 @@ it('reads.messages compares a property by its JSON type, and integers without lo
 });
 
 it.each(['raw ids', 'masked ids'] as const)(
-  'an analyst who sees %s gets the same messages from the copied query as from every page of a search',
+  'with %s, the query for analysts returns the messages of each page, and the counts add up to them',
   async (idAccess) => {
-    const [environment, user, key] = [createEnvironmentId(), `u_${randomBytes(6).toString('hex')}`, 'k'.repeat(16)];
+    const [environment, key] = [createEnvironmentId(), 'k'.repeat(16)];
     const rows = Array.from({ length: 12 }, (_, index) =>
       createEventRow(environment, NOW_MS - 1_000 * (index >> 1), {
         test: index % 4 === 3,
         surface: ['web', 'unity'][index % 2],
         properties: `{"level":${index}}`,
-        anonymous_key: index % 3 === 0 ? key : '',
+        ...(index % 3 === 0 && { anonymous_key: key }),
       }),
     );
     await database.insert('events', rows);
-    await database.insert('events', rows);
-    await database.send(`CREATE USER ${user} IDENTIFIED BY 'a password'`);
-    const views = ['analysis_events', 'analysis_tests'];
-    for (const view of idAccess === 'raw ids' ? [...views, 'analysis_events_raw', 'events_exact'] : views)
-      await database.send(`GRANT SELECT ON ${view} TO ${user}`);
-    const queryAs = createQueryRows({ ...database.target, user, password: 'a password' });
-    const isRaw = idAccess === 'raw ids';
-    const filters: Partial<MessageSearch>[] = [
+    await database.insert(
+      'events',
+      rows.map((row) => ({ ...row, kafka_offset: 7 })),
+    );
+    const rawFilters: Partial<MessageSearch>[] = [
+      { test: false, property: { name: 'level', operator: 'gt', value: '3' } },
+      { test: false, identityIds: [Buffer.from(key).toString('hex')] },
+    ];
+    for (const filter of [
       { test: false },
       { test: true },
       { test: false, surface: 'web', name: 'jump', type: 'track', sinceMs: NOW_MS - 4_000, untilMs: NOW_MS },
-      ...(isRaw ? [{ test: false, property: { name: 'level', operator: 'gt' as const, value: '3' } }] : []),
-      ...(isRaw ? [{ test: false, identityIds: [Buffer.from(key).toString('hex')] }] : []),
-    ];
-    for (const filter of filters) {
-      const sizes: number[] = [];
+      ...(idAccess === 'raw ids' ? rawFilters : []),
+    ]) {
+      let total = 0;
       for (let after: MessagePage['next'] | undefined; after !== null; ) {
         const page = search(environment, { idAccess, messagesMax: 3, after, ...filter });
         const { messages, next } = await reads.messages(page);
         const copied: unknown[] = [];
-        for await (const row of queryAs(toAnalystQuery(page))) copied.push(row.at(-1));
+        for await (const row of database.query(toAnalystQuery(page))) copied.push(row.at(-1));
         expect([filter, copied]).toEqual([filter, messages.map(({ messageId }) => messageId)]);
-        sizes.push(copied.length);
-        after = next ?? null;
+        total += copied.length;
+        after = next;
       }
-      expect([filter, sizes.length]).toEqual([filter, expect.toSatisfy((pages: number) => pages > 0)]);
       const counts = await reads.messageCounts({ ...search(environment, filter), stepMs: 1_000 });
-      const total = sizes.reduce((sum, size) => sum + size, 0);
-      expect(counts.reduce((sum, { messages }) => sum + messages, 0)).toBe(total);
+      expect(total).toBeGreaterThan(0);
+      expect([filter, counts.reduce((sum, { messages }) => sum + messages, 0)]).toEqual([filter, total]);
     }
-    await database.send(`DROP USER ${user}`);
   },
 );
 
@@ -222,7 +233,12 @@ it('reads with masked ids return shortened ids and no text supplied by the clien
   const raw = await reads.messages(search(environment));
   expect(raw.messages).toMatchObject([{ userId: `${secret}-player` }]);
   expect(await reads.message({ ...byId, idAccess: 'raw ids' })).toMatchObject([
-    { userId: `${secret}-player`, pageUrl: secret, properties: event.properties, traits: event.traits },
+    {
+      userId: `${secret}-player`,
+      pageUrl: secret,
+      properties: `{"friend":"${secret}"}`,
+      traits: `{"email":"${secret}"}`,
+    },
   ]);
   expect(await reads.message({ ...byId, environmentId: `${environment}-2`, idAccess: 'raw ids' })).toEqual([]);
 });

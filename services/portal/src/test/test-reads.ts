@@ -11,7 +11,6 @@ export async function openTestReads() {
   return {
     reads: createPortalReads(query),
     query,
-    target,
     send,
     close,
     insert: (table: string, rows: readonly object[]) =>

@@ -1,6 +1,7 @@
 /** Shows why messages are rejected: each cause with its client, trend, rule and fix, and the errors of one request. */
-import { REJECTION_CODES } from '@playline/contracts';
+
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { REJECTION_CODES } from '@playline/contracts';
 import { explainRejection } from '../../explain-rejection.ts';
 import {
   choice,
@@ -23,6 +24,7 @@ import {
 import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
 import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
+import { hrefWith } from '../../href.ts';
 import type { Rejection, RejectionCause } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
@@ -66,10 +68,10 @@ ${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
 ${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}
 <button class="outline">Filter</button> <a href="${visit.path}">Show all</a>`)}
 ${trace === '' ? '' : panel('Errors of one request', await toTrace(reads, visit, trace))}
-${causes.length === 0 ? toEmpty(range) : toCauses({ visit, filter, settings, range, sinceMs }, causes)}`;
+${causes.length === 0 ? toEmpty(range) : toCauses({ visit, settings, range, sinceMs }, causes)}`;
       const toRange = ({ value, text }: Range) => ({
         text,
-        href: toHref(visit, { ...filter, hours: value }),
+        href: hrefWith(visit, { hours: value, trace: '' }),
         isCurrent: value === range.value,
       });
       return { kind: 'page', title: 'Rejections', content, actions: segments('Time range', RANGES.map(toRange)) };
@@ -77,7 +79,18 @@ ${causes.length === 0 ? toEmpty(range) : toCauses({ visit, filter, settings, ran
   };
 }
 
-const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surfaces', 'errors', 'requests', 'first', 'last', 'traces'];
+const FILE_COLUMNS = [
+  'code',
+  'field',
+  'library',
+  'version',
+  'surfaces',
+  'errors',
+  'requests',
+  'first',
+  'last',
+  'traces',
+];
 
 function toFile(environmentId: string, causes: readonly RejectionCause[]): PageResponse {
   const lines = causes.map(({ surfaces, traceIds, firstMs, lastMs, ...each }) => {
@@ -89,11 +102,6 @@ function toFile(environmentId: string, causes: readonly RejectionCause[]): PageR
   return { kind: 'file', name: `rejections-${environmentId}.csv`, type: CSV_TYPE, text };
 }
 
-function toHref({ path }: Visit, values: Readonly<Record<string, string>>): string {
-  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''));
-  return `${path}?${query}`;
-}
-
 const toEmpty = ({ span }: Range) =>
   emptyState(
     'No rejections',
@@ -103,19 +111,17 @@ const toEmpty = ({ span }: Range) =>
 
 interface CauseScope {
   readonly visit: Visit;
-  readonly filter: Readonly<Record<string, string>>;
   readonly settings: Parts['settings'];
   readonly range: Range;
   readonly sinceMs: number;
 }
 
 function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup {
-  const { visit, filter, range } = scope;
+  const { visit, range } = scope;
   const total = causes.reduce((sum, { errors }) => sum + errors, 0);
   const trend = new Map<number, number>();
-  for (const each of causes)
-    for (const [step, errors] of each.trend) trend.set(step, (trend.get(step) ?? 0) + errors);
-  const label = `Errors in ${range.span}, at most ${number(Math.max(...trend.values()))} in ${range.step}`;
+  for (const each of causes) for (const [step, errors] of each.trend) trend.set(step, (trend.get(step) ?? 0) + errors);
+  const label = `Errors in ${range.span}, at most ${number(maxOf(trend))} in ${range.step}`;
   const rows = causes.map((cause) => ({
     cells: [
       html`<span title="${explainRejection(cause).sentence}">${explainRejection(cause).sentence}</span>`,
@@ -130,7 +136,7 @@ function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup 
   }));
   const right = (text: string) => ({ text, align: 'right' as const });
   const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend', 'Last'];
-  const file = html`<a class="btn" href="${toHref(visit, { ...filter, as: 'csv' })}">Export as CSV</a>`;
+  const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', trace: '' })}">Export as CSV</a>`;
   return html`${panel(label, toBars(scope, trend, label), { note: 'Under load, gateways record only a sample.' })}
 ${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${number(causes.length)} by field and client`, actions: file })}`;
 }
@@ -138,7 +144,7 @@ ${panel('Causes', table('Causes of rejections, most frequent first', columns, ro
 const toClient = ({ library, libraryVersion }: Pick<Rejection, 'library' | 'libraryVersion'>) =>
   `${library} ${libraryVersion}`.trim() || 'unknown';
 
-function toDetail({ visit, filter, settings }: CauseScope, cause: RejectionCause): Markup {
+function toDetail({ visit, settings }: CauseScope, cause: RejectionCause): Markup {
   const { code, field: name, requests, surfaces, firstMs, lastMs, traceIds } = cause;
   const { sentence, fix } = explainRejection(cause);
   const rows: [string, HtmlValue][] = [
@@ -148,13 +154,13 @@ function toDetail({ visit, filter, settings }: CauseScope, cause: RejectionCause
     ['Surfaces', surfaces.filter((each) => each !== '').join(', ') || 'unknown'],
     ['Requests', number(requests)],
     ['First and last', html`${time(firstMs)} – ${time(lastMs)}`],
-    ['Sample requests', traceIds.filter((id) => id !== '').map((id) => toTraceLink(visit, filter, id))],
+    ['Sample requests', traceIds.filter((id) => id !== '').map((id) => toTraceLink(visit, id))],
   ];
   return html`${keyValues(rows)}<p>${docsLink(settings, `/docs/rejections/${code}`, `Read about ${code}`)}</p>`;
 }
 
-const toTraceLink = (visit: Visit, filter: Readonly<Record<string, string>>, trace: string) =>
-  html`${shortened(trace, 'the trace id')} <a href="${toHref(visit, { ...filter, trace })}">Show its errors</a><br>`;
+const toTraceLink = (visit: Visit, trace: string) =>
+  html`${shortened(trace, 'the trace id')} <a href="${hrefWith(visit, { trace })}">Show its errors</a><br>`;
 
 async function toTrace(reads: Parts['reads'], visit: Visit, traceId: string): Promise<HtmlValue> {
   if (!TRACE_ID.test(traceId))
@@ -176,13 +182,17 @@ async function toTrace(reads: Parts['reads'], visit: Visit, traceId: string): Pr
 /** In SVG units. The style sheet defines the displayed size. */
 const [STEP_WIDTH, BAR_WIDTH, HEIGHT, BAR_HEIGHT_MIN] = [10, 8, 100, 3];
 
+const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce((max, each) => Math.max(max, each), 1);
+
 /** Draws one bar per step, with a tooltip that shows the time and the number of errors. */
 function toBars({ range, sinceMs }: CauseScope, trend: ReadonlyMap<number, number>, label: string): Markup {
-  const errorsMax = Math.max(1, ...trend.values());
+  const errorsMax = maxOf(trend);
   const width = STEP_WIDTH * Math.ceil((Number(range.value) * 3600) / range.stepS);
   const bars = [...trend].map(([step, errors]) => {
     const height = Math.max(BAR_HEIGHT_MIN, Math.round((errors / errorsMax) * HEIGHT));
-    const tooltip = `${toIso(sinceMs + step * range.stepS * 1000).slice(0, 16).replace('T', ' ')} UTC: ${number(errors)}`;
+    const tooltip = `${toIso(sinceMs + step * range.stepS * 1000)
+      .slice(0, 16)
+      .replace('T', ' ')} UTC: ${number(errors)}`;
     return html`<rect x="${step * STEP_WIDTH}" y="${HEIGHT - height}" width="${BAR_WIDTH}" height="${height}"><title>${tooltip}</title></rect>`;
   });
   return html`<svg class="bars" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="M0 ${HEIGHT}h${width}"></path>${bars}</svg>`;
