@@ -7,5 +7,8 @@ export function explainRejection(rejection: { readonly code: string; readonly fi
   const entry: RejectionEntry | null = Object.hasOwn(REJECTIONS, code)
     ? REJECTIONS[code as keyof typeof REJECTIONS]
     : null;
-  return { sentence: describeRejection(rejection) ?? `${field}: ${code}`, fix: entry?.fix ?? '' };
+  return {
+    sentence: describeRejection(rejection) ?? `${field}: ${code}`,
+    fix: (entry?.fix ?? '').replaceAll(/`([^`]*)`/g, '“$1”'),
+  };
 }

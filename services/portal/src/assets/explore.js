@@ -2,6 +2,7 @@
 import uPlot from './uplot.js';
 
 const HEIGHT = 150;
+const DAY_S = 86_400;
 
 for (const root of document.querySelectorAll('.plot')) {
   const colorOf = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -18,17 +19,29 @@ for (const root of document.querySelectorAll('.plot')) {
     points: { show: false },
     paths: uPlot.paths.bars({ size: [0.8, 40], align: 1 }),
   };
+  const points = JSON.parse(root.dataset.points);
+  const [start = 0, next = start + 60] = points[0];
+  const end = start + (next - start) * points[0].length;
+  // Labels of a range of up to two days are times, and days otherwise.
+  const style =
+    end - start > 2 * DAY_S
+      ? { month: 'short', day: 'numeric' }
+      : { hour: '2-digit', minute: '2-digit', hour12: false };
+  const format = new Intl.DateTimeFormat('en-US', { ...style, timeZone: 'UTC' });
   const options = {
     width: root.clientWidth,
     height: HEIGHT,
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
     legend: { show: false },
     cursor: { show: false },
-    scales: { y: { range: (_, __, max) => [0, Math.max(1, max)] } },
-    axes: [axis(), { ...axis(), size: 48 }],
+    scales: { x: { range: () => [start, end] }, y: { range: (_, __, max) => [0, Math.max(1, max)] } },
+    axes: [
+      { ...axis(), size: 28, values: (_, splits) => splits.map((seconds) => format.format(seconds * 1000)) },
+      { ...axis(), size: 48 },
+    ],
     series: [{}, series],
   };
-  const chart = new uPlot(options, JSON.parse(root.dataset.points), root);
+  const chart = new uPlot(options, points, root);
   new ResizeObserver(() => chart.setSize({ width: root.clientWidth, height: HEIGHT })).observe(root);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => chart.redraw());
 }

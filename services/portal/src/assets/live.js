@@ -5,7 +5,21 @@ import { createTime, enableCopy } from './portal.js';
 const ROWS_MAX = 200;
 /** Maximum number of events buffered while the page is paused. If there are more, the oldest are dropped. */
 const BUFFERED_MAX = 500;
+/** Longer ids are shortened. */
+const SHORT_MAX = 30;
 const OUTCOME_KINDS = { accepted: 'wait', stored: 'ok', fenced: 'warn', rejected: 'bad', 'dead-lettered': 'bad' };
+
+const LABELS = {
+  anonymousId: 'Anonymous id',
+  userId: 'User id',
+  identityType: 'Identity type',
+  fromId: 'Linked id',
+  fromType: 'Its type',
+  toId: 'Linked to',
+  toType: 'Its type',
+  deviceId: 'Device',
+  sessionId: 'Session',
+};
 
 const root = document.querySelector('.live');
 const body = root.querySelector('tbody');
@@ -13,7 +27,6 @@ const list = root.querySelector('.beside');
 const drawer = root.querySelector('.drawer');
 const counts = root.querySelector('.counts');
 const warning = root.querySelector('.trouble');
-const person = root.querySelector('.person-form form');
 const pause = document.querySelector('.pause');
 const empty = document.querySelector('.empty');
 
@@ -128,14 +141,16 @@ function createList() {
     node.append(element('dt', term), description);
   };
   const addCopyable = (term, value) => {
-    if (value) add(term, element('code', value), ' ', createCopyButton(value, term.toLowerCase()));
+    if (!value) return;
+    const code = element('code', value.length > SHORT_MAX ? `${value.slice(0, 8)}…${value.slice(-4)}` : value);
+    code.title = value;
+    add(term, code, ' ', createCopyButton(value, term.toLowerCase()));
   };
   return { node, add, addCopyable };
 }
 
 function renderDrawer() {
   drawer.hidden = selected === null;
-  list.classList.toggle('open', selected !== null);
   if (selected === null) return;
   const { event, errors } = selected;
   const head = element('div', undefined, 'head');
@@ -170,7 +185,7 @@ function createFacts(entry) {
     add('Received', toDelay(event.receivedAt - event.eventTime));
     if (event.storedAt) add('Stored', `at most ${toDelay(event.storedAt - event.receivedAt)}`);
   } else add('Received', createTime(event.receivedAt));
-  for (const [name, id] of Object.entries(event.ids ?? {})) addCopyable(name, id);
+  for (const [name, id] of Object.entries(event.ids ?? {})) addCopyable(LABELS[name] ?? name, id);
   add('Client', [event.library, event.libraryVersion].filter(Boolean).join(' '));
   addCopyable('Page', event.pageUrl);
   addCopyable('Message id', event.messageId);
@@ -199,10 +214,7 @@ function createActions(event, errors) {
     actions.append(link('Open in Explore', `${explore}?message=${event.messageId}`, 'btn'));
   if (event.identityKey) {
     actions.append(link('Player’s events', `${explore}?who=${event.identityKey}`, 'btn'));
-    if (person !== null) {
-      person.elements.id.value = event.identityKey;
-      actions.append(person);
-    }
+    actions.append(link('Open person', `${root.dataset.people}?person=${event.identityKey}`, 'btn'));
   }
   // The command is complete only if the properties and traits are.
   if (command !== '' && event.properties !== undefined && !event.isCut)
@@ -343,8 +355,6 @@ pause.addEventListener('click', () => {
 document.addEventListener('keydown', ({ key }) => {
   if (key === 'Escape' && selected !== null) select(null);
 });
-// A form is valid once, so that a page from the history needs a new one.
-addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
 
 const source = new EventSource(root.dataset.events);
 source.addEventListener('message', ({ data }) => handle(JSON.parse(data)));

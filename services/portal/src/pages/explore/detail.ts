@@ -1,6 +1,6 @@
 /** The panel with one stored message in full. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { hidden, keyValues, number, shortened, status, tag, time } from '../../frame/components.ts';
+import { keyValues, number, shortened, status, tag, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -55,15 +55,11 @@ ${isMasked ? html`<p class="hint">With your role, ids are shortened to two chara
 ${isMasked || identityId === NO_OWNER ? '' : toPersonActions(visit, identityId)}`;
 }
 
-/** The person page is opened with a form, so that no id is in its address. */
-const toPersonActions = (visit: Visit, identityId: string) =>
-  html`<div class="actions">${visit.form(
-    'search',
-    html`${hidden('kind', 'key')}${hidden('id', identityId)}<button class="outline">Open person</button>`,
-    { path: pathInEnvironment(visit, 'people'), className: 'inline' },
-  )} <a class="btn" href="${pathInEnvironment(visit, 'explore')}?who=${identityId}">Show this player’s events</a></div>`;
+const toPersonActions = (visit: Visit, identityId: string) => html`<div class="actions">
+<a class="btn" href="${pathInEnvironment(visit, 'people')}?person=${identityId}">Open person</a>
+<a class="btn" href="${pathInEnvironment(visit, 'explore')}?who=${identityId}">Player’s events</a></div>`;
 
-export const toDelay = (ms: number): string =>
+const toDelay = (ms: number): string =>
   Math.abs(ms) < 1000
     ? `${ms < 0 ? '−' : '+'}${Math.abs(ms)} ms`
     : `${ms < 0 ? '−' : '+'}${number(Math.abs(ms) / 1000, 's')}`;

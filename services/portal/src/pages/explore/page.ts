@@ -73,7 +73,7 @@ export function createExplorePage(parts: Parts): PortalPage {
       return {
         kind: 'page',
         title: 'Explore',
-        content: html`${toFilter(visit, fields)}${toPersonFilter(visit, failure?.values)}
+        content: html`<div class="toolbar">${toFilter(visit, fields)}${toPersonFilter(visit, failure?.values)}</div>
 ${detail === '' ? results : html`<div class="beside"><div>${results}</div>${detail}</div>`}`,
         actions: segments('Time range', RANGES.map(toSegment)),
         scripts: ['explore.js'],
@@ -103,18 +103,23 @@ function toFilter(visit: Visit, fields: ExploreFields): Markup {
   const properties = html`${field({ name: 'property', label: 'Property', value: property, maxLength: 256 })}
 ${choice({ name: 'operator', label: 'Operator', value: operator, choices: OPERATORS })}
 ${field({ name: 'value', label: 'Value', value, maxLength: 300 })}`;
+  const times = html`${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
+<span class="hint">For example 2026-11-01 10:00.</span>`;
   const kept = Object.entries({ who, range }).filter(([, text]) => text !== '');
   return filterBar(html`${kept.map(([name, text]) => hidden(name, text))}
 ${field({ name: 'event', label: 'Event', value: event })}
 ${choice({ name: 'type', label: 'Type', value: type, choices: withAllOption(MESSAGE_TYPES) })}
 ${choice({ name: 'surface', label: 'Surface', value: surface, choices: withAllOption(SURFACES) })}
 ${choice({ name: 'traffic', label: 'Traffic', value: traffic, choices: TRAFFIC })}
-${readablePropertiesOf(visit).length === 0 ? '' : properties}
-${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
-${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
 ${field({ name: 'message', label: 'Message id', value: message, maxLength: 36 })}
-<button>Search</button> <a href="${visit.path}">Clear</a>`);
+<button>Search</button> <a href="${visit.path}">Clear</a>
+${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
+${toMore('times', times, since + until !== '')}`);
 }
+
+const toMore = (text: string, content: Markup, isOpen: boolean): Markup =>
+  html`<details class="more"${isOpen ? html` open` : ''}><summary class="chip">+ ${text}</summary><div class="filters">${content}</div></details>`;
 
 async function toResults(reads: Parts['reads'], visit: Visit, search: ExploreSearch): Promise<Markup> {
   const options = { signal: visit.signal };

@@ -35,7 +35,7 @@ export function createLivePage(parts: Parts): PortalPage {
         kind: 'page',
         title: 'Live',
         actions: html`<button type="button" class="outline pause" hidden>Pause</button>`,
-        content: html`${toFilter(path, filter)}${toPersonFilter(visit, failure?.values)}
+        content: html`<div class="toolbar">${toFilter(path, filter)}${toPersonFilter(visit, failure?.values)}</div>
 ${toLive(visit, filter, key === null ? '' : toSendCommand(key, parts.settings))}
 ${emptyState('Waiting for the next message', toFirstMessage(parts, visit, key), { path: '/docs/quickstart', text: 'Quickstart for your client' })}
 <p class="hint">${toExplanation(visit)} ${docsLink(parts.settings, '/docs/messages', 'Rules of a message')}</p>`,
@@ -69,21 +69,11 @@ ${choices}
 
 const COLUMNS = ['Received', 'Status', 'Type', 'Event', 'Surface', 'Player'];
 
-/** The script fills the table and the panel. The form opens a person without an id in the address. */
+/** The script fills the table and the panel. */
 function toLive(visit: Visit, filter: LiveFilter, command: string): HtmlValue {
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
   const events = `${pathInEnvironment(visit, 'live')}/events${query.size === 0 ? '' : `?${query}`}`;
-  const person = shouldMaskIds(visit)
-    ? ''
-    : visit.form(
-        'search',
-        html`${hidden('kind', 'key')}${hidden('id', '')}<button class="outline">Open person</button>`,
-        {
-          path: pathInEnvironment(visit, 'people'),
-          className: 'inline person',
-        },
-      );
-  return html`<section class="live" data-events="${events}" data-explore="${pathInEnvironment(visit, 'explore')}" data-command="${command}">
+  return html`<section class="live" data-events="${events}" data-explore="${pathInEnvironment(visit, 'explore')}" data-people="${pathInEnvironment(visit, 'people')}" data-command="${command}">
 <noscript><p class="message failed">Live messages require JavaScript. Explore works without it.</p></noscript>
 <p><span role="status" class="counts muted">Connecting…</span></p>
 <p class="message failed trouble" role="alert" hidden></p>
@@ -91,8 +81,7 @@ function toLive(visit: Visit, filter: LiveFilter, command: string): HtmlValue {
 <thead><tr>${COLUMNS.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody></tbody></table></div>
 <aside class="panel drawer" aria-label="Message" tabindex="-1" hidden></aside></div>
-<template class="copy-icon">${icon('copy')}</template>
-<div class="person-form" hidden>${person}</div></section>`;
+<template class="copy-icon">${icon('copy')}</template></section>`;
 }
 
 async function findPublishableKey({ keys }: Parts, visit: Visit): Promise<string | null> {

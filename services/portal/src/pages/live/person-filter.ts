@@ -23,11 +23,12 @@ export const createPersonAction = (parts: Pick<PageParts, 'people' | 'writeAudit
 export function toPersonFilter(visit: Visit, values?: FormValues): HtmlValue {
   if (!visit.can('people.raw-ids')) return '';
   if (visit.query.get('who'))
-    return html`<p><a class="chip on" href="${hrefWith(visit, DROPPED)}">One player ×<span class="visually-hidden"> Show all players</span></a></p>`;
-  return visit.form(
+    return html`<a class="chip on" href="${hrefWith(visit, DROPPED)}">One player ×<span class="visually-hidden"> Show all players</span></a>`;
+  const form = visit.form(
     'person',
     html`${hidden('filter', visit.query.toString())}${field({ name: 'person', label: 'Player’s id', value: values?.text('person') ?? '', maxLength: 300 })}
 <button class="outline">Show this player</button> <span class="hint">An anonymous id or a user id, as sent by clients. It never appears in a URL or a log.</span>`,
     { className: 'filters' },
   );
+  return html`<details class="more"${values === undefined ? '' : html` open`}><summary class="chip">+ player</summary>${form}</details>`;
 }

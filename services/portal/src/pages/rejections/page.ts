@@ -130,12 +130,11 @@ function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup 
       number(cause.errors),
       percentage(cause.errors, total),
       toBars(scope, cause.trend, `${number(cause.errors)} errors in ${range.span}`),
-      time(cause.lastMs),
     ],
     detail: toDetail(scope, cause),
   }));
   const right = (text: string) => ({ text, align: 'right' as const });
-  const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend', 'Last'];
+  const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend'];
   const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', trace: '' })}">Export as CSV</a>`;
   return html`${panel(label, toBars(scope, trend, label), { note: 'Under load, gateways record only a sample.' })}
 ${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${number(causes.length)} by field and client`, actions: file })}`;
