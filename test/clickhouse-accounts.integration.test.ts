@@ -20,17 +20,17 @@ import { createPortalLimiters } from '../services/portal/src/frame/limiters.ts';
 const START_MS = 120_000;
 /** Views for accounts without raw ids. New views must be added here or to RAW_VIEWS. */
 const VIEWS = [
-  ...['analysis_consents', 'analysis_consents_current', 'analysis_events', 'analysis_rejections', 'analysis_tests'],
-  ...['event_catalogue', 'person_days', 'persons', 'sessions'],
+  ...[
+    'analysis_consents',
+    'analysis_consents_current',
+    'analysis_environments',
+    'analysis_events',
+    'analysis_rejections',
+  ],
+  ...['analysis_tests', 'event_catalogue', 'person_days', 'person_days_in', 'persons', 'property_catalogue'],
+  ...['sessions', 'sessions_between'],
 ];
-const RAW_VIEWS = [
-  'analysis_events_raw',
-  'events_exact',
-  'events_identified',
-  'person_timeline',
-  'persons_raw',
-  'property_catalogue',
-];
+const RAW_VIEWS = ['analysis_events_raw', 'events_exact', 'events_identified', 'person_timeline', 'persons_raw'];
 const ACCOUNTS = [
   { account: 'analyst_1', granted: DEMO, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },

@@ -1,4 +1,5 @@
 import { EXAMPLE_TRACE_ID } from '@playline/api-docs';
+import { buildSdk } from '@playline/audience-client/sdk';
 import { smallMessage } from '@playline/testkit';
 import { DOCS_KEYS, type Situation } from '../../services/gateway/src/docs/examples.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
@@ -13,7 +14,12 @@ export interface DocumentedRequest {
 }
 
 export const PUBLIC_URL = 'https://docs.test';
-export const SOURCE = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: 'x-service', nowMs: Date.now() });
+export const SOURCE = createGatewayDocs({
+  publicUrl: PUBLIC_URL,
+  headerPrefix: 'x-service',
+  nowMs: Date.now(),
+  downloads: buildSdk(),
+});
 
 const SITUATIONS: readonly (string | undefined)[] = [undefined, 'full', 'broken'] satisfies (Situation | undefined)[];
 

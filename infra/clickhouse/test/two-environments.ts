@@ -14,9 +14,13 @@ export const personOf = (environment: Environment) => KEY[environment];
 export function toArguments(view: string, environment: Environment): string {
   const range = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
   if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
-  if (['sessions', 'event_catalogue', 'property_catalogue'].includes(view)) return `(${range})`;
+  if (view === 'sessions_between') return `(${range})`;
+  if (view === 'person_days_in') return "(zone = 'Asia/Tokyo')";
   return view === 'person_timeline' ? `(environment = '${environment}', person = '${KEY[environment]}')` : '';
 }
+
+/** The catalogues show the last 30 days. */
+const YESTERDAY = new Date(Date.now() - 86_400_000).toISOString().replace('T', ' ').replace('Z', '');
 
 function toEvent(environment: Environment): Record<string, unknown> {
   const name = environment === DEMO ? 'own' : 'stray';
@@ -25,8 +29,8 @@ function toEvent(environment: Environment): Record<string, unknown> {
     environment_id: environment,
     type: 'identify',
     event_name: `${name}_event`,
-    event_time: '2026-11-01 10:00:00.000',
-    received_at: '2026-11-01 10:00:01.000',
+    event_time: YESTERDAY,
+    received_at: YESTERDAY,
     message_id: environment === DEMO ? '11111111-1111-4111-8111-111111111111' : '22222222-2222-4222-8222-222222222222',
     user_id: id,
     identity_type: 'email',
@@ -42,7 +46,7 @@ function toEvent(environment: Environment): Record<string, unknown> {
     page_referrer: `https://friend.example/u/${id}`,
     page_title: `Shop of ${id}`,
     user_agent: `agent of ${id}`,
-    properties: `{"friend":"${id}","${RAW}_name_${name}":1}`,
+    properties: `{"${name}_level":7,"friend":"${id}","${RAW}_name_${name}":1}`,
     traits: `{"email":"${id}"}`,
     trace_id: `${RAW}${name}`,
     surface: 'web',
@@ -75,6 +79,7 @@ function toRows(environment: Environment): Record<string, Record<string, unknown
     identity_unlinks: { ...scope, ...key, side: 'split', unlinked_at: TIME },
     consent_log: { ...scope, ...key, status: 'full', source: `${name}-banner`, received_at: TIME, ...log },
     message_rejections: { ...scope, code: `${name.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
+    environment_settings: { ...scope, time_zone: 'Europe/Berlin', safe_properties: [`${name}_level`], version: 1 },
     erasure_fences: { ...scope, ...key, cutoff_at: '2020-01-01 00:00:00.000' },
     erasure_requests: { ...scope, cutoff_at: TIME, requested_at: TIME },
   };

@@ -23,13 +23,14 @@ it('the documentation has exactly one page for each error code and article in th
     '/docs/errors/TOO_MANY_REQUESTS_ERROR',
     '/docs/errors/VALIDATION_ERROR',
     '/docs/opening-hours',
+    '/docs/pages',
     '/docs/reference',
   ]);
 });
 
 it('every page and llms.txt link to each article, and the files of articles are served unchanged', () => {
   for (const [path, { text }] of pages) expect(text, path).toMatch(/href="[./]*docs\/opening-hours"/);
-  expect(textOf('/docs')).toContain('<dd>When the library is open.</dd>');
+  expect(textOf('/docs/opening-hours')).toContain('<p class="lead">When the library is open.</p>');
   expect(textOf('/llms.txt')).toContain('- [Opening hours](https://library.test/docs/opening-hours): When the library');
   const file = documents.get('/docs/opening-hours/weeks.txt');
   expect(file).toEqual({ type: 'text/plain; charset=utf-8', text: 'Monday to Friday\n' });

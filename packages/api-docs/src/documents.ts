@@ -1,22 +1,28 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
 import { toCommand, toResponseText } from './formats/text.ts';
 import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
-import { toOperationLink } from './pages/navigation.ts';
+import { pagesOf, toHref } from './pages/navigation.ts';
 import { relativeRoot, toPage } from './pages/page.ts';
 import { createCodePages, createReferencePage } from './pages/reference.ts';
+import { createPageList, createSearchIndex } from './pages/search.ts';
 import { toTryForm } from './pages/try-form.ts';
-import { allExamples, articlePath, type DocsSource, errorCodesOf, type ItemErrors, itemErrorPath } from './source.ts';
+import {
+  AREAS,
+  type Area,
+  allExamples,
+  articlePath,
+  type DocsSource,
+  type Document,
+  errorCodesOf,
+  type ItemErrors,
+  itemErrorPath,
+} from './source.ts';
 import { describeValues, placeholdersIn } from './values.ts';
-
-/** A generated documentation file. */
-export interface Document {
-  readonly type: string;
-  readonly text: string;
-}
 
 const HTML = 'text/html; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
@@ -27,6 +33,7 @@ const ASSET_TYPES: Readonly<Record<string, string>> = {
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
 };
+const FONT = createRequire(import.meta.url).resolve('@fontsource-variable/inter/files/inter-latin-wght-normal.woff2');
 const ASSETS_FOLDER = new URL('./assets/', import.meta.url);
 const ASSETS = readdirSync(ASSETS_FOLDER).map((name): [string, Document] => [
   `/docs/${name}`,
@@ -38,21 +45,26 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
   const pages = [
     ['/docs', createFirstPage(source)] as const,
     ['/docs/reference', createReferencePage(source)] as const,
-    ...createCodePages(source),
     ...source.articles.map((article) => {
-      const content = html`<p class="lead">${article.summary}</p>\n${article.content}`;
+      const content = html`<p class="lead">${toCodeSpans(article.summary)}</p>\n${article.content}`;
       const path = articlePath(article);
       return [path, toPage(source, { title: article.title, path, content })] as const;
     }),
+    ...createCodePages(source),
   ];
+  const index = createSearchIndex(pages);
   const files = source.articles.flatMap((article) =>
     article.files.map(({ name, text }) => [`${articlePath(article)}/${name}`, { type: PLAIN, text }] as const),
   );
   const json = (value: unknown): Document => ({ type: 'application/json', text: JSON.stringify(value, null, 2) });
   return new Map<string, Document>([
     ...pages.map(([path, text]) => [path, { type: HTML, text }] as const),
+    ['/docs/pages', { type: HTML, text: createPageList(source, index) }],
+    ['/docs/search.json', json(index)],
+    ['/docs/inter.woff2', { type: 'font/woff2', text: '', bytes: readFileSync(FONT) }],
     ...files,
     ...ASSETS,
+    ...(source.downloads ?? []),
     ['/openapi.json', json(toOpenApi(source))],
     ['/collection.json', json(toCollection(source))],
     ['/llms.txt', { type: PLAIN, text: toLlmsText(source) }],
@@ -62,18 +74,34 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
 const PATH = '/docs';
 const TOP = relativeRoot(PATH);
 
+/** Introduces each area on the home page. */
+const AREA_TEXTS: Readonly<Record<Area, string>> = {
+  Events: 'Send messages from games and servers, store consent, and erase a person.',
+  Chain: 'Read tokens, replicate the activity history of a chain, and mint assets.',
+  Analysts: 'Connect to ClickHouse, and query events by person.',
+  Operate: 'Run the services, read their state, and fix problems.',
+  SDKs: 'The client library for browsers and Node, served by this site.',
+};
+
 function createFirstPage(source: DocsSource): string {
-  const { operations, publicUrl, firstPage, articles } = source;
+  const { operations, publicUrl, firstPage } = source;
   const [first] = operations;
+  const areas = AREAS.map((area) => ({ area, pages: pagesOf(source, area) })).filter(({ pages }) => pages.length > 0);
   const content = html`<p class="lead">${firstPage.lead}</p>
+<div class="areas">
+${areas.map(
+  ({ area, pages }) => html`<section class="panel"><p class="area">${area}</p>
+<p>${AREA_TEXTS[area]}</p>
+<ul>${pages.map(({ path, text }) => html`<li><a href="${toHref(path, TOP)}">${text}</a></li>\n`)}</ul></section>
+`,
+)}</div>
 ${first === undefined ? '' : toFirstRequest(first, source)}
-<h2>Next steps</h2>
-<dl class="rows">
-${operations.map((operation) => html`<div><dt>${toOperationLink(operation, TOP)}</dt><dd>${toCodeSpans(operation.description[0] ?? '')}</dd></div>\n`)}<div><dt><a href="${TOP}docs/errors">Error codes</a></dt><dd>What each code means and how to fix the error. The <code>link</code> in each error response opens the page for its code.</dd></div>
-${articles.map((article) => html`<div><dt><a href="${TOP}${articlePath(article).slice(1)}">${article.title}</a></dt><dd>${article.summary}</dd></div>\n`)}<div><dt><a href="${TOP}openapi.json">OpenAPI 3.1</a></dt><dd>Every operation and schema, for client generators.</dd></div>
-<div><dt><a href="${TOP}collection.json">Collection</a></dt><dd>Every example as a request, for Postman and Bruno.</dd></div>
-<div><dt><a href="${TOP}llms.txt">llms.txt</a></dt><dd>The complete API as plain text, for language models.</dd></div>
-</dl>
+<h2 id="machine-readable">Machine-readable</h2>
+<ul>
+<li><a href="${TOP}openapi.json">OpenAPI 3.1</a>: every operation and schema, for client generators</li>
+<li><a href="${TOP}collection.json">Collection</a>: every example as a request, for Postman and Bruno</li>
+<li><a href="${TOP}llms.txt">llms.txt</a>: the complete API as plain text, for language models</li>
+</ul>
 <p>Base URL: <code>${publicUrl}</code></p>`;
   return toPage(source, { title: firstPage.title, path: PATH, content, forms: true });
 }
@@ -260,19 +288,26 @@ const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 /** Blocks native form submission, which would put the key into the URL if the scripts failed to load. */
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
-const SECURITY_HEADERS = [
-  ...['content-security-policy', POLICY],
-  ...['x-content-type-options', 'nosniff'],
-  ...['referrer-policy', 'no-referrer'],
-];
-const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SECURITY_HEADERS];
 /** The 404 page is not cached, because the requested page may exist after an upgrade. */
-const NOT_FOUND_HEADERS = ['cache-control', 'no-store', ...SECURITY_HEADERS];
+function createHeaders({ elsewhere }: DocsSource): Record<'found' | 'notFound', readonly string[]> {
+  // The search also reads the index of the other service.
+  const connect = elsewhere === null ? '' : `; connect-src 'self' ${new URL(elsewhere.url).origin}`;
+  const security = [
+    ...['content-security-policy', POLICY + connect],
+    ...['x-content-type-options', 'nosniff'],
+    ...['referrer-policy', 'no-referrer'],
+  ];
+  return {
+    found: ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...security],
+    notFound: ['cache-control', 'no-store', ...security],
+  };
+}
 
 /** A subset of `Exchange` in `@playline/http`. `headers` contains names and values alternately. */
 export interface DocsExchange {
   readonly request: { readonly url?: string };
   answerText(status: number, document: Document, headers: readonly string[]): void;
+  answerBytes(status: number, bytes: Buffer, headers: readonly string[], type: string): void;
   answerEmpty(status: number, headers: readonly string[]): void;
 }
 
@@ -286,35 +321,49 @@ export interface DocsRoute {
 
 /**
  * Creates a public route for each document, and one route for all other paths below `/docs`. Documents are regenerated
- * every hour.
+ * every hour, and when the value of `version` changes.
  * @param createSource receives the time to use in examples, in epoch milliseconds
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,
-  { monotonicMs = () => performance.now(), wallClockMs = Date.now } = {},
+  { monotonicMs = () => performance.now(), wallClockMs = Date.now, version = (): unknown => null } = {},
 ): DocsRoute[] {
   let createdAtMs = monotonicMs();
+  let createdFor = version();
   let documents = createDocuments(createSource(wallClockMs()));
   const current = () => {
     const nowMs = monotonicMs();
-    if (nowMs - createdAtMs > EXAMPLE_AGE_MAX_MS) {
+    if (nowMs - createdAtMs > EXAMPLE_AGE_MAX_MS || version() !== createdFor) {
+      createdFor = version();
       documents = createDocuments(createSource(wallClockMs()));
       createdAtMs = nowMs;
     }
     return documents;
   };
+  const source = createSource(0);
+  const headers = createHeaders(source);
   const routes = [...documents].map(
     ([path, initial]): DocsRoute => ({
       method: 'GET',
       path,
       cors: true,
-      handle: (exchange) => exchange.answerText(200, current().get(path) ?? initial, HEADERS),
+      handle: (exchange) => {
+        const document = current().get(path) ?? initial;
+        if (document.bytes === undefined) exchange.answerText(200, document, headers.found);
+        else exchange.answerBytes(200, document.bytes, headers.found, document.type);
+      },
     }),
   );
-  return [...routes, createNotFoundRoute(createSource(0), [...documents.keys()])];
+  const home: DocsRoute = {
+    method: 'GET',
+    path: '/',
+    cors: false,
+    handle: (exchange) => exchange.answerEmpty(302, ['location', './docs']),
+  };
+  return [home, ...routes, createNotFoundRoute(source, [...documents.keys()], headers.notFound)];
 }
 
-function createNotFoundRoute(source: DocsSource, paths: readonly string[]): DocsRoute {
+function createNotFoundRoute(source: DocsSource, paths: readonly string[], headers: readonly string[]): DocsRoute {
   return {
     method: 'GET',
     path: '/docs/{*unknown}',
@@ -324,7 +373,7 @@ function createNotFoundRoute(source: DocsSource, paths: readonly string[]): Docs
       const withoutSlash = path.slice(0, -1);
       if (path.endsWith('/') && paths.includes(withoutSlash))
         return exchange.answerEmpty(308, ['location', `../${withoutSlash.split('/').at(-1)}`]);
-      exchange.answerText(404, { type: HTML, text: createNotFoundPage(source, path, paths) }, NOT_FOUND_HEADERS);
+      exchange.answerText(404, { type: HTML, text: createNotFoundPage(source, path, paths) }, headers);
     },
   };
 }

@@ -2,8 +2,24 @@ import type { ErrorCode } from '@playline/errors';
 import type { Example, ExampleResponse, JsonSchema, Operation } from './operation.ts';
 import type { HtmlValue } from './pages/html.ts';
 
+/** Sections of the documentation, in the order of the navigation. */
+export const AREAS = ['Events', 'Chain', 'Analysts', 'Operate', 'SDKs'] as const;
+export type Area = (typeof AREAS)[number];
+
+/** A page of the same site that another service serves. */
+export interface PageElsewhere {
+  readonly area: Area;
+  readonly title: string;
+  /** Absolute URL. */
+  readonly href: string;
+}
+
 /** Describes an API. All documentation is generated from this source. */
 export interface DocsSource {
+  /** The area of the operations. */
+  readonly area: Area;
+  /** The pages that the navigation adds, and the URL of the service that serves them; null if there is none. */
+  readonly elsewhere: { readonly url: string; readonly pages: readonly PageElsewhere[] } | null;
   /** Without a trailing slash. */
   readonly publicUrl: string;
   readonly title: string;
@@ -29,14 +45,25 @@ export interface DocsSource {
   readonly itemErrors: ItemErrors | null;
   /** Examples that do not belong to an operation. */
   readonly otherExamples: readonly Example[];
-  /** The navigation lists the articles in this order. */
+  /** The navigation lists the articles of each area in this order. */
   readonly articles: readonly Article[];
+  /** Other files, keyed by path, such as the client library. */
+  readonly downloads?: ReadonlyMap<string, Document>;
+}
+
+/** A generated documentation file. */
+export interface Document {
+  readonly type: string;
+  readonly text: string;
+  /** Sent instead of the text. */
+  readonly bytes?: Buffer;
 }
 
 /** An additional page, such as a guide. */
 export interface Article {
   /** Path segment below `/docs/`. */
   readonly name: string;
+  readonly area: Area;
   readonly title: string;
   readonly summary: string;
   /** Links are relative to `/docs/`. */
@@ -84,6 +111,8 @@ export interface ItemErrors {
   readonly entries: Readonly<Record<string, CodeText>>;
   /** Returns whether a response rejects an item with this code. */
   readonly occursIn: (code: string, response: ExampleResponse) => boolean;
+  /** Additional content for the page of a code. */
+  readonly details?: (code: string) => HtmlValue;
   readonly texts: ItemErrorTexts;
 }
 

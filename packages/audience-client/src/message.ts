@@ -1,11 +1,11 @@
 /** Message and response types with their JSON names. */
 
 export type MessageType = 'track' | 'page' | 'screen' | 'identify' | 'alias';
-export const IDENTITY_TYPES = [
+export type IdentityType = 'passport' | 'steam' | 'epic' | 'google' | 'apple' | 'discord' | 'email' | 'custom';
+export const IDENTITY_TYPES: readonly IdentityType[] = [
   ...(['passport', 'steam', 'epic', 'google'] as const),
   ...(['apple', 'discord', 'email', 'custom'] as const),
 ];
-export type IdentityType = (typeof IDENTITY_TYPES)[number];
 export type Surface = 'web' | 'pixel' | 'unity' | 'unreal';
 export type ConsentLevel = 'none' | 'anonymous' | 'full';
 export type Properties = Record<string, unknown>;

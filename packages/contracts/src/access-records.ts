@@ -75,6 +75,10 @@ export interface ProjectRecord extends Revision {
   name: string;
   state: 'live' | 'archived';
   environments: ProjectEnvironment[];
+  /** Time zone of the days in analyst views, an IANA name. */
+  timeZone: string;
+  /** Names of the event properties that analysts without raw ids may read. */
+  safeProperties: string[];
   createdAt: number;
 }
 

@@ -11,9 +11,11 @@ export const messagesRequestSchema = z
 export const messagesResponseSchema = z
   .object({
     success: z.boolean().meta({ description: 'true if at least one message was accepted' }),
-    accepted: z.int().min(0),
-    rejected: z.int().min(0),
-    rejections: z.array(messageRejectionSchema),
+    accepted: z.int().min(0).meta({ description: 'Number of accepted messages' }),
+    rejected: z.int().min(0).meta({ description: 'Number of rejected messages' }),
+    rejections: z
+      .array(messageRejectionSchema)
+      .meta({ description: 'One entry for each rejected id; messages with the same id share an entry' }),
   })
   .meta({ id: 'MessagesResponse' });
 

@@ -288,7 +288,7 @@ it('messageSchema produces the OpenAPI schema of a message', () => {
   expect(EventContext?.properties?.library).toMatchObject({ type: 'string', maxLength: 256 });
   expect(Message?.properties?.messageId).toMatchObject({ type: 'string', format: 'uuid' });
   expect(Message?.properties?.eventTimestamp).toMatchObject({ type: 'string', format: 'date-time' });
-  expect(Message?.properties?.traits).toMatchObject({ anyOf: [{ type: 'object' }, { type: 'null' }] });
+  expect(Message?.properties?.traits).toMatchObject({ type: ['object', 'null'] });
   expect(Message?.properties?.userId).toMatchObject({ anyOf: [{ type: 'string', maxLength: 256 }, { type: 'null' }] });
 });
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CONTEXT_FIELD_TEXTS, describeFields, MESSAGE_FIELD_TEXTS } from './field-texts.ts';
 import {
   CONSENT_STATUSES,
   CONTEXT_CODE_POINTS_MAX,
@@ -9,7 +10,7 @@ import {
   type RejectionCode,
   SURFACES,
 } from './limits.ts';
-import { isJsonObject, isUuidText, parseTimestamp, type TimeWindow } from './texts.ts';
+import { isJsonObject, isUuidText, parseTimestamp, type TimeWindow, toDurationText } from './texts.ts';
 
 /** Contract, "RejectionError". More codes may be added, so the schema accepts any string. */
 export const rejectionErrorSchema = z
@@ -18,13 +19,18 @@ export const rejectionErrorSchema = z
       description: 'Name of the invalid field. Nested fields are named with a dot; `message` is the whole message',
     }),
     code: z.string().meta({ description: `More codes may be added. Current codes: ${REJECTION_CODES.join(', ')}` }),
-    message: z.string().meta({ description: 'Human-readable; the wording may change' }),
+    message: z.string().meta({
+      description: 'Names the field and the rule, such as the bound that the value breaks; the wording may change',
+    }),
   })
   .meta({ id: 'RejectionError' });
 
 /** Contract, "MessageRejection". */
 export const messageRejectionSchema = z
-  .object({ messageId: z.string(), errors: z.array(rejectionErrorSchema).min(1) })
+  .object({
+    messageId: z.string().meta({ description: 'The id from the message, unchanged; empty if the message has no id' }),
+    errors: z.array(rejectionErrorSchema).min(1),
+  })
   .meta({ id: 'MessageRejection' });
 
 export interface RejectionError {
@@ -55,11 +61,14 @@ export const ENVELOPE_CODES = [
 /** Contract, "Error envelope". */
 export const errorEnvelopeSchema = z
   .object({
-    message: z.string(),
+    message: z.string().meta({ description: 'What is wrong; the wording may change' }),
     link: z.string().meta({ description: 'Page that explains how to resolve the error' }),
-    trace_id: z.string(),
-    code: z.enum(ENVELOPE_CODES),
-    details: z.record(z.string(), z.unknown()).nullable(),
+    trace_id: z.string().meta({ description: 'Identifies the request; also in the header x-trace-id' }),
+    code: z.enum(ENVELOPE_CODES).meta({ description: 'Stable; each code has a page in the documentation' }),
+    details: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: 'Names the invalid field, header or parameter, if there is one' }),
   })
   .meta({ id: 'ErrorEnvelope' });
 
@@ -218,19 +227,17 @@ const personId = () =>
   z
     .string()
     .superRefine(checkAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
-    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode, without lone surrogates.' })
+    .meta({ maxLength: ID_CODE_POINTS_MAX })
     .nullish();
 export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
-const FREE_FORM_DESCRIPTION =
-  'Any JSON object with at most 64 levels of nesting. Integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits. Lone surrogates are stored as U+FFFD.';
 /** Returns any JSON object unchanged. A zod object would take half a second for 100,000 keys and lose `__proto__`. */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
     .refine(isJsonObject, rule('INVALID_FORMAT', PREDICATES.type('object')))
-    .meta({ type: 'object', description: FREE_FORM_DESCRIPTION })
+    .meta({ type: 'object' })
     .nullish();
 
 const uuid: TextRule = { isValid: isUuidText, code: 'INVALID_FORMAT', error: PREDICATES.type('UUID') };
@@ -243,43 +250,47 @@ const timestamp: TextRule = {
 const max = CONTEXT_CODE_POINTS_MAX;
 /** Contract, "EventContext". */
 export const eventContextSchema = z
-  .object({
-    library: requiredText(max.library),
-    libraryVersion: requiredText(max.libraryVersion),
-    userAgent: text(max.userAgent).nullish(),
-    locale: text(max.locale).nullish(),
-    timezone: text(max.timezone).nullish(),
-    screen: text(max.screen).nullish(),
-    screenDensity: z.number().nullish(),
-    pageUrl: text(max.pageUrl).nullish(),
-    pagePath: text(max.pagePath).nullish(),
-    pageReferrer: text(max.pageReferrer).nullish(),
-    pageTitle: text(max.pageTitle).nullish(),
-    browserLanguage: text(max.browserLanguage).nullish(),
-  })
+  .object(
+    describeFields(CONTEXT_FIELD_TEXTS, {
+      library: requiredText(max.library),
+      libraryVersion: requiredText(max.libraryVersion),
+      userAgent: text(max.userAgent).nullish(),
+      locale: text(max.locale).nullish(),
+      timezone: text(max.timezone).nullish(),
+      screen: text(max.screen).nullish(),
+      screenDensity: z.number().nullish(),
+      pageUrl: text(max.pageUrl).nullish(),
+      pagePath: text(max.pagePath).nullish(),
+      pageReferrer: text(max.pageReferrer).nullish(),
+      pageTitle: text(max.pageTitle).nullish(),
+      browserLanguage: text(max.browserLanguage).nullish(),
+    }),
+  )
   .meta({ id: 'EventContext' });
 
-const messageShape = z.object({
-  type: z.enum(MESSAGE_TYPES),
-  messageId: z.string().superRefine(checkAll(notBlank, uuid)).meta({ format: 'uuid' }),
-  eventTimestamp: z.string().superRefine(checkAll(notBlank, timestamp)).meta({ format: 'date-time' }),
-  anonymousId: personId(),
-  deviceId: name(),
-  sessionId: name(),
-  context: eventContextSchema.nullish(),
-  eventName: name(),
-  properties: freeForm(),
-  userId: personId(),
-  identityType: identityType(),
-  traits: freeForm(),
-  fromId: personId(),
-  fromType: identityType(),
-  toId: personId(),
-  toType: identityType(),
-  surface: z.enum(SURFACES).nullish(),
-  consentLevel: z.enum(CONSENT_STATUSES).nullish(),
-  test: z.boolean().nullish(),
-});
+const messageShape = z.object(
+  describeFields(MESSAGE_FIELD_TEXTS, {
+    type: z.enum(MESSAGE_TYPES),
+    messageId: z.string().superRefine(checkAll(notBlank, uuid)).meta({ format: 'uuid' }),
+    eventTimestamp: z.string().superRefine(checkAll(notBlank, timestamp)).meta({ format: 'date-time' }),
+    anonymousId: personId(),
+    deviceId: name(),
+    sessionId: name(),
+    context: eventContextSchema.nullish(),
+    eventName: name(),
+    properties: freeForm(),
+    userId: personId(),
+    identityType: identityType(),
+    traits: freeForm(),
+    fromId: personId(),
+    fromType: identityType(),
+    toId: personId(),
+    toType: identityType(),
+    surface: z.enum(SURFACES).nullish(),
+    consentLevel: z.enum(CONSENT_STATUSES).nullish(),
+    test: z.boolean().nullish(),
+  }),
+);
 type MessageShape = z.output<typeof messageShape>;
 
 /** Strings that only some message types require: contract, "Required per type". */
@@ -346,12 +357,21 @@ function toMessage({ context, ...fields }: MessageShape): Message {
   return message;
 }
 
+/** Returns the error for a time outside the window, and null for a time inside the window and for NaN. */
+export function findTimeError(eventTime: number, { fromMs, toMs, nowMs }: TimeWindow): RejectionError | null {
+  if (Number.isNaN(eventTime) || (eventTime >= fromMs && eventTime <= toMs)) return null;
+  const isOld = eventTime < fromMs;
+  const general = isOld ? 'too old' : 'too far in the future';
+  const exact = (now: number) =>
+    isOld ? `more than ${toDurationText(now - fromMs)} old` : `more than ${toDurationText(toMs - now)} in the future`;
+  const reason = nowMs === undefined ? general : exact(nowMs);
+  return { field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${reason}` };
+}
+
 function checkTimeWindow(value: unknown, window: TimeWindow): RejectionError[] {
   const text = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
-  const eventTime = typeof text === 'string' ? parseTimestamp(text) : Number.NaN;
-  if (Number.isNaN(eventTime) || (eventTime >= window.fromMs && eventTime <= window.toMs)) return [];
-  const reason = eventTime < window.fromMs ? 'too old' : 'too far in the future';
-  return [{ field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${reason}` }];
+  const error = findTimeError(typeof text === 'string' ? parseTimestamp(text) : Number.NaN, window);
+  return error === null ? [] : [error];
 }
 
 /**

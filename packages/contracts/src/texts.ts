@@ -55,6 +55,22 @@ export const isJsonObject = (value: unknown): value is Record<string, unknown> =
 export interface TimeWindow {
   fromMs: number;
   toMs: number;
+  /** Time of the request. If present, error messages state the bounds as durations. */
+  nowMs?: number | undefined;
+}
+
+const UNITS = [
+  ['day', 24 * 60 * 60 * 1000],
+  ['hour', 60 * 60 * 1000],
+  ['minute', 60 * 1000],
+  ['second', 1000],
+] as const;
+
+/** Formats a duration in the largest unit of which it is a multiple greater than one: `30 days`, `24 hours`. */
+export function toDurationText(ms: number): string {
+  const [name, unitMs] = UNITS.find(([, unitMs]) => ms % unitMs === 0 && ms > unitMs) ?? ['millisecond', 1];
+  const count = ms / unitMs;
+  return `${count.toLocaleString('en-US')} ${name}${count === 1 ? '' : 's'}`;
 }
 
 /** RFC 3339, section 5.6, with up to 9 fractional digits and without leap seconds: contract, "RFC 3339 details". */

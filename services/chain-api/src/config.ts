@@ -70,6 +70,8 @@ export const configSchema = z.object({
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8083),
   /** Base URL of the `link` in error responses. */
   PUBLIC_URL: settings.baseUrl().optional(),
+  /** Gateway URL for the commands that pages show. */
+  GATEWAY_URL: settings.baseUrl().optional(),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   ...kafkaSettings,
   ...registrySettings,

@@ -81,7 +81,9 @@ await runService(logger, async (use) => {
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: publicUrl },
     chains,
-    docs: createDocsRoutes(() => createChainDocs({ publicUrl, headerPrefix: config.HTTP_HEADER_PREFIX, chains })),
+    docs: createDocsRoutes(() =>
+      createChainDocs({ publicUrl, gatewayUrl: config.GATEWAY_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains }),
+    ),
     store,
     rateLimitKeys,
     metrics,

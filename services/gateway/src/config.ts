@@ -21,6 +21,8 @@ export const configSchema = z.object({
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8081),
   /** Base URL of `link` in error envelopes. */
   PUBLIC_URL: settings.baseUrl().optional(),
+  /** Chain API URL for the commands that pages show. */
+  CHAIN_API_URL: settings.baseUrl().optional(),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   ...kafkaSettings,

@@ -13,6 +13,8 @@ function projectWith(id: string, rates: Pick<ProjectEnvironment, 'cap' | 'limit'
     name: id,
     state: 'live',
     environments: [environment],
+    timeZone: 'UTC',
+    safeProperties: [],
     createdAt: 1,
     changedAt: 1,
     changedBy: 'ada',

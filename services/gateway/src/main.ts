@@ -1,5 +1,6 @@
 import { ACCESS_KEYS, createKeyVerifier, openUsageCount, PROJECTS, RECORD_KINDS } from '@playline/access-keys';
 import { openRedisKeyUsage, openRedisRecords, RedisSharing } from '@playline/access-keys/redis';
+import { buildSdk } from '@playline/audience-client/sdk';
 import { TOPICS } from '@playline/contracts';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
@@ -77,7 +78,13 @@ await runService(logger, async (use) => {
   const publicUrl = config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}`;
   const app = createGatewayApp({
     config: { ...config, PUBLIC_URL: publicUrl },
-    docs: createDocsRoutes({ publicUrl, headerPrefix: config.HTTP_HEADER_PREFIX }),
+    docs: createDocsRoutes({
+      publicUrl,
+      chainApiUrl: config.CHAIN_API_URL,
+      headerPrefix: config.HTTP_HEADER_PREFIX,
+      limits: config,
+      downloads: buildSdk(),
+    }),
     producer,
     limiter,
     audience,

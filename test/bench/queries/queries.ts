@@ -268,7 +268,7 @@ function sessionsPerDay(scene: Scene): AnalystQuery {
     raw: ofEvents(scene.raw),
     exact: ofEvents(scene.exact),
     identified: `SELECT toDate(started_at) AS day, ${daily}
-      FROM sessions(environment = '${scene.environmentId}', since = '${month.since}', until = '${month.until}') GROUP BY day ORDER BY day`,
+      FROM sessions_between(environment = '${scene.environmentId}', since = '${month.since}', until = '${month.until}') GROUP BY day ORDER BY day`,
     peer: ofEvents(scene.peer),
   };
 }

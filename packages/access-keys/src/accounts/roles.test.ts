@@ -19,6 +19,7 @@ const EXPECTED: Record<string, [boolean, boolean, boolean]> = {
   'signable-keys.disable': [YES, YES, NO],
   'limit.set': [YES, NO, NO],
   'cap.set': [NO, NO, NO],
+  'analysis.set': [YES, NO, NO],
   'rate-limit-keys.read': [NO, NO, NO],
   'rate-limit-keys.create': [NO, NO, NO],
   'rate-limit-keys.refresh': [NO, NO, NO],

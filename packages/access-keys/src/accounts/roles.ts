@@ -22,6 +22,7 @@ const MINIMUM_ROLES = {
   'signable-keys.disable': 'developer',
   'limit.set': 'owner',
   'cap.set': 'administrator',
+  'analysis.set': 'owner',
   'rate-limit-keys.read': 'administrator',
   'rate-limit-keys.create': 'administrator',
   'rate-limit-keys.refresh': 'administrator',

@@ -92,7 +92,7 @@ function makeProject(
 ): Content<ProjectRecord> {
   const environments: ProjectEnvironment[] = [];
   for (const each of wanted) environments.push(makeEnvironment({ id, environments }, each, projects));
-  return { id, name, environments, state: 'live', createdAt: Date.now() };
+  return { id, name, environments, state: 'live', timeZone: 'UTC', safeProperties: [], createdAt: Date.now() };
 }
 
 export const FIRST_PROJECT = 'demo';
@@ -125,6 +125,44 @@ export function renameProject(context: ProjectContext, project: string, name: st
 /** Archives a project permanently. Nothing more can be created in the project, and its ids are never reused. */
 export const archiveProject = (context: ProjectContext, project: string): Promise<ProjectRecord> =>
   changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
+
+/** An absent setting is unchanged. */
+export interface AnalysisSettings {
+  /** IANA name, such as `Europe/Berlin`. */
+  readonly timeZone?: string | undefined;
+  readonly safeProperties?: readonly string[] | undefined;
+}
+
+export const SAFE_PROPERTIES_MAX = 200;
+const PROPERTY_NAME_CHARACTERS_MAX = 200;
+/** IANA names. */
+export const TIME_ZONES: ReadonlySet<string> = new Set(['UTC', ...Intl.supportedValuesOf('timeZone')]);
+
+/**
+ * Sets the time zone of days for analysts, and the properties that analysts without raw ids may read.
+ * @throws PublicError VALIDATION_ERROR for an unknown time zone or an invalid name; see `changeProject`
+ */
+export function setAnalysisSettings(
+  context: ProjectContext,
+  project: string,
+  { timeZone, safeProperties }: AnalysisSettings,
+): Promise<ProjectRecord> {
+  if (timeZone !== undefined && !TIME_ZONES.has(timeZone))
+    throw invalid(`The time zone ${timeZone} is unknown. Use an IANA name such as Europe/Berlin.`, { timeZone });
+  const names = safeProperties && [...new Set(safeProperties)].sort();
+  if (names !== undefined && names.length > SAFE_PROPERTIES_MAX)
+    throw invalid(`Declare at most ${SAFE_PROPERTIES_MAX} properties.`, { 'safe-properties': 'count' });
+  const wrong = names?.find((name) => name === '' || name.length > PROPERTY_NAME_CHARACTERS_MAX);
+  if (wrong !== undefined)
+    throw invalid(`A property name must have 1 to ${PROPERTY_NAME_CHARACTERS_MAX} characters.`, {
+      'safe-properties': 'name',
+    });
+  return changeProject(context, project, (record) => ({
+    ...record,
+    timeZone: timeZone ?? record.timeZone,
+    safeProperties: names ?? record.safeProperties,
+  }));
+}
 
 /** Null removes a rate; an absent rate is unchanged. */
 export interface WantedRates {

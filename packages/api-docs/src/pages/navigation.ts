@@ -1,10 +1,19 @@
 import { ERRORS } from '@playline/errors';
 import { errorPath, type Operation } from '../operation.ts';
-import { articlePath, type DocsSource, errorCodesOf, type ItemErrors, itemErrorPath } from '../source.ts';
+import {
+  AREAS,
+  type Area,
+  articlePath,
+  type DocsSource,
+  errorCodesOf,
+  type ItemErrors,
+  itemErrorPath,
+} from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 
 interface Group {
   title: string;
+  /** A path on this service, or an absolute URL. */
   links: { path: string; text: HtmlValue }[];
 }
 
@@ -15,35 +24,49 @@ export function toNavigation(source: DocsSource, path: string, top: string): Mar
 <ul>
 ${links.map(
   ({ path: target, text }) =>
-    html`<li><a href="${top}${target.slice(1)}"${target === path ? html` aria-current="page"` : ''}>${text}</a></li>\n`,
+    html`<li><a href="${toHref(target, top)}"${target === path ? html` aria-current="page"` : ''}>${text}</a></li>\n`,
 )}</ul>
 `,
   );
 }
 
+export const toHref = (path: string, top: string): string => (path.startsWith('/') ? top + path.slice(1) : path);
+
+/** Returns the pages of an area without the pages of operations and error codes. */
+export function pagesOf({ area, articles, elsewhere }: DocsSource, wanted: Area): Group['links'] {
+  return [
+    ...articles.filter((one) => one.area === wanted).map((one) => ({ path: articlePath(one), text: one.title })),
+    ...(area === wanted ? [{ path: '/docs/reference', text: 'Reference' }] : []),
+    ...(elsewhere?.pages ?? [])
+      .filter((one) => one.area === wanted)
+      .map(({ href, title }) => ({ path: href, text: title })),
+  ];
+}
+
 function createGroups(source: DocsSource): Group[] {
-  const { operations, itemErrors, firstPage, articles } = source;
+  const { operations, itemErrors, area } = source;
+  const operationLinks = [
+    ...operations.map(({ id, method, summary }) => ({
+      path: `/docs/reference#${id}`,
+      text: [summary, ' ', toMethod(method)],
+    })),
+    { path: '/docs/reference#schemas', text: 'Schemas' },
+  ];
+  const areas = AREAS.map((one) => ({
+    title: one as string,
+    links: [...pagesOf(source, one), ...(one === area ? operationLinks : [])],
+  }));
   return [
     {
-      title: 'Get started',
+      title: 'Documentation',
       links: [
-        { path: '/docs', text: firstPage.heading },
-        { path: '/docs/reference', text: 'Reference' },
-        ...articles.map((article) => ({ path: articlePath(article), text: article.title })),
+        { path: '/docs', text: 'Home' },
+        { path: '/docs/pages', text: 'All pages' },
       ],
     },
+    ...areas.filter(({ links }) => links.length > 0),
     {
-      title: 'Operations',
-      links: [
-        ...operations.map(({ id, method, summary }) => ({
-          path: `/docs/reference#${id}`,
-          text: [summary, ' ', toMethod(method)],
-        })),
-        { path: '/docs/reference#schemas', text: 'Schemas' },
-      ],
-    },
-    {
-      title: 'Errors',
+      title: 'Error codes',
       links: [
         { path: '/docs/errors', text: 'All error codes' },
         ...errorCodesOf(source).map((code) => ({

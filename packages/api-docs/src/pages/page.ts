@@ -18,7 +18,7 @@ export function toPage(
   { title, path, content, forms = false }: { title: string; path: string; content: HtmlValue; forms?: boolean },
 ): string {
   const top = relativeRoot(path);
-  const scripts = ['page.js', ...(forms ? ['forms.js'] : [])];
+  const scripts = ['page.js', 'search.js', ...(forms ? ['forms.js'] : [])];
   const page = html`<!doctype html>
 <html lang="en">
 <head>
@@ -32,7 +32,7 @@ ${STYLES.map((name) => html`<link rel="stylesheet" href="${top}docs/${name}">\n`
 <a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="brand" href="${top}docs"><img src="${top}docs/icon.svg" alt="" width="22" height="22">${PRODUCT}</a>
-<span class="quiet">Documentation</span>
+<a class="search" href="${top}docs/pages" data-search="${source.elsewhere?.url ?? ''}">Search <kbd>/</kbd></a>
 <button class="menu outline" type="button" popovertarget="menu">Menu</button>
 </header>
 <div class="frame">

@@ -241,6 +241,7 @@ function toItemErrorPage(source: DocsSource, itemErrors: ItemErrors, code: strin
   const path = itemErrorPath(itemErrors, code);
   const content = html`<p class="lead">${itemErrors.texts.lead}</p>
 ${toAdvice(cause, fix)}
+${itemErrors.details?.(code) ?? ''}
 <h2>Retry</h2>
 <p>${itemErrors.texts.resend}</p>
 ${toExamples(source, examplesOfItemError(source, code), path)}`;

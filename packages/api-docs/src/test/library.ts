@@ -144,6 +144,8 @@ function createLend(): Operation {
 export function createLibrarySource(publicUrl = 'https://library.test'): DocsSource {
   const { VALIDATION_ERROR, AUTHENTICATION_ERROR, TOO_MANY_REQUESTS_ERROR } = ERRORS;
   return {
+    area: 'Events',
+    elsewhere: null,
     publicUrl,
     title: 'Library API',
     version: '2.1.0',
@@ -173,6 +175,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
     articles: [
       {
         name: 'opening-hours',
+        area: 'Operate',
         title: 'Opening hours',
         summary: 'When the library is open.',
         content: html`<p>See <a href="opening-hours/weeks.txt">all weeks</a>.</p>`,

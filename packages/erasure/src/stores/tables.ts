@@ -43,6 +43,17 @@ const STAFF_TABLES: readonly TableStore[] = [
   },
 ];
 
+const SETTINGS_TABLE: TableStore = {
+  name: 'environment_settings',
+  clearing: { by: 'no personal data', reason: 'names of event properties that a project declares safe' },
+  columns: columnsOf({
+    [ENVIRONMENT]: 'environment_id',
+    'name of a time zone': 'time_zone',
+    'names of event properties': 'safe_properties',
+    [COUNT]: 'version',
+  }),
+};
+
 const MINTING = {
   'name of a chain': 'chain',
   [PROJECT]: 'project_id',
@@ -343,4 +354,10 @@ const OTHER_TABLES: readonly TableStore[] = [
   },
 ];
 
-export const TABLES: readonly TableStore[] = [...ERASED_TABLES, ...OTHER_TABLES, ...STAFF_TABLES, ...MINTING_TABLES];
+export const TABLES: readonly TableStore[] = [
+  ...ERASED_TABLES,
+  ...OTHER_TABLES,
+  ...STAFF_TABLES,
+  SETTINGS_TABLE,
+  ...MINTING_TABLES,
+];

@@ -53,6 +53,8 @@ const project: ProjectRecord = {
   revision: 3,
   name: 'Demo',
   state: 'live',
+  timeZone: 'Europe/Berlin',
+  safeProperties: ['level'],
   createdAt: 1_000,
   ...author,
   environments: [

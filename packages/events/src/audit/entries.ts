@@ -69,12 +69,14 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
   };
 }
 
+/** ClickHouse derives the table environment_settings from this detail. */
 export function auditOfProject(project: ProjectRecord): AuditRow[] {
-  const { id, name, state, environments, revision } = project;
+  const { id, name, state, environments, timeZone, safeProperties, revision } = project;
   const verb = toVerb(revision, state === 'archived' ? 'archive' : null);
   const shown = environments.map(({ id, name, kind, cap, limit }) => ({ id, name, kind, cap, limit }));
   const described = { kind: 'project', object: id, projectId: id, environmentId: '', verb } as const;
-  return [toRow({ ...described, detail: { name, state, environments: shown } }, project)];
+  const detail = { name, state, environments: shown, timeZone, safeProperties };
+  return [toRow({ ...described, detail }, project)];
 }
 
 export function auditOfKey(record: AccessKeyRecord): AuditRow[] {

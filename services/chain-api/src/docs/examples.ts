@@ -7,6 +7,8 @@ export interface DocsSettings {
   readonly publicUrl: string;
   /** The setting `HTTP_HEADER_PREFIX`. */
   readonly headerPrefix: string;
+  /** Public URL of the gateway; absent if there is none. */
+  readonly gatewayUrl?: string | undefined;
   /** Not empty. Examples use the first chain. */
   readonly chains: readonly ChainSettings[];
 }

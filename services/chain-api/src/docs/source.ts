@@ -1,5 +1,6 @@
 import {
   createResponse,
+  createSite,
   type DocsSource,
   type HeaderSpec,
   html,
@@ -107,8 +108,16 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
 }
 
 export function createChainDocs(settings: DocsSettings): DocsSource {
+  const { publicUrl, gatewayUrl = null, headerPrefix } = settings;
+  const { guides, elsewhere } = createSite({
+    own: 'chain',
+    urls: { events: gatewayUrl, chain: publicUrl },
+    headerPrefix,
+  });
   return {
-    publicUrl: settings.publicUrl,
+    area: 'Chain',
+    elsewhere,
+    publicUrl,
     title: 'Playline chain API',
     version: '1.0.0',
     summary: 'Chain activities and tokens, minting, and collection metadata',
@@ -150,7 +159,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     errors: ERROR_TEXTS,
     itemErrors: null,
     otherExamples: createUnknownExamples(settings),
-    articles: [],
+    articles: guides,
   };
 }
 

@@ -1,4 +1,5 @@
 import {
+  type DocsSource,
   type Example,
   type ExampleResponse,
   envelope,
@@ -7,13 +8,19 @@ import {
   success,
   toText,
 } from '@playline/api-docs';
-import { BATCH_MESSAGES_MAX } from '@playline/contracts';
+import { BATCH_MESSAGES_MAX, toDurationText } from '@playline/contracts';
 import { NO_MEMORY } from '@playline/http';
+import { DEFAULT_LIMITS, type DocsLimits } from './messages.ts';
 
 export interface DocsSettings {
   /** Without a trailing slash. */
   readonly publicUrl: string;
   readonly headerPrefix: string;
+  /** Public URL of the chain API; absent if there is none. */
+  readonly chainApiUrl?: string | undefined;
+  /** The values that the documentation states. Default: the defaults of the settings. */
+  readonly limits?: DocsLimits;
+  readonly downloads?: DocsSource['downloads'];
 }
 
 export interface ExampleContext extends DocsSettings {
@@ -61,7 +68,7 @@ interface RejectionExample {
   readonly error: { field: string; code: string; message: string };
 }
 
-const REJECTION_EXAMPLES: readonly RejectionExample[] = [
+const createRejectionExamples = ({ limits = DEFAULT_LIMITS }: DocsSettings): readonly RejectionExample[] => [
   {
     name: 'missing-required-field',
     title: 'A track message without an event name',
@@ -84,7 +91,11 @@ const REJECTION_EXAMPLES: readonly RejectionExample[] = [
     name: 'invalid-value',
     title: 'An event from 2001',
     message: { eventTimestamp: '2001-01-01T00:00:00Z' },
-    error: { field: 'eventTimestamp', code: 'INVALID_VALUE', message: 'eventTimestamp is too old' },
+    error: {
+      field: 'eventTimestamp',
+      code: 'INVALID_VALUE',
+      message: `eventTimestamp is more than ${toDurationText(limits.EVENT_AGE_MAX_MS)} old`,
+    },
   },
   {
     name: 'unsupported-type',
@@ -111,7 +122,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
   };
   const post = (messages: readonly unknown[], headers = createHeaders(context, 'publishable', JSON_TYPE)) =>
     ({ method: 'POST', target: MESSAGES_PATH, headers, body: toText({ messages }) }) as const;
-  const rejected = REJECTION_EXAMPLES.map(
+  const rejected = createRejectionExamples(context).map(
     ({ name, title, message, error }): Example => ({
       name,
       title,

@@ -1,5 +1,6 @@
 import {
   type Article,
+  createSite,
   type DocsSource,
   type Example,
   envelope,
@@ -13,6 +14,7 @@ import {
 import { ERRORS, REJECTIONS } from '@playline/errors';
 import { type Recipe, readRecipes } from '@playline/events';
 import { type DocsSettings, type ExampleContext, getKeyHeaderNames } from './examples.ts';
+import { createCodeDetails, createLimitsArticle, createMessagesArticle } from './messages.ts';
 import { createOperations, refineSchemas } from './operations.ts';
 
 const COOKBOOK = 'cookbook';
@@ -22,6 +24,7 @@ function createCookbook(): Article {
   const recipes = readRecipes();
   return {
     name: COOKBOOK,
+    area: 'Analysts',
     title: 'Cookbook',
     summary: 'SQL queries for player activity, retention, actions, payments and consent.',
     content: html`<p>Each recipe is a SQL file that you can pipe to ClickHouse. The file starts with the description shown here. Names in braces, such as <code>{since: Date}</code>, are query parameters: pass their values with the request. All dates and times are in UTC. A test runs every recipe against the traffic of a simulated game.</p>
@@ -57,7 +60,15 @@ function toBlock(id: string, label: string, sample: string): HtmlValue {
 /** The source of the gateway's API documentation. */
 export function createGatewayDocs(context: ExampleContext): DocsSource {
   const operations = createOperations(context);
+  const { publicUrl, chainApiUrl = null, headerPrefix, downloads = new Map() } = context;
+  const { guides, elsewhere } = createSite({
+    own: 'events',
+    urls: { events: publicUrl, chain: chainApiUrl },
+    headerPrefix,
+  });
   return {
+    area: 'Events',
+    elsewhere,
     publicUrl: context.publicUrl,
     title: 'Playline Audience API',
     version: '1.0.0',
@@ -71,9 +82,10 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     operations,
     refineSchemas,
     errors: ERRORS,
-    itemErrors: REJECTION_CODES,
+    itemErrors: Object.assign({ details: createCodeDetails(context) }, REJECTION_CODES),
     otherExamples: createNotFoundExamples(context),
-    articles: [createCookbook()],
+    articles: [...guides, createMessagesArticle(context), createLimitsArticle(context), createCookbook()],
+    downloads,
   };
 }
 

@@ -64,6 +64,7 @@ export function createScanner(): Scanner {
     message: 0,
     fromMs: 0,
     toMs: 0,
+    nowMs: undefined,
     isUncertain: false,
     verdicts: new Uint8Array(BATCH_MESSAGES_MAX),
     starts: new Int32Array(BATCH_MESSAGES_MAX),
@@ -81,6 +82,7 @@ export function createScanner(): Scanner {
       resetKeys(body.length);
       state.fromMs = window.fromMs;
       state.toMs = window.toMs;
+      state.nowMs = window.nowMs;
       batch.body = state.bytes.subarray(0, body.length);
       batch.count = 0;
       // Decoding without a check would replace invalid bytes with U+FFFD.

@@ -3,8 +3,8 @@ import {
   CONTEXT_CODE_POINTS_MAX,
   type ContextString,
   DUPLICATE_ID,
-  EVENT_AGE_MAX_MS,
   eventContextSchema,
+  findTimeError,
   hasCodePointsAtMost,
   ID_CODE_POINTS_MAX,
   IDENTITY_TYPES,
@@ -78,12 +78,11 @@ const VALID_MESSAGE = {
   eventTimestamp: '2026-01-01T00:00:00Z',
 };
 const VALID_CONTEXT = { library: 'l', libraryVersion: '1' };
-const EVENT_TIME = Date.parse(VALID_MESSAGE.eventTimestamp);
 const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
 /** Returns the errors that the contract finds in one field. */
-function validateByContract(message: unknown, field: string, window = ANY_TIME): readonly MessageError[] {
-  const parsed = parseMessage(message, window);
+function validateByContract(message: unknown, field: string): readonly MessageError[] {
+  const parsed = parseMessage(message, ANY_TIME);
   return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toMessageError);
 }
 
@@ -133,14 +132,6 @@ export const MESSAGE_ERRORS = {
   aliasNeedsFromId: requiredBy('alias', 'fromId'),
   aliasNeedsToId: requiredBy('alias', 'toId'),
   selfAlias: validateByContract({ ...VALID_MESSAGE, type: 'alias', fromId: 'a', toId: 'a' }, 'toId')[0]!,
-  tooOld: validateByContract(VALID_MESSAGE, 'eventTimestamp', {
-    ...ANY_TIME,
-    fromMs: EVENT_TIME + EVENT_AGE_MAX_MS,
-  })[0]!,
-  tooFarAhead: validateByContract(VALID_MESSAGE, 'eventTimestamp', {
-    ...ANY_TIME,
-    toMs: EVENT_TIME - EVENT_AGE_MAX_MS,
-  })[0]!,
   propertiesTooDeep: toMessageError(tooDeepError('properties')),
   traitsTooDeep: toMessageError(tooDeepError('traits')),
   tooLarge: toMessageError(TOO_LARGE),
@@ -405,11 +396,9 @@ class MessageValidator {
   }
 
   #checkTime(): void {
-    const { batch, fromMs, toMs } = this.#state;
     if (this.#formOf(FIELD.eventTimestamp) !== STRING) return;
-    const time = batch.eventTimes[this.#message]!;
-    if (time < fromMs) this.#errors.push(MESSAGE_ERRORS.tooOld);
-    else if (time > toMs) this.#errors.push(MESSAGE_ERRORS.tooFarAhead);
+    const error = findTimeError(this.#state.batch.eventTimes[this.#message]!, this.#state);
+    if (error !== null) this.#errors.push(toMessageError(error));
   }
 
   #checkSizes(): void {

@@ -102,6 +102,7 @@ export interface ScanState {
   /** The time window in epoch milliseconds, both bounds inclusive. */
   fromMs: number;
   toMs: number;
+  nowMs: number | undefined;
   /** True if the current message may be invalid. */
   isUncertain: boolean;
   /** Per message: `VALID`, `UNCERTAIN` or `NOT_AN_OBJECT`. */

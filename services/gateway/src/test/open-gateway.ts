@@ -11,6 +11,7 @@ import {
   type UsageCounter,
 } from '@playline/access-keys';
 import { createMemoryStore } from '@playline/access-keys/test';
+import { buildSdk } from '@playline/audience-client/sdk';
 import { FRAME_BYTES, type MessageRecord, messageRecordCodec } from '@playline/contracts';
 import { type HttpApp, type HttpServer, openHttpServer, type Route } from '@playline/http';
 import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
@@ -146,11 +147,12 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   };
 }
 
+const SDK = buildSdk();
 const docs = new Map<string, Route[]>();
 
 /** Caches the documentation, because creating it takes longer than most tests. */
 function getDocs({ PUBLIC_URL: publicUrl, HTTP_HEADER_PREFIX: headerPrefix }: GatewaySettings): Route[] {
-  const routes = docs.get(publicUrl + headerPrefix) ?? createDocsRoutes({ publicUrl, headerPrefix });
+  const routes = docs.get(publicUrl + headerPrefix) ?? createDocsRoutes({ publicUrl, headerPrefix, downloads: SDK });
   docs.set(publicUrl + headerPrefix, routes);
   return routes;
 }

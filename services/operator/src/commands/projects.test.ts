@@ -240,3 +240,17 @@ it.each([
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(message);
 });
+
+it('projects analysis sets the time zone and the safe properties, and each keeps the other', async () => {
+  const { run, runOne } = createOperator();
+  expect(await runOne('projects', 'show', '--project', 'demo')).toMatchObject({ timeZone: 'UTC', safeProperties: [] });
+  const change = (...args: string[]) => runOne('projects', 'analysis', '--project', 'demo', ...args);
+  await change('--time-zone', 'Europe/Berlin');
+  expect(await change('--safe-properties', 'mode, level,mode')).toMatchObject({
+    timeZone: 'Europe/Berlin',
+    safeProperties: ['level', 'mode'],
+  });
+  expect(await change('--safe-properties', 'none')).toMatchObject({ timeZone: 'Europe/Berlin', safeProperties: [] });
+  for (const args of [[], ['--time-zone', 'Europe/Bielefeld'], ['--safe-properties', 'a,,b']])
+    expect((await run('projects', 'analysis', '--project', 'demo', ...args)).code).not.toBe(EXIT.ok);
+});

@@ -9,6 +9,7 @@ import {
   type ProjectEnvironment,
   type ProjectRecord,
   renameProject,
+  setAnalysisSettings,
   setRates,
   type WantedRates,
 } from '@playline/access-keys';
@@ -41,6 +42,10 @@ Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const LIMIT = `
 Rates have the format <messages per second>/<burst>, such as 500/1000. Gateways apply changes within a second.`;
 
+const ANALYSIS = `
+A declared property is readable with its complete value in the column safe_properties of all analyst views. The settings
+apply to queries as soon as the event writer has stored the change, usually within a second.`;
+
 type Deps = CommandDeps<ProjectsContext>;
 
 const project = () => new Option('--project <project>', 'project id or name').makeOptionMandatory();
@@ -57,6 +62,7 @@ export const createProjectsCommand =
       .addCommand(archive(deps))
       .addCommand(newEnvironment(deps))
       .addCommand(limit(deps))
+      .addCommand(analysis(deps))
       .addHelpText('after', ABOUT);
   };
 
@@ -135,6 +141,24 @@ const limit = (deps: Deps) =>
       await change(deps, options, (store) => setRates({ store }, options, rates));
     });
 
+const analysis = (deps: Deps) =>
+  jsonCommand(
+    'analysis',
+    'set the time zone of days for analysts, and the properties that analysts without raw ids may read',
+  )
+    .addOption(project())
+    .option('--time-zone <zone>', 'time zone of the days in analyst views, such as Europe/Berlin')
+    .option(
+      '--safe-properties <names>',
+      'all property names that analysts without raw ids may read, separated by commas; none removes all',
+    )
+    .addHelpText('after', ANALYSIS)
+    .action(async ({ project, timeZone, safeProperties: names, ...output }) => {
+      if (timeZone === undefined && names === undefined) throw new UsageError('Pass --time-zone or --safe-properties.');
+      const safeProperties = names === 'none' ? [] : names?.split(',').map((name) => name.trim());
+      await change(deps, output, (store) => setAnalysisSettings({ store }, project, { timeZone, safeProperties }));
+    });
+
 type Rate = MessageRate | 'none';
 
 const rateOf = (name: keyof WantedRates, rate: Rate | undefined): WantedRates =>
@@ -173,6 +197,7 @@ function show(project: ProjectRecord, output: JsonOption, terminal: Terminal): v
   printResult(terminal, output, project, [
     toSummary(project),
     ...project.environments.map((environment) => `  ${toLine(environment)}`),
+    `  time zone ${project.timeZone}, safe properties: ${project.safeProperties.join(', ') || 'none'}`,
     `  changed ${new Date(changedAt).toISOString()} by ${changedBy}, revision ${revision}`,
   ]);
 }

@@ -141,6 +141,7 @@ export const GROUPS: readonly { readonly name: string; readonly links: readonly 
     links: [
       ['Keys', 'key-round', `${ENVIRONMENT}/keys`, 'keys.read'],
       ['Connect', 'plug', `${ENVIRONMENT}/connect`, 'project.read'],
+      ['Analyst settings', 'chart-no-axes-combined', `${PROJECT}/analyst-settings`, 'project.read'],
       ['Limits', 'gauge', `${ENVIRONMENT}/limits`, 'project.read'],
       ['Members', 'users', `${PROJECT}/members`, 'members.read'],
       ['Audit', 'file-clock', `${PROJECT}/audit`, 'audit.read'],

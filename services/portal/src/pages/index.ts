@@ -6,6 +6,7 @@ import type { WriteAudit } from '../write-audit.ts';
 import { createAccountsPage } from './accounts/page.ts';
 import { createActivitiesPage } from './activities/page.ts';
 import { createAlertsPage } from './alerts/page.ts';
+import { createAnalystSettingsPage } from './analyst-settings/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
@@ -42,6 +43,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createHomePage(parts),
     createProjectPage(parts),
     createAlertsPage(parts),
+    createAnalystSettingsPage(parts),
     createKeysPage(parts),
     createCollectionsPage(parts),
     createSignableKeysPage(parts),

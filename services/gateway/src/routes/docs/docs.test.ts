@@ -1,4 +1,5 @@
 import { createDocuments } from '@playline/api-docs';
+import { buildSdk } from '@playline/audience-client/sdk';
 import { createHttpApp, openHttpServer } from '@playline/http';
 import { expect, it } from 'vitest';
 import { createDocsRoutes } from '../../app.ts';
@@ -17,6 +18,12 @@ const TYPES: Record<string, string> = {
   '/docs/page.js': 'text/javascript; charset=utf-8',
   '/docs/forms.js': 'text/javascript; charset=utf-8',
   '/docs/icon.svg': 'image/svg+xml',
+  '/docs/messages': 'text/html; charset=utf-8',
+  '/docs/quickstart': 'text/html; charset=utf-8',
+  '/docs/search.json': 'application/json',
+  '/docs/inter.woff2': 'font/woff2',
+  '/sdk/playline-audience.js': 'text/javascript; charset=utf-8',
+  '/sdk/playline-audience-client.tgz': 'application/gzip',
   '/openapi.json': 'application/json',
   '/collection.json': 'application/json',
   '/llms.txt': 'text/plain; charset=utf-8',
@@ -33,12 +40,12 @@ it.each(Object.entries(TYPES))(
   async (path, type) => {
     const { url } = await openGateway();
     const [page, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
-    const text = await page.text();
-    expect(text).toMatch(/\S/);
+    const bytes = (await page.arrayBuffer()).byteLength;
+    expect(bytes).toBeGreaterThan(0);
     expect(await head.text()).toBe('');
     for (const response of [page, head]) {
       expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
-      expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
+      expect(response.headers.get('content-length')).toBe(String(bytes));
       expect(response.headers.get('cache-control')).toBe('max-age=300');
       expect(response.headers.get('access-control-allow-origin')).toBe('*');
       expect(response.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
@@ -60,12 +67,17 @@ it('the documentation consists of exactly the generated documents, with examples
   const gateway = await openGateway();
   const time = await readExampleTime(gateway);
   expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
-  const documents = createDocuments(
-    createGatewayDocs({ publicUrl: 'https://docs.test', headerPrefix: 'x-service', nowMs: time }),
-  );
+  const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service', downloads: buildSdk() };
+  const documents = createDocuments(createGatewayDocs({ ...settings, nowMs: time }));
   const routes = gateway.routes.filter(({ method, path }) => method === 'GET' && !/^\/v1\/|\*/.test(path));
-  expect(routes.map(({ path }) => path).sort()).toEqual([...documents.keys()].sort());
-  for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
+  expect(routes.map(({ path }) => path).sort()).toEqual(['/', ...documents.keys()].sort());
+  for (const [path, { type, text, bytes = Buffer.from(text) }] of documents) {
+    const response = await fetch(gateway.url + path);
+    expect(
+      [response.headers.get('content-type'), Buffer.from(await response.arrayBuffer()).equals(bytes)],
+      path,
+    ).toEqual([type, true]);
+  }
 });
 
 it('the documentation updates its examples after an hour', async () => {
@@ -119,9 +131,15 @@ it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
   },
 );
 
+it('the root of the gateway leads to the documentation', async () => {
+  const { url } = await openGateway();
+  const response = await fetch(`${url}/`);
+  expect([response.status, response.url]).toEqual([200, `${url}/docs`]);
+});
+
 it('unknown paths outside the documentation return an error envelope', async () => {
   const { url } = await openGateway();
-  for (const path of ['/', '/doc', '/docsx', '/v1/docs/'])
+  for (const path of ['/doc', '/docsx', '/v1/docs/'])
     await expectEnvelope(await fetch(url + path), 'RESOURCE_NOT_FOUND');
 });
 

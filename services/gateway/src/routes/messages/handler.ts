@@ -164,7 +164,7 @@ function createMessagesReader(parts: MessagesRouteParts) {
     const { traceId, traceparent } = exchange;
     const receivedAt = Date.now();
     const batch = readBatch(body, {
-      window: { fromMs: receivedAt - eventAgeMaxMs, toMs: receivedAt + eventAheadMaxMs },
+      window: { fromMs: receivedAt - eventAgeMaxMs, toMs: receivedAt + eventAheadMaxMs, nowMs: receivedAt },
       envelope: { schemaId: ids.messages, environmentId, receivedAt, traceId },
       keyOf: (kind, id) => keyer.ofBytes(environmentId, kind, id),
     });

@@ -1,0 +1,113 @@
+// Loaded by every page. Opens the search with a click or the key "/". The index is a static file of each service.
+
+const link = document.querySelector('[data-search]');
+const RESULTS_MAX = 12;
+
+let dialog = null;
+let entries = [];
+
+link.addEventListener('click', (event) => {
+  event.preventDefault();
+  open();
+});
+addEventListener('keydown', (event) => {
+  const isTyping = event.target.matches?.('input, textarea, select');
+  if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  open();
+});
+
+function open() {
+  dialog ??= createDialog();
+  if (dialog.open) return;
+  dialog.showModal();
+  dialog.querySelector('input').select();
+}
+
+function createDialog() {
+  const element = document.createElement('dialog');
+  element.className = 'results';
+  element.setAttribute('aria-label', 'Search the documentation');
+  element.innerHTML =
+    '<input type="search" aria-label="Search" placeholder="Field, error code or guide" autocomplete="off"><p role="status" class="hint"></p><ul></ul>';
+  const [input, list] = [element.querySelector('input'), element.querySelector('ul')];
+  input.addEventListener('input', () => showResults(element));
+  element.addEventListener('keydown', (event) => {
+    const links = [...list.querySelectorAll('a')];
+    const index = links.indexOf(document.activeElement);
+    if (event.key === 'Enter' && document.activeElement === input) links[0]?.click();
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    (links[index + step] ?? (step < 0 ? input : links.at(-1)))?.focus();
+  });
+  list.addEventListener('click', () => element.close());
+  element.addEventListener('click', (event) => {
+    if (event.target === element) element.close();
+  });
+  document.body.append(element);
+  loadIndexes(element);
+  return element;
+}
+
+/** Reads the index of this service, and of the other service if it can be reached. */
+async function loadIndexes(element) {
+  const roots = [new URL('..', import.meta.url).href, link.dataset.search].filter((root) => root !== '');
+  const lists = await Promise.allSettled(
+    roots.map(async (root, order) => {
+      const base = root.replace(/\/$/, '');
+      const index = await (await fetch(`${base}/docs/search.json`, { credentials: 'omit' })).json();
+      return index.map((entry) => ({
+        href: base + entry.path,
+        entry,
+        order,
+        all: `${entry.page} ${entry.heading} ${entry.text}`.toLowerCase(),
+      }));
+    }),
+  );
+  const seen = new Set();
+  entries = lists
+    .flatMap(({ value }) => value ?? [])
+    .filter(({ entry, order }) => {
+      // Both services serve the guides.
+      const id = `${entry.path} ${entry.page} ${entry.text}`;
+      return order === 0 ? seen.add(id) : !seen.has(id);
+    });
+  showResults(element);
+}
+
+function showResults(element) {
+  const terms = element
+    .querySelector('input')
+    .value.toLowerCase()
+    .split(/\s+/)
+    .filter((term) => term !== '');
+  const found = terms.length === 0 ? [] : entries.filter(({ all }) => terms.every((term) => all.includes(term)));
+  const best = found.sort((a, b) => scoreOf(b, terms) - scoreOf(a, terms)).slice(0, RESULTS_MAX);
+  const list = element.querySelector('ul');
+  list.replaceChildren();
+  for (const one of best) list.append(toItem(one));
+  const status = found.length === 1 ? '1 result' : `${found.length} results`;
+  element.querySelector('[role=status]').textContent = terms.length === 0 ? 'Type to search all pages.' : status;
+}
+
+const scoreOf = ({ entry }, terms) =>
+  terms.reduce(
+    (score, term) => {
+      const inPage = entry.page.toLowerCase().includes(term) ? 3 : 0;
+      return score + inPage + (entry.heading.toLowerCase().includes(term) ? 2 : 0);
+    },
+    entry.heading === '' ? 0.5 : 0,
+  );
+
+function toItem({ href, entry }) {
+  const item = document.createElement('li');
+  const anchor = document.createElement('a');
+  anchor.href = href;
+  anchor.textContent = entry.heading === '' ? entry.page : `${entry.page}: ${entry.heading}`;
+  const text = document.createElement('small');
+  text.textContent = entry.text.slice(0, 110);
+  anchor.append(text);
+  item.append(anchor);
+  return item;
+}
