@@ -144,12 +144,13 @@ const toWhere = (conditions: readonly string[]) =>
   conditions.length === 0 ? '' : `WHERE ${conditions.join('\n  AND ')}`;
 
 /** Returns conditions on columns that `portal_messages` and the views of analysts share. */
-function toConditions({ type = '', name = '', surface = '', test, property, identityIds }: MessageSearch): string[] {
+function toConditions(search: MessageSearch, properties = 'properties'): string[] {
+  const { type = '', name = '', surface = '', test, property, identityIds } = search;
   const conditions = Object.entries({ event_name: name, type, surface })
     .filter(([, value]) => value !== '')
     .map(([column, value]) => `${column} = ${quoteText(value)}`);
   if (test !== undefined) conditions.push(test ? 'test' : 'NOT test');
-  if (property != null) conditions.push(toPropertyCondition(property));
+  if (property != null) conditions.push(toPropertyCondition(properties, property));
   if (identityIds !== undefined) conditions.push(toIdentityCondition(identityIds));
   return conditions;
 }
@@ -161,8 +162,8 @@ function toIdentityCondition(identityIds: readonly string[]): string {
   return `(${columns.map((column) => `${column} IN (${keys})`).join(' OR ')})`;
 }
 
-function toPropertyCondition({ name, operator, value }: PropertyFilter): string {
-  const [path, number] = [`properties, ${quoteText(name)}`, Number(value)];
+function toPropertyCondition(properties: string, { name, operator, value }: PropertyFilter): string {
+  const [path, number] = [`${properties}, ${quoteText(name)}`, Number(value)];
   if (operator === 'exists') return `JSONHas(${path})`;
   const type = `JSONType(${path})`;
   if (operator === 'gt' || operator === 'lt')
@@ -207,7 +208,8 @@ export function toAnalystQuery(search: MessageSearch): string {
   const isExact = isRaw && (test !== false || identityIds !== undefined);
   const view = isExact ? 'events_exact' : isRaw ? 'analysis_events_raw' : test ? 'analysis_tests' : 'analysis_events';
   const time = (ms: number) => `toDateTime64('${new Date(ms).toISOString().slice(0, -1).replace('T', ' ')}', 3, 'UTC')`;
-  const ids = isRaw ? ['user_id', 'anonymous_id', 'properties'] : ['person_id', 'session_id'];
+  const properties = isRaw ? 'properties' : 'safe_properties';
+  const ids = isRaw ? ['user_id', 'anonymous_id'] : ['person_id', 'session_id'];
   const end = time(after?.happenedMs ?? untilMs);
   const isBefore =
     after === undefined || after.messageId === ''
@@ -215,8 +217,8 @@ export function toAnalystQuery(search: MessageSearch): string {
       : `(event_time < ${end} OR (event_time = ${end} AND message_id < toUUID(${quoteText(after.messageId)})))`;
   const range = [`environment_id = ${quoteText(environmentId)}`, `event_time >= ${time(sinceMs)}`, isBefore];
   const exact = isExact ? { ...(test === undefined ? {} : { test }), ...(identityIds && { identityIds }) } : {};
-  const conditions = toConditions({ ...filter, ...exact, environmentId, sinceMs, untilMs, idAccess });
-  return `SELECT event_time, type, event_name, surface, library, library_version, ${ids.join(', ')}, message_id
+  const conditions = toConditions({ ...filter, ...exact, environmentId, sinceMs, untilMs, idAccess }, properties);
+  return `SELECT event_time, type, event_name, surface, library, library_version, ${ids.join(', ')}, ${properties}, message_id
 FROM ${view}
 ${toWhere([...range, ...conditions])}
 ORDER BY event_time DESC, message_id DESC
@@ -273,7 +275,7 @@ export function readManyMessages(
 }
 
 /** Client text that can identify a person. The analysis views exclude it, too. */
-const HIDDEN = { userAgent: '', pageUrl: '', pageTitle: '', pageReferrer: '', properties: '', traits: '' };
+const HIDDEN = { userAgent: '', pageUrl: '', pageTitle: '', pageReferrer: '', traits: '' };
 
 function maskDetail(detail: MessageDetail, idAccess: IdAccess): MessageDetail {
   if (idAccess === 'raw ids') return detail;
@@ -282,14 +284,26 @@ function maskDetail(detail: MessageDetail, idAccess: IdAccess): MessageDetail {
   return { ...detail, ...HIDDEN, ...Object.fromEntries(ids) };
 }
 
-/** Returns all messages with the id, because clients can reuse a message id. */
+/** As in `safe_properties` of the analysis views. */
+const toSafeProperties = (names: readonly string[]) =>
+  `concat('{', arrayStringConcat(arrayMap(property -> concat(toJSONString(property.1), ':', property.2), arrayFilter(property -> has(CAST([${names.map(quoteText).join(', ')}], 'Array(String)'), property.1), JSONExtractKeysAndValuesRaw(properties))), ','), '}')`;
+
+/**
+ * Returns all messages with the id, because clients can reuse a message id. Without raw ids, the properties are limited
+ * to `safeProperties`.
+ */
 export async function readMessage(
   query: QueryRows,
-  search: Pick<MessageSearch, 'environmentId' | 'idAccess'> & { readonly messageId: string },
+  search: Pick<MessageSearch, 'environmentId' | 'idAccess'> & {
+    readonly messageId: string;
+    readonly safeProperties: readonly string[];
+  },
   options?: QueryOptions,
 ): Promise<MessageDetail[]> {
   const args = { environment: search.environmentId, message: search.messageId };
-  const viewQuery = { view: 'portal_message', args, columns: DETAIL_COLUMNS, rowsMax: 20 };
+  const properties = search.idAccess === 'raw ids' ? 'properties' : toSafeProperties(search.safeProperties);
+  const columns = { ...DETAIL_COLUMNS, properties: text(properties) };
+  const viewQuery = { view: 'portal_message', args, columns, rowsMax: 20 };
   const details = await queryView<MessageDetail>(query, viewQuery, options);
   return details.map((detail) => maskDetail(detail, search.idAccess));
 }

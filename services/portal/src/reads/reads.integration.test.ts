@@ -151,15 +151,16 @@ it.each(['raw ids', 'masked ids'] as const)(
       'events',
       rows.map((row) => ({ ...row, kafka_offset: 7 })),
     );
-    const rawFilters: Partial<MessageSearch>[] = [
-      { test: false, property: { name: 'level', operator: 'gt', value: '3' } },
-      { test: false, identityIds: [Buffer.from(key).toString('hex')] },
-    ];
+    const settings = { environment_id: environment, time_zone: 'UTC', safe_properties: ['level'], version: 1 };
+    await database.insert('environment_settings', [settings]);
+    const property = { name: 'level', operator: 'gt', value: '3' } as const;
+    const byIdentity: Partial<MessageSearch> = { test: false, identityIds: [Buffer.from(key).toString('hex')] };
     for (const filter of [
       { test: false },
       { test: true },
       { test: false, surface: 'web', name: 'jump', type: 'track', sinceMs: NOW_MS - 4_000, untilMs: NOW_MS },
-      ...(idAccess === 'raw ids' ? rawFilters : []),
+      { test: false, property },
+      ...(idAccess === 'raw ids' ? [byIdentity] : []),
     ]) {
       let total = 0;
       for (let after: MessagePage['next'] | undefined; after !== null; ) {
@@ -219,24 +220,26 @@ it('reads with masked ids return shortened ids and no text supplied by the clien
     anonymous_id: `${secret}-visitor`,
     device_id: secret,
     page_url: secret,
-    properties: `{"friend":"${secret}"}`,
+    properties: `{"friend":"${secret}","level":12345678901234567890,"it's":[1]}`,
     traits: `{"email":"${secret}"}`,
     user_agent: secret,
   });
   await database.insert('events', [event]);
   const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
-  const byId = { environmentId: environment, messageId: event.message_id };
+  const byId = { environmentId: environment, messageId: event.message_id, safeProperties: [] };
   const found = await reads.message({ ...byId, idAccess: 'masked ids' });
   expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
   expect(found).toHaveLength(1);
   expect(JSON.stringify([messages, found])).not.toContain(secret);
   const raw = await reads.messages(search(environment));
   expect(raw.messages).toMatchObject([{ userId: `${secret}-player` }]);
+  const [safe] = await reads.message({ ...byId, idAccess: 'masked ids', safeProperties: ["it's", 'level'] });
+  expect(safe?.properties).toBe('{"level":12345678901234567890,"it\'s":[1]}');
   expect(await reads.message({ ...byId, idAccess: 'raw ids' })).toMatchObject([
     {
       userId: `${secret}-player`,
       pageUrl: secret,
-      properties: `{"friend":"${secret}"}`,
+      properties: expect.stringContaining(secret),
       traits: `{"email":"${secret}"}`,
     },
   ]);

@@ -47,12 +47,21 @@ export interface MemoryRows {
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
     messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),
-    message: async ({ environmentId, messageId, idAccess }) =>
+    message: async ({ environmentId, messageId, idAccess, safeProperties }) =>
       (rows.messages?.[environmentId] ?? [])
         .filter((each) => each.messageId === messageId)
         .map((line) => {
           const detail = { ...NO_DETAIL, ...line, ...rows.details?.[messageId] };
-          return idAccess === 'raw ids' ? detail : { ...detail, ...toMasked(line), ...NO_DETAIL };
+          if (idAccess === 'raw ids') return detail;
+          const properties = Object.entries(JSON.parse(detail.properties || '{}')).filter(([name]) =>
+            safeProperties.includes(name),
+          );
+          return {
+            ...detail,
+            ...toMasked(line),
+            ...NO_DETAIL,
+            properties: JSON.stringify(Object.fromEntries(properties)),
+          };
         }),
     messageCounts: async (search) => {
       const counts = new Map<number, number>();

@@ -18,8 +18,14 @@ export async function toDetail(reads: Pick<PortalReads, 'message'>, visit: Visit
     html`<aside class="panel drawer" aria-label="Message" id="message">${close}${content}</aside>`;
   if (!UUID.test(messageId)) return toDrawer(html`<p role="alert">Enter a message id. It must be a UUID.</p>`);
   const idAccess = shouldMaskIds(visit) ? 'masked ids' : 'raw ids';
-  const environmentId = scopeOf(visit).environment.id;
-  const found = await reads.message({ environmentId, messageId, idAccess }, { signal: visit.signal });
+  const { project, environment } = scopeOf(visit);
+  const search = {
+    environmentId: environment.id,
+    messageId,
+    idAccess,
+    safeProperties: project.safeProperties,
+  } as const;
+  const found = await reads.message(search, { signal: visit.signal });
   if (found.length === 0)
     return toDrawer(
       html`<p>No stored message has this id. Messages appear here within two seconds. To see why a message is missing, search its trace id on <a href="${pathInEnvironment(visit, 'rejections')}">Rejections</a>.</p>`,
@@ -50,8 +56,8 @@ function toMessage(visit: Visit, detail: MessageDetail): Markup {
   ];
   return html`<div class="head"><h2>${detail.name || detail.type}</h2>${tag(detail.surface)}${detail.isTest ? tag('test') : ''}<span class="grow"></span>${status('ok', 'stored')}</div>
 ${keyValues(rows.filter(([, value]) => value !== ''))}
-${toJsonBlock('Properties', detail.properties)}${toJsonBlock('Traits', detail.traits)}
-${isMasked ? html`<p class="hint">With your role, ids are shortened to two characters, and properties and pages are hidden.</p>` : ''}
+${toJsonBlock('Properties', detail.properties === '{}' ? '' : detail.properties)}${toJsonBlock('Traits', detail.traits)}
+${isMasked ? html`<p class="hint">With your role, ids are shortened to two characters. Pages and properties are hidden, except properties that the project declares safe.</p>` : ''}
 ${isMasked || identityId === NO_OWNER ? '' : toPersonActions(visit, identityId)}`;
 }
 

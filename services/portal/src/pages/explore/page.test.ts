@@ -25,7 +25,7 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
   const project = await portal.addProject('Sky');
   const environmentId = `${project.id}-production`;
   const path = `/projects/${project.id}/environments/production/explore`;
-  return { environmentId, path, browser: await portal.signIn({ project, role }) };
+  return { project, environmentId, path, browser: await portal.signIn({ project, role }) };
 }
 
 const toLine = (traceId: string, overrides: Partial<MessageLine> = {}) =>
@@ -105,7 +105,7 @@ it('the panel shows a message in full to a developer, with all digits of its pro
     expect(text).toContain(expected);
 });
 
-it('the panel hides ids, properties and pages from an analyst, who cannot filter by a property or a player', async () => {
+it('an analyst sees no ids, pages or undeclared properties, and cannot filter by them or by player', async () => {
   const { environmentId, path, browser } = await openProject('analyst');
   messages[environmentId] = [createMessageLine({ userId: 'ada@example.org' })];
   details[ID] = { properties: '{"friend":"bob@example.org"}', pageUrl: 'https://bob@example.org' };
@@ -113,8 +113,20 @@ it('the panel hides ids, properties and pages from an analyst, who cannot filter
   expect(text).toContain('ad…');
   for (const hidden of ['example.org', 'friend', 'Open person', 'name="property"', 'analysis_events_raw'])
     expect(text).not.toContain(hidden);
-  expect((await browser.get(`${path}?property=level&value=3`)).text).toContain('does not allow filtering');
+  expect((await browser.get(`${path}?property=level&value=3`)).text).toContain('declares safe');
   expect((await browser.get(`${path}?who=${'ab'.repeat(16)}`)).status).toBe(400);
+});
+
+it('an analyst can read and filter by a property that the project declares safe', async () => {
+  const { environmentId, path, browser, project } = await openProject('analyst');
+  const store = portal.parts.projects.storeFor({ changedBy: 'a test', requestId: 'r' });
+  await store.change((all) => ({ ...all.find(({ id }) => id === project.id)!, safeProperties: ['level'] }));
+  messages[environmentId] = [createMessageLine()];
+  details[ID] = { properties: '{"friend":"bob","level":3}' };
+  const { text } = await browser.get(`${path}?message=${ID}&property=level&value=3`);
+  expect(text).toContain('name="property"');
+  expect(text).toContain('JSONHas(safe_properties, ');
+  expect([/level&quot;: 3/.test(text), text.includes('friend')]).toEqual([true, false]);
 });
 
 it('a search that exceeds the read limits shows the reason and keeps the form', async () => {

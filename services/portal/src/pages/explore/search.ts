@@ -39,7 +39,8 @@ export const readFields = (query: URLSearchParams): ExploreFields =>
 export type ExploreSearch = MessageSearch & { readonly stepMs: number };
 
 /** The properties that the viewer may read and filter by. */
-export const readablePropertiesOf = (visit: Visit): 'all' | readonly string[] => (shouldMaskIds(visit) ? [] : 'all');
+export const readablePropertiesOf = (visit: Visit): 'all' | readonly string[] =>
+  shouldMaskIds(visit) ? scopeOf(visit).project.safeProperties : 'all';
 
 /** The id is empty if the search timed out between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
@@ -78,7 +79,8 @@ function toPropertyFilter(visit: Visit, fields: ExploreFields): PropertyFilter |
   const { property: name = '', value = '' } = fields;
   if (name === '') return null;
   const readable = readablePropertiesOf(visit);
-  if (readable !== 'all' && !readable.includes(name)) return 'Your role does not allow filtering by this property.';
+  if (readable !== 'all' && !readable.includes(name))
+    return 'Your role can filter only by properties that the project declares safe.';
   const operator = PROPERTY_OPERATORS.find((each) => each === (fields.operator || 'eq'));
   if (operator === undefined) return `Invalid operator: expected one of ${PROPERTY_OPERATORS.join(', ')}.`;
   const isNumeric = value !== '' && Number.isFinite(Number(value));
