@@ -22,7 +22,7 @@ afterAll(async () => {
 /** Runs in a page. Returns the string to copy and the displayed string for each field in the panel. */
 const READ_COPIED = `Object.fromEntries([...document.querySelectorAll('.drawer dd')].flatMap((dd) => {
   const button = dd.querySelector('button.copy');
-  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('code').textContent]]];
+  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('code').title]]];
 }))`;
 
 it('the copy buttons in the panel of a live message copy the exact value of each field', async () => {
@@ -32,12 +32,12 @@ it('the copy buttons in the panel of a live message copy the exact value of each
   const row = page.locator('.live tbody tr', { hasText: 'live event name' });
   await row.getByRole('button').click();
   const copied = (await page.evaluate(READ_COPIED)) as Record<string, [copied: string, shown: string]>;
-  const names = ['anonymousId', 'userId', 'Page', 'Message id', 'Trace id'];
+  const names = ['Anonymous id', 'User id', 'Page', 'Message id', 'Trace id'];
   expect(Object.keys(copied)).toEqual(names);
   for (const [name, [text, shown]] of Object.entries(copied)) expect([name, text]).toEqual([name, shown]);
   const panel = page.locator('.drawer');
-  await panel.getByRole('button', { name: 'Copy userid' }).click();
-  await panel.getByRole('button', { name: 'Copied userid' }).waitFor();
+  await panel.getByRole('button', { name: 'Copy user id' }).click();
+  await panel.getByRole('button', { name: 'Copied user id' }).waitFor();
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe('<b>"user id"</b>');
   expect(errors).toEqual([]);
   await context.close();

@@ -4,7 +4,7 @@ import uPlot from './uplot.js';
 const HEIGHT = 150;
 const DAY_S = 86_400;
 
-for (const root of document.querySelectorAll('.plot')) {
+function draw(root) {
   const colorOf = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const axis = () => ({
     stroke: () => colorOf('--muted'),
@@ -44,4 +44,19 @@ for (const root of document.querySelectorAll('.plot')) {
   const chart = new uPlot(options, points, root);
   new ResizeObserver(() => chart.setSize({ width: root.clientWidth, height: HEIGHT })).observe(root);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => chart.redraw());
+}
+
+for (const root of document.querySelectorAll('.plot')) draw(root);
+
+// The chart of a wide range arrives after the page.
+const later = document.querySelector('.later a');
+if (later !== null) {
+  const response = await fetch(later.href);
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+  const chart = page.querySelector('.chart-panel');
+  if (chart === null) later.parentElement.textContent = 'The messages could not be counted. Reload the page.';
+  else {
+    document.querySelector('.chart-panel').replaceWith(chart);
+    for (const root of chart.querySelectorAll('.plot')) draw(root);
+  }
 }

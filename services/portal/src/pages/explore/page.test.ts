@@ -90,6 +90,15 @@ it('the chart has one point per step, and its table shows the same counts', asyn
   expect(text).toContain('View as table');
 });
 
+it('the chart of a wide range is not part of the page until it is requested', async () => {
+  const { environmentId, path, browser } = await openProject();
+  messages[environmentId] = [toLine('plain')];
+  const { text } = await browser.get(`${path}?range=30d`);
+  expect([text.includes('data-points'), findShown(text)]).toEqual([false, ['plain']]);
+  const link = /href="([^"]*chart=now[^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
+  expect((await browser.get(link)).text).toContain('data-points');
+});
+
 it('the panel shows a message in full to a developer, with all digits of its properties', async () => {
   const { environmentId, path, browser } = await openProject();
   messages[environmentId] = [createMessageLine({ userId: 'ada@example.org', receivedMs: 1479, happenedMs: 1000 })];

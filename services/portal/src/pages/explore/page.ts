@@ -125,11 +125,12 @@ async function toResults(reads: Parts['reads'], visit: Visit, search: ExploreSea
   const options = { signal: visit.signal };
   const read = <T>(result: Promise<T>) =>
     result.catch((fault) => (exceedsReadLimits(fault) ? (fault as Error).message : Promise.reject(fault)));
+  const isLate = isWide(search) && visit.query.get('chart') !== 'now';
   const [page, counts] = await Promise.all([
     read(reads.messages(search, options)),
-    read(reads.messageCounts(search, options)),
+    isLate ? null : read(reads.messageCounts(search, options)),
   ]);
-  const chart = typeof counts === 'string' ? html`<p>${counts}</p>` : toChart(search, counts);
+  const chart = toChart(visit, search, counts);
   const list = typeof page === 'string' ? toAlert(page) : toList(visit, search, page);
   const query = html`<details class="disclosure"><summary>Copy SQL</summary>
 <p>Run this query with your analyst account. It returns the messages on this page.</p>
@@ -137,19 +138,29 @@ ${copyableBlock(toAnalystQuery(search), 'the query')}</details>`;
   return html`${chart}${list}${query}`;
 }
 
-/** The script draws the chart from its data attribute. */
-function toChart({ sinceMs, untilMs, stepMs }: ExploreSearch, counts: readonly MessageCount[]): Markup {
+/** Counting many messages would delay the page, so the script requests the chart of a wide range afterwards. */
+const isWide = ({ sinceMs, untilMs, identityIds }: ExploreSearch) =>
+  untilMs - sinceMs > 86_400_000 && identityIds === undefined;
+
+/** The script draws the chart from its data attribute. @param counts null if the script requests them later */
+function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCount[] | string | null): Markup {
+  const { sinceMs, untilMs, stepMs } = search;
+  const note = html`${time(sinceMs)} – ${time(untilMs)}`;
+  const later = html`<p class="later"><a href="${hrefWith(visit, { chart: 'now' })}">Show the number of messages over time</a></p>`;
+  if (counts === null || typeof counts === 'string')
+    return html`<div class="chart-panel">${panel('Messages over time', counts === null ? later : html`<p>${counts}</p>`, { note })}</div>`;
   const messages = new Map(counts.map((each) => [each.stepMs, each.messages]));
   const steps = Array.from({ length: Math.ceil((untilMs - sinceMs) / stepMs) }, (_, index) => sinceMs + index * stepMs);
   const points = [steps.map((ms) => ms / 1000), steps.map((ms) => messages.get(ms) ?? 0)];
   const total = counts.reduce((sum, each) => sum + each.messages, 0);
   const rows = counts.map((each) => [time(each.stepMs), number(each.messages)]);
-  return panel(
-    `${number(total)} messages`,
+  const chart = panel(
+    `${number(total)} ${total === 1 ? 'message' : 'messages'}`,
     html`<div class="plot" data-points="${JSON.stringify(points)}" role="img" aria-label="Messages over time"></div>
 <details><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
-    { note: html`${time(sinceMs)} – ${time(untilMs)}` },
+    { note },
   );
+  return html`<div class="chart-panel">${chart}</div>`;
 }
 
 function toList(visit: Visit, search: MessageSearch, { messages, next, searchedSinceMs }: MessagePage): Markup {
