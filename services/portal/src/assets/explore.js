@@ -3,6 +3,7 @@ import uPlot from './uplot.js';
 
 const HEIGHT = 150;
 const DAY_S = 86_400;
+const INCREMENTS = Array.from({ length: 24 }, (_, index) => [1, 2, 5][index % 3] * 10 ** Math.floor(index / 3));
 
 function draw(root) {
   const colorOf = (name) => getComputedStyle(root).getPropertyValue(name).trim();
@@ -37,7 +38,7 @@ function draw(root) {
     scales: { x: { range: () => [start, end] }, y: { range: (_, __, max) => [0, Math.max(1, max)] } },
     axes: [
       { ...axis(), size: 28, values: (_, splits) => splits.map((seconds) => format.format(seconds * 1000)) },
-      { ...axis(), size: 48 },
+      { ...axis(), size: 48, incrs: INCREMENTS },
     ],
     series: [{}, series],
   };

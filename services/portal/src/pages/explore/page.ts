@@ -93,8 +93,8 @@ const OPERATORS = [
   { value: 'lt', text: '<' },
 ];
 const TRAFFIC = [
-  { value: '', text: 'real players' },
-  { value: 'test', text: 'test messages' },
+  { value: '', text: 'real' },
+  { value: 'test', text: 'test' },
 ];
 
 function toFilter(visit: Visit, fields: ExploreFields): Markup {

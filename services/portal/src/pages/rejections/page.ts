@@ -136,7 +136,7 @@ function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup 
   const right = (text: string) => ({ text, align: 'right' as const });
   const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend'];
   const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', trace: '' })}">Export as CSV</a>`;
-  return html`${panel(label, toBars(scope, trend, label), { note: 'Under load, gateways record only a sample.' })}
+  return html`${panel(label, html`${toBars(scope, trend, label)}${toTrendTable(scope, trend)}`, { note: 'Under load, gateways record only a sample.' })}
 ${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${number(causes.length)} by field and client`, actions: file })}`;
 }
 
@@ -181,17 +181,24 @@ async function toTrace(reads: Parts['reads'], visit: Visit, traceId: string): Pr
 /** In SVG units. The style sheet defines the displayed size. */
 const [STEP_WIDTH, BAR_WIDTH, HEIGHT, BAR_HEIGHT_MIN] = [10, 8, 100, 3];
 
+const timeOf = ({ range, sinceMs }: CauseScope, step: number) => sinceMs + step * range.stepS * 1000;
+
+function toTrendTable(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup {
+  const steps = [...trend].toSorted(([a], [b]) => a - b);
+  const rows = steps.map(([step, errors]) => [time(timeOf(scope, step)), number(errors)]);
+  return html`<details><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
+}
+
 const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce((max, each) => Math.max(max, each), 1);
 
 /** Draws one bar per step, with a tooltip that shows the time and the number of errors. */
-function toBars({ range, sinceMs }: CauseScope, trend: ReadonlyMap<number, number>, label: string): Markup {
+function toBars(scope: CauseScope, trend: ReadonlyMap<number, number>, label: string): Markup {
   const errorsMax = maxOf(trend);
+  const { range } = scope;
   const width = STEP_WIDTH * Math.ceil((Number(range.value) * 3600) / range.stepS);
   const bars = [...trend].map(([step, errors]) => {
     const height = Math.max(BAR_HEIGHT_MIN, Math.round((errors / errorsMax) * HEIGHT));
-    const tooltip = `${toIso(sinceMs + step * range.stepS * 1000)
-      .slice(0, 16)
-      .replace('T', ' ')} UTC: ${number(errors)}`;
+    const tooltip = `${toIso(timeOf(scope, step)).slice(0, 16).replace('T', ' ')} UTC: ${number(errors)}`;
     return html`<rect x="${step * STEP_WIDTH}" y="${HEIGHT - height}" width="${BAR_WIDTH}" height="${height}"><title>${tooltip}</title></rect>`;
   });
   return html`<svg class="bars" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="M0 ${HEIGHT}h${width}"></path>${bars}</svg>`;
