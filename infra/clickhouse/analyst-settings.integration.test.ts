@@ -164,7 +164,7 @@ it('days of persons, events and sessions follow the time zone of the project, an
           );
       },
     ),
-    { numRuns: runsOf({ quick: 8, all: 60 }) },
+    { numRuns: runsOf({ quick: 5, all: 60 }) },
   );
 });
 
@@ -203,7 +203,7 @@ it('safe_properties contains exactly the declared properties, with unchanged val
       const expected = Object.entries(properties).filter(([each]) => declared.includes(each));
       expect(JSON.parse(String(text))).toEqual(JSON.parse(JSON.stringify(Object.fromEntries(expected))));
     }),
-    { numRuns: runsOf({ quick: 8, all: 60 }) },
+    { numRuns: runsOf({ quick: 5, all: 60 }) },
   );
 });
 

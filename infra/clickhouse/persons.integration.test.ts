@@ -158,7 +158,7 @@ it('sessions and last_seen_at use the receipt time for an event in the future', 
   );
   expect(seen).toEqual([['2026-10-01 10:00:00.000', '2026-10-01 10:01:30.000']]);
   const sessions = await readRows(
-    `SELECT session_id, toString(started_at), toString(ended_at), seconds FROM sessions_between(environment = 'ahead', since = '2026-10-01 00:00:00', until = '2026-10-02 00:00:00') ORDER BY session_id`,
+    `SELECT session_id, toString(started_at), toString(ended_at), seconds FROM sessions_between(environment = 'ahead', since = '2026-10-01', until = '2026-10-02') ORDER BY session_id`,
   );
   const end = '2026-10-01 10:01:30.000';
   expect(sessions).toEqual([

@@ -213,6 +213,7 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
       ...publicUrlsOf(ports),
+      CLICKHOUSE_PUBLIC_URL: env.CLICKHOUSE_URL,
       ...env,
       ...(service.canSign === true ? signing : {}),
       ...login,

@@ -41,6 +41,12 @@ const toSearch = (params: RecipeParams) =>
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
 
+const FILL_SCRIPT = '../../packages/api-docs/src/assets/fill-recipe.js';
+interface PageScript {
+  readParams(command: string): Record<string, string>;
+  fillQuery(query: string, params: RecipeParams): string;
+}
+
 describe('the cookbook with simulated game traffic', () => {
   let database: OwnDatabase;
   beforeAll(async () => {
@@ -80,6 +86,15 @@ describe('the cookbook with simulated game traffic', () => {
       expect(await rowsOf(recipe.text, params), JSON.stringify(params)).toEqual(expected[index]);
   });
 
+  it.each(queries)('$file returns the same rows if the page fills in the parameters', async (recipe) => {
+    const page = (await import(FILL_SCRIPT)) as PageScript;
+    const [params = {}] = paramsOf(recipe);
+    expect(page.readParams(recipe.commands[0]!)).toEqual(params);
+    const filled = page.fillQuery(recipe.query, params);
+    expect(filled).not.toMatch(/\{\w+: \w+\}/);
+    expect(await rowsOf(filled)).toEqual(EXPECTED_ROWS[recipe.file]!(world, params));
+  });
+
   it('returns the same rows after the dictionary has loaded the persons of new links', async () => {
     const readAll = async () => {
       const results: Row[][] = [];
@@ -111,12 +126,13 @@ describe('the cookbook with simulated game traffic', () => {
     expect(sorted(toRows(await response.text()))).toEqual(sorted(expected));
   });
 
-  it.each(exports)('$file exports no raw ids, and no properties without a column', async (recipe) => {
+  it.each(exports)('$file exports no raw ids, and no properties that are neither safe nor a column', async (recipe) => {
     const [params = {}] = paramsOf(recipe);
     const text = await (await database.query(recipe.text, toSearch(params))).text();
     const { anonymousId, deviceId } = world.facts
       .map(({ message }) => message)
       .find((sent) => sent.anonymousId && sent.deviceId)!;
+    // The world declares only price and currency safe.
     const raw = [anonymousId!, deviceId!, 'anonymous_id', 'device_id', 'user_agent', 'page_url', 'traits', 'match_id'];
     expect([...raw, 'property_currency'].filter((name) => text.includes(name))).toEqual(['property_currency']);
   });

@@ -21,6 +21,7 @@ const OTHER_ROWS = 500;
 /** Stores the world as the event writer does, and keeps the copies of messages unmerged. */
 export async function fill(database: OwnDatabase, world: World): Promise<void> {
   await addPropertyColumns(database);
+  await database.command(`INSERT INTO environment_settings VALUES ('${ENVIRONMENT}', 'UTC', ['price', 'currency'], 1)`);
   await database.command('SYSTEM STOP MERGES events');
   // Rejections expire after 90 days, but the simulated rejections have fixed dates.
   await database.command('SYSTEM STOP TTL MERGES message_rejections');

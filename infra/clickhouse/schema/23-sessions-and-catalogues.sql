@@ -1,5 +1,5 @@
--- The view counts exact events instead of inserted rows, so resent messages do not change a count. A session belongs to the time
--- range in which it began, so the query reads one more day on each side. Times are capped as in identities.last_active_at, so a
+-- The view counts exact events instead of inserted rows, so resent messages do not change a count. A session belongs to the day
+-- on which it began, so the query reads one more local day on each side. Times are capped as in identities.last_active_at, so a
 -- client clock that is ahead does not create a session of twenty hours.
 CREATE VIEW IF NOT EXISTS sessions_between DEFINER = views SQL SECURITY DEFINER AS
 WITH (SELECT (groupArray(environment_id), groupArray(time_zone)) FROM current_environment_settings) AS zones
@@ -15,16 +15,17 @@ SELECT
 FROM
 (
     SELECT environment_id, session_id, person_key, least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time,
-        message_id, surface AS event_surface, page_path,
-        toDate(formatDateTime(least(event.event_time, event.received_at + INTERVAL 1 MINUTE), '%F',
-            transform(event.environment_id, zones.1, zones.2, 'UTC'))) AS local_day
+        message_id, surface AS event_surface, page_path, transform(event.environment_id, zones.1, zones.2, 'UTC') AS time_zone,
+        if(time_zone = 'UTC', toDate(event.event_time), toDate(formatDateTime(event.event_time, '%F', time_zone))) AS sent_day,
+        if(time_zone = 'UTC', toDate(event_time), toDate(formatDateTime(event_time, '%F', time_zone))) AS local_day
     FROM {{all}}.events_identified AS event
     WHERE environment_id = {environment: String} AND NOT test AND session_id != ''
-        AND event.event_time >= {since: DateTime64(3, 'UTC')} - INTERVAL 1 DAY AND event.event_time < {until: DateTime64(3, 'UTC')} + INTERVAL 1 DAY
+        AND event.event_time >= {since: Date} - INTERVAL 2 DAY AND event.event_time < {until: Date} + INTERVAL 2 DAY
+        AND sent_day >= {since: Date} - 1 AND sent_day < {until: Date} + 1
 )
 GROUP BY environment_id, session_id, person_key
-HAVING started_at >= {since: DateTime64(3, 'UTC')} AND started_at < {until: DateTime64(3, 'UTC')}
-COMMENT 'sessions_between(environment = …, since = …, until = …): sessions per person whose first event is in the time range and that have no event on the day before. A session shared by two persons is counted for each of them. Event times are capped at one minute after receipt.';
+HAVING day >= {since: Date} AND day < {until: Date}
+COMMENT 'sessions_between(environment = …, since = …, until = …): sessions per person that began on the days from since until the day before until, in the time zone of the project, and have no event on the day before since. A session shared by two persons is counted for each of them. Event times are capped at one minute after receipt.';
 
 -- For tools that cannot pass parameters. A session belongs to the day of its first event, which is known only after the events of
 -- the days before and after it have been read. Each branch therefore assigns the events of a day to another day, as in
@@ -95,7 +96,7 @@ FROM
 )
 GROUP BY environment_id, day, session_id, person_key
 HAVING min(local_day) = day
-COMMENT 'Sessions per person that have no event on the day before. A session shared by two persons is counted for each of them. Filter by environment_id and day. For many days, sessions_between is faster.';
+COMMENT 'Sessions per person. A session that has no event for a whole day begins again with the next event. A session shared by two persons is counted for each of them. Filter by environment_id and day. For many days, sessions_between is faster.';
 
 CREATE VIEW IF NOT EXISTS event_catalogue
 (

@@ -12,9 +12,9 @@ export const isFromOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
 export const personOf = (environment: Environment) => KEY[environment];
 
 export function toArguments(view: string, environment: Environment): string {
-  const range = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
   if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
-  if (view === 'sessions_between') return `(${range})`;
+  if (view === 'sessions_between')
+    return `(environment = '${environment}', since = '2000-01-01', until = '2100-01-01')`;
   if (view === 'person_days_in') return "(zone = 'Asia/Tokyo')";
   return view === 'person_timeline' ? `(environment = '${environment}', person = '${KEY[environment]}')` : '';
 }

@@ -5,7 +5,7 @@
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development
---   since, until  first day and the day after the last day, in UTC
+--   since, until  first day and the day after the last day, in the time zone of your project
 --
 -- Cost: reads the active days of identities between since and until, and no events. Requires about 150 bytes of memory per
 -- person and day.

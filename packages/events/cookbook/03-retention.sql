@@ -5,7 +5,7 @@
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development
---   since, until  a Monday and the Monday after the last week, in UTC
+--   since, until  a Monday and the Monday after the last week, in the time zone of your project
 --
 -- Cost: reads the first event time of each identity in the environment and the active days of identities between since and
 -- until, and no events.
@@ -15,9 +15,9 @@
 --   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 03-retention.sql
 WITH newcomers AS
 (
-    SELECT person_key, toMonday(first_seen_at) AS cohort
+    SELECT person_key, toMonday(first_seen_day) AS cohort
     FROM persons
-    WHERE environment_id = {environment: String} AND first_seen_at >= {since: Date} AND first_seen_at < {until: Date}
+    WHERE environment_id = {environment: String} AND first_seen_day >= {since: Date} AND first_seen_day < {until: Date}
 )
 SELECT
     cohort,

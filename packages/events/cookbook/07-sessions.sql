@@ -5,7 +5,7 @@
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development
---   since, until  first day and the day after the last day, in UTC
+--   since, until  first day and the day after the last day, in the time zone of your project
 --
 -- Cost: reads times, owners and pages of all events from one day before since to one day after until.
 --
@@ -13,11 +13,11 @@
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @07-sessions.sql
 --   clickhouse-client --user analyst --database playline --param_environment=production --param_since=2026-06-08 --param_until=2026-07-13 < 07-sessions.sql
 SELECT
-    toDate(started_at) AS day,
+    day,
     count() AS sessions,
     uniqExactIf(person_key, person_id IS NOT NULL) AS people,
     quantileExact(0.5)(seconds) AS median_seconds,
     sum(events) / sessions AS events_per_session
-FROM sessions(environment = {environment: String}, since = {since: Date}, until = {until: Date})
+FROM sessions_between(environment = {environment: String}, since = {since: Date}, until = {until: Date})
 GROUP BY day
 ORDER BY day

@@ -6,7 +6,7 @@
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development
---   since, until  first day and the day after the last day, in UTC
+--   since, until  first day and the day after the last day, in the time zone of your project
 --   event         name of the goal event
 --
 -- Cost: reads the first touch of all identities in the environment and the active days of identities with the goal event,
@@ -29,7 +29,7 @@ SELECT
     countIf(person_key IN converted_people) AS converted,
     converted / people AS share
 FROM persons
-WHERE environment_id = {environment: String} AND first_seen_at >= {since: Date} AND first_seen_at < {until: Date}
+WHERE environment_id = {environment: String} AND first_seen_day >= {since: Date} AND first_seen_day < {until: Date}
 GROUP BY campaign, referrer_domain, surface
 ORDER BY people DESC, campaign, referrer_domain, surface
 LIMIT 100

@@ -1,7 +1,8 @@
 -- Export events to Parquet
 --
--- All events in the time range as a Parquet file, without raw ids, with every property that has a column. With an account
--- that may read raw data, query analysis_events_raw for all columns. Write the response to a file with `> events.parquet`.
+-- All events in the time range as a Parquet file, without raw ids, with the safe properties and every property that has
+-- a column. With an account that may read raw data, query analysis_events_raw for all columns. Write the response to a
+-- file with `> events.parquet`.
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development

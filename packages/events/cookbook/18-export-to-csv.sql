@@ -1,8 +1,8 @@
 -- Export events to CSV
 --
--- All events in the time range as CSV, with column names in the first line, without raw ids, with every property that has a
--- column. With an account that may read raw data, query analysis_events_raw for all columns. Write the response to a file
--- with `> events.csv`.
+-- All events in the time range as CSV, with column names in the first line, without raw ids, with the safe properties
+-- and every property that has a column. With an account that may read raw data, query analysis_events_raw for all
+-- columns. Write the response to a file with `> events.csv`.
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development

@@ -23,6 +23,8 @@ export const configSchema = z.object({
   PUBLIC_URL: settings.baseUrl().optional(),
   /** Chain API URL for the commands that pages show. */
   CHAIN_API_URL: settings.baseUrl().optional(),
+  /** ClickHouse URL for analysts, which pages show. */
+  CLICKHOUSE_PUBLIC_URL: settings.baseUrl().optional(),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   ...kafkaSettings,

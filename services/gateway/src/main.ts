@@ -81,6 +81,7 @@ await runService(logger, async (use) => {
     docs: createDocsRoutes({
       publicUrl,
       chainApiUrl: config.CHAIN_API_URL,
+      clickhouseUrl: config.CLICKHOUSE_PUBLIC_URL,
       headerPrefix: config.HTTP_HEADER_PREFIX,
       limits: config,
       downloads: buildSdk(),

@@ -17,7 +17,7 @@ export const EXPECTED_ROWS: Readonly<Record<string, (world: World, params: Recip
   '06-paths.sql': paths,
   '07-sessions.sql': sessions,
   '08-revenue.sql': revenue,
-  '09-revenue-of-raw-properties.sql': revenue,
+  '09-revenue-of-safe-properties.sql': revenue,
   '10-first-touch.sql': firstTouch,
   '11-person-timeline.sql': personTimeline,
   '12-consent-shares.sql': consentShares,

@@ -18,6 +18,8 @@ export interface DocsSettings {
   readonly headerPrefix: string;
   /** Public URL of the chain API; absent if there is none. */
   readonly chainApiUrl?: string | undefined;
+  /** ClickHouse URL for analysts; absent if the documentation names none. */
+  readonly clickhouseUrl?: string | undefined;
   /** The values that the documentation states. Default: the defaults of the settings. */
   readonly limits?: DocsLimits;
   readonly downloads?: DocsSource['downloads'];

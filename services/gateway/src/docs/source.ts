@@ -1,61 +1,18 @@
 import {
-  type Article,
   createSite,
   type DocsSource,
   type Example,
   envelope,
-  type HtmlValue,
   html,
   type ItemErrors,
   type KeySpec,
   type Operation,
-  toCodeSpans,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
-import { type Recipe, readRecipes } from '@playline/events';
+import { createCookbook } from './cookbook.ts';
 import { type DocsSettings, type ExampleContext, getKeyHeaderNames } from './examples.ts';
 import { createCodeDetails, createLimitsArticle, createMessagesArticle } from './messages.ts';
 import { createOperations, refineSchemas } from './operations.ts';
-
-const COOKBOOK = 'cookbook';
-
-/** The page and its downloads come from the same files. */
-function createCookbook(): Article {
-  const recipes = readRecipes();
-  return {
-    name: COOKBOOK,
-    area: 'Analysts',
-    title: 'Cookbook',
-    summary: 'SQL queries for player activity, retention, actions, payments and consent.',
-    content: html`<p>Each recipe is a SQL file that you can pipe to ClickHouse. The file starts with the description shown here. Names in braces, such as <code>{since: Date}</code>, are query parameters: pass their values with the request. All dates and times are in UTC. A test runs every recipe against the traffic of a simulated game.</p>
-<p>The commands read the server address from <code>CLICKHOUSE_URL</code> and the password from <code>CLICKHOUSE_PASSWORD</code>. To get a readable table over HTTP, add <code>default_format=PrettyCompact</code> to the URL.</p>
-${recipes.map(toSection)}`,
-    files: recipes.map(({ file, text }) => ({ name: file, text })),
-  };
-}
-
-function toSection({ file, title, about, parameters, cost, commands, query }: Recipe): HtmlValue {
-  const id = file.replace('.sql', '');
-  const [httpCommand = '', clientCommand = ''] = commands;
-  return html`<h2 id="${id}">${title}</h2>
-${about.map((text) => html`<p>${toCodeSpans(text)}</p>\n`)}<ul>
-${parameters.map(({ names, description }) => html`<li>${names.map((name, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`)}: ${description}</li>\n`)}</ul>
-<p>Cost: ${cost}</p>
-<p>File: <a href="${COOKBOOK}/${file}"><code>${file}</code></a></p>
-<details class="fold"><summary>Query and commands</summary>
-<div class="examples">
-${toBlock(`${id}-query`, 'Query', query)}
-${toBlock(`${id}-http`, 'Over HTTP', httpCommand)}
-${toBlock(`${id}-client`, 'With clickhouse-client', clientCommand)}
-</div>
-</details>
-`;
-}
-
-function toBlock(id: string, label: string, sample: string): HtmlValue {
-  return html`<div class="block"><p class="label" id="${id}">${label}</p>
-<pre tabindex="0" role="region" aria-labelledby="${id}">${sample}</pre></div>`;
-}
 
 /** The source of the gateway's API documentation. */
 export function createGatewayDocs(context: ExampleContext): DocsSource {
@@ -84,7 +41,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     errors: ERRORS,
     itemErrors: Object.assign({ details: createCodeDetails(context) }, REJECTION_CODES),
     otherExamples: createNotFoundExamples(context),
-    articles: [...guides, createMessagesArticle(context), createLimitsArticle(context), createCookbook()],
+    articles: [...guides, createMessagesArticle(context), createLimitsArticle(context), createCookbook(context)],
     downloads,
   };
 }
