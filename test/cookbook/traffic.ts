@@ -92,7 +92,14 @@ function validate(batch: Batch, receivedAt: number, traceId: string): Pick<Simul
   return {
     copies: result.accepted.map(({ message }) => ({ message, receivedAt, traceId })),
     rejections: result.rejected.flatMap(({ index, errors }) =>
-      errors.map(({ code, field }) => ({ code, field, ...readClient(document.messages[index]), receivedAt, traceId })),
+      errors.map(({ code, field }) => ({
+        code,
+        field,
+        ...readClient(document.messages[index]),
+        receivedAt,
+        traceId,
+        messageIndex: index,
+      })),
     ),
   };
 }

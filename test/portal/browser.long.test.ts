@@ -76,7 +76,7 @@ async function open(page: Page, path: string): Promise<void> {
   await page.goto(toUrl(path));
   if (path.endsWith('/live'))
     await page
-      .locator('.live summary')
+      .locator('.live tbody button')
       .nth(SEEDED_EVENTS - 1)
       .waitFor();
 }

@@ -19,24 +19,25 @@ afterAll(async () => {
   await portal?.close();
 });
 
-/** Runs in a page. Returns the string to copy and the displayed string for each field of the expanded row. */
-const READ_COPIED = `Object.fromEntries([...document.querySelectorAll('details[open] dd')].flatMap((dd) => {
+/** Runs in a page. Returns the string to copy and the displayed string for each field in the panel. */
+const READ_COPIED = `Object.fromEntries([...document.querySelectorAll('.drawer dd')].flatMap((dd) => {
   const button = dd.querySelector('button.copy');
-  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('bdi').textContent]]];
+  return button === null ? [] : [[dd.previousSibling.textContent, [button.dataset.copy, dd.querySelector('code').title]]];
 }))`;
 
-it('the copy buttons in a live message row copy the exact value of each field', async () => {
+it('the copy buttons in the panel of a live message copy the exact value of each field', async () => {
   const { page, context, errors } = await openTab(browser, portal, accountId);
   await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: portal.origin });
   await page.goto(portal.origin + pathFor('/projects/:project/environments/:environment/live', seed));
   const row = page.locator('.live tbody tr', { hasText: 'live event name' });
-  await row.locator('summary').click();
+  await row.getByRole('button').click();
   const copied = (await page.evaluate(READ_COPIED)) as Record<string, [copied: string, shown: string]>;
-  const names = ['message id', 'trace id', 'anonymousId', 'userId', 'page', 'properties', 'traits'];
+  const names = ['Anonymous id', 'User id', 'Page', 'Message id', 'Trace id'];
   expect(Object.keys(copied)).toEqual(names);
   for (const [name, [text, shown]] of Object.entries(copied)) expect([name, text]).toEqual([name, shown]);
-  await row.getByRole('button', { name: 'Copy userId' }).click();
-  await row.getByRole('button', { name: 'Copied userId' }).waitFor();
+  const panel = page.locator('.drawer');
+  await panel.getByRole('button', { name: 'Copy user id' }).click();
+  await panel.getByRole('button', { name: 'Copied user id' }).waitFor();
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe('<b>"user id"</b>');
   expect(errors).toEqual([]);
   await context.close();

@@ -95,8 +95,11 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
       enable: { references: ({ disabledAddress }) => ({ address: disabledAddress }) },
     },
   },
+  '/projects/:project/environments/:environment/explore': {
+    query: () => ({ message: STORED_ID }),
+    actions: { person: { fields: () => ({ person: 'player-0' }) } },
+  },
   '/projects/:project/environments/:environment/live': {
-    query: () => ({ find: STORED_ID }),
     actions: { person: { fields: () => ({ person: 'player-0' }) } },
   },
   '/projects/:project/environments/:environment/live/events': { isData: true },
@@ -237,12 +240,12 @@ export function pathFor(path: string, seed: Seed, environment = seed.environment
   return query === undefined ? filled : `${filled}?${new URLSearchParams(query(seed))}`;
 }
 
-const LIVE = '/projects/:project/environments/:environment/live';
+const EXPLORE = '/projects/:project/environments/:environment/explore';
 const REJECTIONS = '/projects/:project/environments/:environment/rejections';
 
-/** Returns the path of the Live page with a list of stored messages. */
+/** Returns the path of a list of stored messages, without the panel of one message. */
 export function storedMessagesPath(seed: Seed): string {
-  return `${pathFor(LIVE, seed).split('?')[0]}?since=2026-01-01T00:00`;
+  return `${pathFor(EXPLORE, seed).split('?')[0]}?since=2026-01-01T00:00`;
 }
 
 export const EXPORTS: readonly ((seed: Seed) => string)[] = [

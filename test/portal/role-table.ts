@@ -42,6 +42,8 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/live': READERS,
   'POST /projects/:project/environments/:environment/live person': 'sign-in 404 404 303 303 303',
   'GET /projects/:project/environments/:environment/live/events': READERS,
+  'GET /projects/:project/environments/:environment/explore': READERS,
+  'POST /projects/:project/environments/:environment/explore person': 'sign-in 404 404 303 303 303',
   'GET /projects/:project/environments/:environment/rejections': READERS,
   'GET /projects/:project/environments/:environment/people': DEVELOPERS,
   'POST /projects/:project/environments/:environment/people search': DEVELOPERS,

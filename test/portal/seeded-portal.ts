@@ -21,7 +21,7 @@ export type SeededRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
 };
 
 const STORES =
-  'rejections steps traces messages links consents ids erasures activities tokens mints mintSigners audit live';
+  'rejections traces messages details links consents ids erasures activities tokens mints mintSigners audit live';
 
 export interface SeededPortal extends TestPortal {
   readonly rows: SeededRows;
@@ -57,22 +57,30 @@ export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
 
 export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToText): void {
   const { environmentId, projectId } = scope;
+  const surface = toText('rejection surface');
   const client = {
     code: toText('rejection code'),
     field: toText('rejection field'),
-    surface: toText('rejection surface'),
     library: toText('rejection library'),
     libraryVersion: toText('rejection client version'),
   };
-  rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
-  const hours = Array.from({ length: 12 }, (_, index) => Math.floor(Date.now() / 3_600_000 - index) * 3_600_000);
-  rows.steps[environmentId] = hours.map((stepMs, n) => ({ stepMs, code: client.code, errors: 1 + ((n * 7) % 11) }));
-  rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
+  const trend = new Map(Array.from({ length: 12 }, (_, step) => [step, 1 + ((step * 7) % 11)]));
+  const times = { firstMs: Date.now() - 3_600_000, lastMs: Date.now() };
+  const counts = { errors: 73_137, requests: 73_000, trend, ...times };
+  rows.rejections[environmentId] = [{ ...client, ...counts, surfaces: [surface], traceIds: [TRACE_ID] }];
+  rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, surface, receivedMs: Date.now() }] };
   rows.erasures[environmentId] = [toErasure(scope)];
   const failed = { status: 'failed', stage: 'settled', error: toText('mint error') };
   rows.mints[environmentId] = [toMint(toText), { ...toMint(toText), ...failed }];
   const stored = { name: toText('stored event name'), surface: toText('stored event surface') };
   rows.messages[environmentId] = [toMessage(toText), { ...toMessage(toText), ...stored, messageId: STORED_ID }];
+  rows.details[STORED_ID] = {
+    deviceId: toText('stored device id'),
+    userAgent: toText('stored user agent'),
+    pageUrl: toText('stored page URL'),
+    properties: JSON.stringify({ level: toText('stored property') }),
+    traits: toText('stored traits'),
+  };
   rows.audit[projectId] = [toAuditLine(environmentId, toText)];
   rows.live[environmentId] = toEvents(toText);
 }
@@ -220,7 +228,7 @@ function toAuditLine(environmentId: string, toText: ToText): AuditLine {
 }
 
 function toEvents(toText: ToText): LiveEvent[] {
-  const common = { outcome: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
+  const common = { outcome: 'stored', receivedAt: Date.now(), storedAt: null, traceId: TRACE_ID, reason: '' } as const;
   return [
     {
       kind: 'message',
@@ -236,6 +244,7 @@ function toEvents(toText: ToText): LiveEvent[] {
       libraryVersion: toText('live version'),
       ids: { anonymousId: toText('anonymous id'), userId: toText('user id') },
       pageUrl: toText('page URL'),
+      identityKey: '7'.repeat(32),
       isCut: true,
       properties: JSON.stringify({ screen: toText('property value') }),
       traits: JSON.stringify({ email: toText('trait value') }),
@@ -250,6 +259,9 @@ function toEvents(toText: ToText): LiveEvent[] {
       surface: toText('live rejection surface'),
       library: toText('live rejection library'),
       libraryVersion: toText('live rejection version'),
+      messageIndex: 0,
+      sentence: toText('live rejection sentence'),
+      fix: toText('live rejection fix'),
     },
   ];
 }

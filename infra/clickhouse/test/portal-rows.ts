@@ -33,13 +33,10 @@ export function toArguments(environment: Environment): Record<string, Record<str
   const range = { since: String(NOW_MS - DAY_MS), until: String(NOW_MS + DAY_MS) };
   const identities = { identities: `[${quoted(KEY[environment])}]` };
   const errorFilter = { code: "''", field: "''" };
-  const messageFilter = { type: "''", name: "''", surface: "''", test: "''", identity: "''" };
   return {
-    portal_messages: { ...scope, ...range, before: "''", ...messageFilter },
-    portal_messages_of_people: { ...scope, ...range, before: "''", name: "''", ...identities },
+    portal_messages: { ...scope, ...range, before: "''" },
     portal_message: { ...scope, message: quoted(MESSAGE[environment]) },
-    portal_rejections: { ...scope, ...range, ...errorFilter },
-    portal_rejection_times: { ...scope, ...range, step: '3600', ...errorFilter },
+    portal_rejections: { ...scope, ...range, step: '3600', ...errorFilter },
     portal_rejections_of_trace: { ...scope, trace: quoted(traceOf(environment)) },
     portal_counts: { environments: `[${quoted(environment)}]`, ...range },
     portal_consents: { ...scope, ...identities },

@@ -103,6 +103,8 @@ export interface RejectionRecord {
   libraryVersion: string;
   receivedAt: number;
   traceId: string;
+  /** Position of the message in its batch, counted from 0; -1 in records of earlier gateways. */
+  messageIndex: number;
 }
 
 /** Value of `audience.erasures.v1`. */

@@ -7,5 +7,6 @@ export * from './json-body.ts';
 export * from './limits.ts';
 export * from './message.ts';
 export * from './records.ts';
+export * from './rejection-sentences.ts';
 export * from './texts.ts';
 export * from './topics.ts';

@@ -72,6 +72,7 @@ const rejection: RejectionRecord = {
   libraryVersion: '1',
   receivedAt: 2_000,
   traceId: '',
+  messageIndex: 0,
 };
 const rejectionValue = () => frameRecord(3, rejectionCodec.encode(rejection));
 const accessKey: AccessKeyRecord = {

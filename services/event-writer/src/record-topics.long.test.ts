@@ -33,6 +33,7 @@ const rejectionRecord = (traceId: string) => {
     libraryVersion: '2.0.1',
     receivedAt: Date.now(),
     traceId,
+    messageIndex: 0,
   };
   return stores.outgoing(TOPICS.rejections, rejectionCodec, record, Buffer.from(ENVIRONMENT));
 };

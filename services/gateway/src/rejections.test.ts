@@ -16,6 +16,7 @@ const rejection: RejectionRecord = {
   libraryVersion: '1',
   receivedAt: 1_790_000_000_000,
   traceId: 'a'.repeat(32),
+  messageIndex: 0,
 };
 const createBatch = (errors: number, omitted = 0): BatchRejections => ({
   records: Array.from({ length: errors }, () => rejection),

@@ -15,9 +15,10 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   const base = `${project}/environments/${environment}`;
   return [
     ...['/', project, `${project}/alerts`, `${base}/keys`, `${base}/collections`, `${base}/signable-keys`],
-    ...[`${base}/limits`, `${base}/live`, `${base}/live?find=0192f3a4-5b6c-7d8e-9f00-000000000001`],
-    ...[`${base}/live?event=purchase`, `${base}/live?event=purchase&as=csv`],
-    ...['1', '24', '168', '2160'].map((hours) => `${base}/rejections?hours=${hours}`),
+    ...[`${base}/limits`, `${base}/live`, `${base}/explore`, `${base}/explore?range=30d`],
+    ...[`${base}/explore?message=0192f3a4-5b6c-7d8e-9f00-000000000001`, `${base}/explore?property=level&value=3`],
+    ...[`${base}/explore?event=purchase`, `${base}/explore?event=purchase&as=csv`],
+    ...['1', '24', '168', '720', '2160'].map((hours) => `${base}/rejections?hours=${hours}`),
     ...[`${base}/rejections?trace=0123456789abcdef0123456789abcdef`, `${base}/rejections?as=csv`],
     ...[`${base}/people`, `${base}/erasures`, `${base}/erasures/${ERASURE_ID}/receipt`],
     ...[`${base}/mints`, `${base}/mints?status=failed`, `${base}/mints?as=csv`, ...activityPathsOf(base)],
@@ -54,7 +55,7 @@ interface Visited {
   readonly body: Buffer;
 }
 
-const isLongDownload = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
+const isLongDownload = (url: string) => /\/(explore|mints|activities)\?.*as=csv/.test(url);
 
 /** Requests a page repeatedly, in sequence. @throws Error on a status other than 200 */
 async function visit(url: string, visits: number, cookie = ''): Promise<Visited> {

@@ -89,6 +89,7 @@ const rejection = (changes: Partial<RejectionRecord> = {}): RejectionRecord => (
   libraryVersion: '1.2.3',
   receivedAt: NOW_MS,
   traceId: 'trace',
+  messageIndex: 0,
   ...changes,
 });
 
@@ -225,7 +226,7 @@ it('a rejection can be found by each of its columns', async () => {
         `FROM message_rejections WHERE environment_id = 'test-search' AND ${column} = {value: String}`,
       { value },
     );
-  const { environmentId: _, libraryVersion, receivedAt, traceId, ...fields } = one;
+  const { environmentId: _, messageIndex: _index, libraryVersion, receivedAt, traceId, ...fields } = one;
   const row = { ...fields, library_version: libraryVersion, trace_id: traceId, at: String(receivedAt) };
   for (const [column, value] of Object.entries({ ...fields, library_version: libraryVersion, trace_id: traceId }))
     expect(await found(column, value)).toEqual([row]);

@@ -1,25 +1,43 @@
 // Renders live messages. Client data is always inserted as text, never as markup.
-import { enableCopy, toLocalTime } from './portal.js';
+import { createTime, enableCopy } from './portal.js';
 
 /** More rows would slow down the page. */
 const ROWS_MAX = 200;
 /** Maximum number of events buffered while the page is paused. If there are more, the oldest are dropped. */
 const BUFFERED_MAX = 500;
+/** Longer ids are shortened. */
+const SHORT_MAX = 30;
+const OUTCOME_KINDS = { accepted: 'wait', stored: 'ok', fenced: 'warn', rejected: 'bad', 'dead-lettered': 'bad' };
+
+const LABELS = {
+  anonymousId: 'Anonymous id',
+  userId: 'User id',
+  identityType: 'Identity type',
+  fromId: 'Linked id',
+  fromType: 'Its type',
+  toId: 'Linked to',
+  toType: 'Its type',
+  deviceId: 'Device',
+  sessionId: 'Session',
+};
 
 const root = document.querySelector('.live');
 const body = root.querySelector('tbody');
-const region = root.querySelector('.scroll');
+const list = root.querySelector('.beside');
+const drawer = root.querySelector('.drawer');
 const counts = root.querySelector('.counts');
 const warning = root.querySelector('.trouble');
-const pause = root.querySelector('.pause');
+const pause = document.querySelector('.pause');
 const empty = document.querySelector('.empty');
 
-const rows = new Map();
+const entries = new Map();
 let buffered = [];
 let dropped = 0;
 let isPaused = false;
 let status = null;
+let perSecond = null;
 let disconnects = 0;
+let selected = null;
 
 function element(name, text, className) {
   const node = document.createElement(name);
@@ -29,114 +47,273 @@ function element(name, text, className) {
 }
 
 /** Isolates right-to-left text from its surroundings. */
-function isolate(text) {
-  return element('bdi', text);
+const isolate = (text) => element('bdi', text);
+
+function link(text, href, className) {
+  const node = element('a', text, className);
+  node.href = href;
+  return node;
 }
 
-function createCell(...contents) {
-  const cell = document.createElement('td');
-  cell.append(...contents);
-  return cell;
-}
-
-function createCopyButton(value, name) {
-  const button = element('button', 'Copy', 'copy');
+function createCopyButton(value, name, text) {
+  const button = element('button', undefined, text === undefined ? 'copy' : 'copy outline');
   button.type = 'button';
   button.dataset.copy = value;
-  button.append(element('span', ` ${name}`, 'visually-hidden'));
+  if (text === undefined) {
+    const icon = document.querySelector('template.copy-icon')?.content.cloneNode(true);
+    button.append(icon ?? '⧉', element('span', `Copy ${name}`, 'visually-hidden'));
+  } else button.append(element('span', text));
   enableCopy(button);
   return button;
 }
 
-function createDetails(event) {
-  const list = document.createElement('dl');
-  const add = (name, value) => {
-    if (value === undefined || value === '' || value === false) return null;
-    list.append(element('dt', name));
-    const description = document.createElement('dd');
-    description.append(isolate(String(value)));
-    list.append(description);
-    return description;
-  };
-  const addCopyable = (name, value) => add(name, value)?.append(' ', createCopyButton(String(value), name));
-  addCopyable('message id', event.messageId);
-  addCopyable('trace id', event.traceId);
-  add('event time', event.eventTime === undefined ? '' : new Date(event.eventTime).toISOString());
-  add('library', [event.library, event.libraryVersion].filter(Boolean).join(' '));
-  for (const [name, id] of Object.entries(event.ids ?? {})) addCopyable(name, id);
-  addCopyable('page', event.pageUrl);
-  addCopyable('properties', event.properties);
-  addCopyable('traits', event.traits);
-  add('truncated', event.isCut ? 'properties or traits are longer than shown' : '');
-  add('reason', event.reason);
-  const details = document.createElement('details');
-  const summary = document.createElement('summary');
-  summary.append(isolate(nameOf(event)));
-  details.append(summary, list);
-  return details;
+const clockOf = (ms) => new Date(ms).toISOString().slice(11, 23);
+
+/** A rejected message has an event for each of its errors. Events of earlier gateways have no message index. */
+const keyOf = (event) =>
+  event.kind === 'rejection' && event.messageIndex >= 0
+    ? `rejected ${event.traceId} ${event.messageIndex}`
+    : event.position;
+
+const identityOf = ({ ids = {} }) => ids.userId ?? ids.anonymousId ?? ids.toId ?? '';
+const isErased = ({ event }) => event.outcome === 'fenced';
+
+function titleOf({ event, errors }) {
+  if (event.outcome === 'fenced') return 'erased person';
+  if (errors.length === 0) return event.name || event.type || 'not available';
+  return errors.length === 1 ? errors[0].sentence : `${errors[0].sentence}, and ${errors.length - 1} more`;
 }
 
-function nameOf(event) {
-  if (event.kind === 'rejection') return `${event.field}: ${event.code}`;
-  return event.name || event.type || 'not available';
+function createStatus({ outcome, reason }) {
+  return element('span', reason ? `${outcome}: ${reason}` : outcome, `status ${OUTCOME_KINDS[outcome] ?? 'wait'}`);
 }
 
-function createOutcome({ outcome, reason }) {
-  return element('span', reason ? `${outcome}: ${reason}` : outcome, `outcome ${outcome}`);
+function createCell(label, ...contents) {
+  const cell = element('td');
+  cell.dataset.label = label;
+  cell.append(...contents);
+  return cell;
 }
 
-function identityOf({ ids = {} }) {
-  return ids.userId ?? ids.anonymousId ?? ids.toId ?? '';
-}
-
-function render(row, event) {
-  const received = new Date(event.receivedAt);
-  const time = element('time', toLocalTime(received));
-  time.dateTime = received.toISOString();
-  const isErased = event.outcome === 'fenced';
+function renderRow(entry) {
+  const { event, errors, row } = entry;
+  const time = createTime(event.receivedAt);
+  time.textContent = clockOf(event.receivedAt);
+  const open = element('button', undefined, errors.length > 0 ? 'plain bad' : 'plain');
+  open.type = 'button';
+  open.append(isolate(titleOf(entry)));
+  open.addEventListener('click', () => select(entry));
+  const hadFocus = row.contains(document.activeElement);
   row.replaceChildren(
-    createCell(time),
-    createCell(createOutcome(event)),
-    createCell(event.type ?? ''),
-    isErased ? createCell('erased person') : createCell(createDetails(event)),
-    createCell(event.test ? `${event.surface} (test)` : (event.surface ?? '')),
-    createCell(isolate(identityOf(event))),
+    createCell('Received', time),
+    createCell('Status', createStatus(event)),
+    createCell('Type', event.type ?? ''),
+    createCell('Event', open),
+    createCell('Surface', event.surface ? element('span', event.surface, 'tag') : '', event.test ? ' test' : ''),
+    createCell('Player', isolate(identityOf(event))),
   );
+  if (hadFocus) open.focus();
 }
 
-function show(event) {
-  region.hidden = false;
-  if (empty !== null) empty.hidden = true;
-  const row = document.createElement('tr');
-  render(row, event);
-  rows.set(event.position, { row, event });
-  body.prepend(row);
-  for (const [position, oldest] of rows) {
-    if (rows.size <= ROWS_MAX) break;
-    oldest.row.remove();
-    rows.delete(position);
+function toDelay(ms) {
+  const sign = ms < 0 ? '−' : '+';
+  return Math.abs(ms) < 1000 ? `${sign}${Math.abs(ms)} ms` : `${sign}${(Math.abs(ms) / 1000).toFixed(1)} s`;
+}
+
+/** Numbers keep their digits, because a double cannot represent all 64-bit integers. */
+function indent(json) {
+  if (JSON.rawJSON === undefined) return json;
+  try {
+    const keepDigits = (_, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value);
+    return JSON.stringify(JSON.parse(json, keepDigits), null, 2);
+  } catch {
+    return json;
   }
 }
 
-/** Also removes the content of erased people from buffered events. */
-function updateOutcome({ position, outcome, reason }) {
+function createList() {
+  const node = element('dl', undefined, 'kv');
+  const add = (term, ...values) => {
+    const contents = values.filter((value) => value !== undefined && value !== '');
+    if (contents.length === 0) return;
+    const description = element('dd');
+    for (const value of contents) description.append(typeof value === 'string' ? isolate(value) : value);
+    node.append(element('dt', term), description);
+  };
+  const addCopyable = (term, value) => {
+    if (!value) return;
+    const code = element('code', value.length > SHORT_MAX ? `${value.slice(0, 8)}…${value.slice(-4)}` : value);
+    code.title = value;
+    add(term, code, ' ', createCopyButton(value, term.toLowerCase()));
+  };
+  return { node, add, addCopyable };
+}
+
+function renderDrawer() {
+  drawer.hidden = selected === null;
+  if (selected === null) return;
+  const { event, errors } = selected;
+  const head = element('div', undefined, 'head');
+  const close = element('button', 'Close', 'plain close');
+  close.type = 'button';
+  close.addEventListener('click', () => select(null));
+  const heading = element('h2');
+  heading.append(isolate(errors.length > 0 ? 'Rejected message' : titleOf(selected)));
+  head.append(heading, element('span', undefined, 'grow'), createStatus(event), close);
+  drawer.replaceChildren(head);
+  for (const node of [...createErrors(errors), ...createFacts(selected)]) drawer.append(node);
+}
+
+function createErrors(errors) {
+  return errors.map(({ sentence, fix, code }) => {
+    const item = element('div', undefined, 'rule');
+    const text = element('p');
+    text.append(isolate(`${sentence}.`));
+    const hint = element('p', `${fix} `, 'muted');
+    hint.append(link(`Read about ${code}`, `/docs/rejections/${encodeURIComponent(code)}`, 'docs'));
+    item.append(text, hint);
+    return item;
+  });
+}
+
+function createFacts(entry) {
+  const { event, errors } = entry;
+  if (isErased(entry)) return [element('p', 'This person was erased. The content is not shown.', 'muted')];
+  const { node, add, addCopyable } = createList();
+  if (event.eventTime !== undefined) {
+    add('Happened', createTime(event.eventTime));
+    add('Received', toDelay(event.receivedAt - event.eventTime));
+    if (event.storedAt) add('Stored', `at most ${toDelay(event.storedAt - event.receivedAt)}`);
+  } else add('Received', createTime(event.receivedAt));
+  for (const [name, id] of Object.entries(event.ids ?? {})) addCopyable(LABELS[name] ?? name, id);
+  add('Client', [event.library, event.libraryVersion].filter(Boolean).join(' '));
+  addCopyable('Page', event.pageUrl);
+  addCopyable('Message id', event.messageId);
+  addCopyable('Trace id', event.traceId);
+  add('Note', event.isCut ? 'Properties or traits are longer than shown.' : '');
+  const blocks = [
+    ['Properties', event.properties],
+    ['Traits', event.traits],
+  ].flatMap(([title, json]) => {
+    if (!json) return [];
+    const block = element('pre', indent(json));
+    block.tabIndex = 0;
+    return [element('h3', title), block];
+  });
+  return [node, ...blocks, createActions(event, errors)];
+}
+
+function createActions(event, errors) {
+  const actions = element('div', undefined, 'actions');
+  const { explore, command } = root.dataset;
+  if (errors.length > 0) {
+    actions.append(link('Show in Rejections', `rejections?trace=${event.traceId}`, 'btn'));
+    return actions;
+  }
+  if (event.outcome === 'stored')
+    actions.append(link('Open in Explore', `${explore}?message=${event.messageId}`, 'btn'));
+  if (event.identityKey) {
+    actions.append(link('Player’s events', `${explore}?who=${event.identityKey}`, 'btn'));
+    actions.append(link('Open person', `${root.dataset.people}?person=${event.identityKey}`, 'btn'));
+  }
+  // The command is complete only if the properties and traits are.
+  if (command !== '' && event.properties !== undefined && !event.isCut)
+    actions.append(createCopyButton(command + toShellText(toMessage(event)), 'as curl', 'Copy as curl'));
+  return actions;
+}
+
+/** Repeats a message with a new id and time. */
+function toMessage({ type, name, ids = {}, surface, test, library, libraryVersion, pageUrl, properties, traits }) {
+  const { deviceId, sessionId, ...others } = ids;
+  const fields = {
+    type,
+    messageId: crypto.randomUUID(),
+    eventTimestamp: new Date().toISOString(),
+    ...others,
+    deviceId,
+    sessionId,
+  };
+  if (name) fields.eventName = name;
+  if (surface) fields.surface = surface;
+  if (test) fields.test = true;
+  if (library) fields.context = { library, libraryVersion, pageUrl: pageUrl || undefined };
+  const text = JSON.stringify(fields).slice(0, -1);
+  const freeForm = [properties && `"properties":${properties}`, traits && `"traits":${traits}`].filter(Boolean);
+  return `{"messages":[${[text, ...freeForm].join(',')}}]}`;
+}
+
+const toShellText = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+function select(entry) {
+  selected?.row.classList.remove('on');
+  const previous = selected;
+  selected = entry;
+  entry?.row.classList.add('on');
+  renderDrawer();
+  if (entry !== null) drawer.focus({ preventScroll: true });
+  else previous?.row.querySelector('button')?.focus();
+}
+
+function show(event) {
+  list.hidden = false;
+  if (empty !== null) empty.hidden = true;
+  const key = keyOf(event);
+  const known = entries.get(key);
+  if (known !== undefined) {
+    if (event.kind === 'rejection' && !known.errors.some(({ position }) => position === event.position))
+      known.errors.push(event);
+    renderRow(known);
+    if (known === selected) renderDrawer();
+    return;
+  }
+  const row = element('tr');
+  const entry = { row, event, errors: event.kind === 'rejection' ? [event] : [] };
+  row.addEventListener('click', ({ target }) => {
+    if (target.closest('button') === null && getSelection()?.isCollapsed !== false) select(entry);
+  });
+  renderRow(entry);
+  entries.set(key, entry);
+  body.prepend(row);
+  for (const [oldestKey, oldest] of entries) {
+    if (entries.size <= ROWS_MAX) break;
+    oldest.row.remove();
+    entries.delete(oldestKey);
+  }
+}
+
+/** Also removes the content of erased people from buffered events and from the panel. */
+function updateOutcome({ position, outcome, reason, storedAt }) {
   const withOutcome = (event) =>
     outcome === 'fenced'
       ? { kind: event.kind, position, outcome, reason: '', receivedAt: event.receivedAt }
-      : { ...event, outcome, reason };
+      : { ...event, outcome, reason, storedAt };
   buffered = buffered.map((event) => (event.position === position ? withOutcome(event) : event));
-  const entry = rows.get(position);
-  if (entry === undefined) return;
-  entry.event = withOutcome(entry.event);
-  if (outcome === 'fenced') render(entry.row, entry.event);
-  else entry.row.children[1].replaceChildren(createOutcome(entry.event));
+  // The panel may show an entry that is no longer in the list.
+  const shown = [...entries.values(), ...(selected === null ? [] : [selected])];
+  for (const entry of new Set(shown.filter(({ event }) => event.position === position))) {
+    entry.event = withOutcome(entry.event);
+    renderRow(entry);
+    if (entry === selected) renderDrawer();
+  }
+}
+
+function updateStatus(event) {
+  const nowMs = performance.now();
+  if (status !== null && nowMs > status.atMs) perSecond = (1000 * (event.seen - status.seen)) / (nowMs - status.atMs);
+  status = { ...event, atMs: nowMs };
+  warn(event.trouble);
 }
 
 function showCounts() {
   if (status === null) return;
   const { isWatching, seen, shown, lost, share: fraction } = status;
-  const parts = [isWatching ? `seen ${seen}, shown ${shown}` : 'Connecting…'];
-  if (fraction < 1) parts.push(`sampled: ${Math.floor(fraction * 100)} % of all messages read`);
+  if (!isWatching) {
+    counts.textContent = 'Connecting…';
+    return;
+  }
+  const parts = [`Live · ${shown} of ${seen} messages shown`];
+  if (perSecond !== null && perSecond >= 1) parts.push(`${Math.round(perSecond)} per second`);
+  if (fraction < 1) parts.push(`sample: 1 of ${Math.round(1 / fraction)} read`);
   if (lost > 0) parts.push(`${lost} dropped because this page could not keep up`);
   if (buffered.length > 0) parts.push(`${buffered.length} waiting`);
   if (dropped > 0) parts.push(`${dropped} dropped while paused`);
@@ -151,10 +328,8 @@ function warn(text) {
 
 function handle(event) {
   if (event.kind === 'outcome') updateOutcome(event);
-  else if (event.kind === 'status') {
-    status = event;
-    warn(event.trouble);
-  } else if (event.kind === 'end') {
+  else if (event.kind === 'status') updateStatus(event);
+  else if (event.kind === 'end') {
     source.close();
     warn(`This view has ended: ${event.reason}. Reload the page.`);
   } else if (isPaused) {
@@ -176,6 +351,9 @@ pause.addEventListener('click', () => {
     buffered = [];
   }
   showCounts();
+});
+document.addEventListener('keydown', ({ key }) => {
+  if (key === 'Escape' && selected !== null) select(null);
 });
 
 const source = new EventSource(root.dataset.events);

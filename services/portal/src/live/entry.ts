@@ -27,7 +27,10 @@ export interface MessageContent {
   readonly anonymousKey: string;
 }
 
-export type RejectionContent = Pick<RejectionRecord, 'code' | 'field' | 'surface' | 'library' | 'libraryVersion'>;
+export type RejectionContent = Pick<
+  RejectionRecord,
+  'code' | 'field' | 'surface' | 'library' | 'libraryVersion' | 'messageIndex'
+>;
 
 export interface LiveEntry {
   readonly environmentId: string;
@@ -42,6 +45,8 @@ export interface LiveEntry {
   outcome: Outcome;
   /** Why the message was not stored, without message content; empty otherwise. */
   reason: string;
+  /** When the portal noticed that the message is stored, in epoch milliseconds; null until then. */
+  storedAt: number | null;
   /** Null if this is a rejection or if the person was erased. */
   message: MessageContent | null;
   /** Delivery state per subscriber slot. */
@@ -77,15 +82,25 @@ export function toMessageEntry(source: StreamRecord, record: MessageRecord, text
 }
 
 export function toRejectionEntry(source: StreamRecord, record: RejectionRecord): LiveEntry {
-  const { code, field, surface, library, libraryVersion } = record;
-  const rejection = { code, field, surface, library, libraryVersion };
+  const { code, field, surface, library, libraryVersion, messageIndex } = record;
+  const rejection = { code, field, surface, library, libraryVersion, messageIndex };
   return { ...toEntry('r', source, record), bytes: bytesOf(rejection), outcome: 'rejected', rejection, message: null };
 }
 
 function toEntry(kind: 'm' | 'r', { partition, offset }: StreamRecord, record: MessageRecord | RejectionRecord) {
   const { environmentId, receivedAt, traceId } = record;
   const position = toPosition(kind, partition, offset);
-  return { environmentId, position, partition, offset, receivedAt, traceId, reason: '', deliveryStates: [] };
+  return {
+    environmentId,
+    position,
+    partition,
+    offset,
+    receivedAt,
+    traceId,
+    reason: '',
+    storedAt: null,
+    deliveryStates: [],
+  };
 }
 
 export function toPosition(kind: 'm' | 'r', partition: number, offset: number): string {

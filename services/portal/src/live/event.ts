@@ -1,20 +1,26 @@
 /** Live events, and the stream that sends them as server-sent events. */
 import type { Writable } from 'node:stream';
+import { explainRejection } from '../explain-rejection.ts';
 import { maskId } from '../reads/query-view.ts';
-import type { LiveEntry, MessageContent, Outcome } from './entry.ts';
+import type { LiveEntry, MessageContent } from './entry.ts';
 import type { Subscriber } from './subscriber.ts';
 
 export type LiveEvent =
   | ({ readonly kind: 'message' } & EventHeader & Partial<VisibleMessage>)
-  | ({ readonly kind: 'rejection' } & EventHeader & NonNullable<LiveEntry['rejection']>)
-  | { readonly kind: 'outcome'; readonly position: string; readonly outcome: Outcome; readonly reason: string }
+  | ({ readonly kind: 'rejection' } & EventHeader & NonNullable<LiveEntry['rejection']> & RejectionExplanation)
+  | ({ readonly kind: 'outcome' } & Pick<LiveEntry, 'position' | 'outcome' | 'reason' | 'storedAt'>)
   | ({ readonly kind: 'status' } & LiveStatus)
   | { readonly kind: 'end'; readonly reason: EndReason };
 
 export type EndReason = 'access revoked' | 'access check failed' | 'closed';
 
-interface EventHeader extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'traceId' | 'reason'> {}
-interface VisibleMessage extends Omit<MessageContent, 'subjectKeys' | 'anonymousKey'> {}
+interface EventHeader
+  extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'storedAt' | 'traceId' | 'reason'> {}
+type RejectionExplanation = ReturnType<typeof explainRejection>;
+/** `identityKey` is the key of the person that the message is about; empty if ids are masked. */
+interface VisibleMessage extends Omit<MessageContent, 'subjectKeys' | 'anonymousKey'> {
+  readonly identityKey: string;
+}
 
 /** All counts start at 0 when the subscription starts. */
 export interface LiveStatus {
@@ -49,19 +55,29 @@ export function toEntryEvent(entry: LiveEntry, shouldMask: boolean): LiveEvent {
 }
 
 function createEvent(entry: LiveEntry, shouldMask: boolean): LiveEvent {
-  const { position, outcome, receivedAt, traceId, reason, message, rejection } = entry;
-  const header = { position, outcome, receivedAt, traceId, reason };
-  if (rejection !== null) return { kind: 'rejection', ...header, ...rejection };
+  const { position, outcome, receivedAt, storedAt, traceId, reason, message, rejection } = entry;
+  const header = { position, outcome, receivedAt, storedAt, traceId, reason };
+  if (rejection !== null) return { kind: 'rejection', ...header, ...rejection, ...explainRejection(rejection) };
   // Omits the trace id of a message from an erased person, because log lines may contain the id.
-  if (message === null) return { kind: 'message', position, outcome, receivedAt, traceId: '', reason: '' };
-  const { subjectKeys: _subject, anonymousKey: _anonymous, ...visible } = message;
+  if (message === null)
+    return { kind: 'message', position, outcome, receivedAt, storedAt: null, traceId: '', reason: '' };
+  const { subjectKeys, anonymousKey, ...content } = message;
+  const visible = { ...content, identityKey: subjectKeys[0] ?? anonymousKey };
   return { kind: 'message', ...header, ...(shouldMask ? toMasked(visible) : visible) };
 }
 
 /** Removes properties, traits and page URLs, which can identify people. */
 function toMasked(message: VisibleMessage): VisibleMessage {
   const ids = Object.entries(message.ids).map(([name, id]) => [name, name.endsWith('Id') ? toMask(id) : id]);
-  return { ...message, ids: Object.fromEntries(ids), pageUrl: '', properties: '', traits: '', isCut: false };
+  return {
+    ...message,
+    ids: Object.fromEntries(ids),
+    pageUrl: '',
+    properties: '',
+    traits: '',
+    isCut: false,
+    identityKey: '',
+  };
 }
 
 /** Masks an id. Hides the id completely if it is so short that masking would reveal it. */

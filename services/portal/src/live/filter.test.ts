@@ -27,6 +27,7 @@ const rejection = toRejectionEntry(source, {
   libraryVersion: '',
   receivedAt: 1,
   traceId: 'b'.repeat(32),
+  messageIndex: 0,
 });
 const matches = (query: string) => {
   const filter = parseFilter(new URLSearchParams(query), true);

@@ -20,10 +20,14 @@ it('a message has outcome "accepted" until the event writer commits a later offs
   expect(client.ofKind('outcome')).toEqual([]);
   commit(partition, offset + 1);
   await until('the message is stored', () => client.ofKind('outcome').length === 1);
-  expect(client.ofKind('outcome')[0]).toMatchObject({ position: `m-${partition}-${offset}`, outcome: 'stored' });
+  expect(client.ofKind('outcome')[0]).toMatchObject({
+    position: `m-${partition}-${offset}`,
+    outcome: 'stored',
+    storedAt: expect.any(Number),
+  });
 });
 
-it('a rejection event contains the code and field', async () => {
+it('a rejection event contains the code, the field, the message in its batch and the broken rule', async () => {
   const { reject, subscribe } = createLiveWorld();
   const client = await subscribe();
   await reject();
@@ -32,6 +36,8 @@ it('a rejection event contains the code and field', async () => {
     outcome: 'rejected',
     code: 'INVALID_FORMAT',
     field: 'eventName',
+    messageIndex: 0,
+    sentence: 'eventName is not a string',
   });
 });
 
@@ -64,6 +70,7 @@ it('a message from an erased person is shown as fenced, without content', async 
     outcome: 'fenced',
     position: event?.position,
     receivedAt: expect.any(Number),
+    storedAt: null,
     traceId: '',
     reason: '',
   });

@@ -173,7 +173,8 @@ export class HubSubscriber implements Subscriber {
     const [entry] = this.#changes;
     if (entry === undefined) return undefined;
     this.#changes.delete(entry);
-    return { kind: 'outcome', position: entry.position, outcome: entry.outcome, reason: entry.reason };
+    const { position, outcome, reason, storedAt } = entry;
+    return { kind: 'outcome', position, outcome, reason, storedAt };
   }
 
   #nextEntry(): LiveEvent | undefined {

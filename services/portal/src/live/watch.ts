@@ -103,6 +103,7 @@ export class LogWatch {
       this.#parts.removeErased(entry);
       if (!isUnsettled(entry)) continue;
       entry.outcome = 'stored';
+      entry.storedAt = Date.now();
       onChange(entry);
     }
   }

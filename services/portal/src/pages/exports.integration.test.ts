@@ -46,7 +46,7 @@ const SOURCES = {
         toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${perTimestamp})),
         now64(3), toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))), 'web', repeat('x', 100)
       FROM numbers(${rows})`);
-    return `/projects/${projectId}/environments/production/live?since=2026-10-01T00:00&until=2026-11-01T00:01`;
+    return `/projects/${projectId}/environments/production/explore?since=2026-10-01T00:00&until=2026-11-01T00:01`;
   },
   audit: async (projectId: string, rows: number, perTimestamp: number) => {
     await database.send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)

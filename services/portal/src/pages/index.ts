@@ -10,6 +10,7 @@ import { createAnalystSettingsPage } from './analyst-settings/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
+import { createExplorePage } from './explore/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
 import { createLimitsPage } from './limits/page.ts';
@@ -54,6 +55,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createReceiptPage(parts),
     createLimitsPage(parts),
     createLivePage(parts),
+    createExplorePage(parts),
     createLiveEventsPage(parts),
     createProjectAuditPage(parts),
     createInstanceAuditPage(parts),

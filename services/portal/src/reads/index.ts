@@ -2,10 +2,10 @@ import type { QueryOptions, QueryRows } from '@playline/stores';
 import { readTokens, searchActivities } from './activities.ts';
 import { readAudit } from './audit.ts';
 import { readErasures, readOpenErasures, readReceipt } from './erasures.ts';
-import { readMessage, searchMessages } from './messages.ts';
+import { countMessages, readMessage, searchMessages } from './messages.ts';
 import { readMintSigners, readMints } from './mints.ts';
 import { readConsents, readIds, readLinks } from './people.ts';
-import { countRejections, readRejectionSteps, readRejectionsOfTrace } from './rejections.ts';
+import { readRejectionCauses, readRejectionsOfTrace } from './rejections.ts';
 
 export type * from './activities.ts';
 export { readManyActivities } from './activities.ts';
@@ -13,18 +13,18 @@ export type * from './audit.ts';
 export { readAllAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
 export type * from './messages.ts';
-export { readManyMessages } from './messages.ts';
+export { PROPERTY_OPERATORS, readManyMessages, toAnalystQuery } from './messages.ts';
 export type * from './mints.ts';
 export { readManyMints } from './mints.ts';
 export type * from './people.ts';
-export { type IdAccess, maskId } from './query-view.ts';
+export { exceedsReadLimits, type IdAccess, maskId } from './query-view.ts';
 export type * from './rejections.ts';
 
 const READS = {
   messages: searchMessages,
   message: readMessage,
-  rejections: countRejections,
-  rejectionSteps: readRejectionSteps,
+  messageCounts: countMessages,
+  rejections: readRejectionCauses,
   rejectionsOfTrace: readRejectionsOfTrace,
   consents: readConsents,
   links: readLinks,

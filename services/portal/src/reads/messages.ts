@@ -1,10 +1,30 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { type IdAccess, idFor, millis, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
+import {
+  type IdAccess,
+  idFor,
+  maskId,
+  millis,
+  number,
+  queryView,
+  type Row,
+  readPages,
+  SEARCH_MAX_MS,
+  text,
+} from './query-view.ts';
 
 /** A time range in epoch milliseconds; `untilMs` is exclusive. */
 export interface TimeRange {
   readonly sinceMs: number;
   readonly untilMs: number;
+}
+
+export const PROPERTY_OPERATORS = ['eq', 'ne', 'exists', 'gt', 'lt'] as const;
+
+/** A condition on a top-level property. `gt` and `lt` compare numbers; `value` must then be a number. */
+export interface PropertyFilter {
+  readonly name: string;
+  readonly operator: (typeof PROPERTY_OPERATORS)[number];
+  readonly value: string;
 }
 
 /** Empty filters match everything. The time range applies to the event time, which clients set. */
@@ -15,8 +35,9 @@ export interface MessageSearch extends TimeRange {
   readonly name?: string;
   readonly surface?: string;
   readonly test?: boolean;
+  readonly property?: PropertyFilter | null;
   /** Matches messages that contain one of these identity keys in any field. */
-  readonly identityIds?: readonly string[];
+  readonly identityIds?: readonly string[] | undefined;
   readonly after?: MessagePosition | undefined;
   /** 1 to 2,000; defaults to 100. */
   readonly messagesMax?: number;
@@ -37,12 +58,32 @@ const COLUMNS = {
   userId: text('user_id'),
   identityType: text('identity_type'),
   // The owner's identity key as 32 hexadecimal digits; all zeros if the message has no owner.
-  identityId: text('identity_id'),
+  identityId: text('lower(hex(identity_key))'),
   traceId: text('trace_id'),
+};
+
+const DETAIL_COLUMNS = {
+  ...COLUMNS,
+  fromId: text('from_id'),
+  fromType: text('from_type'),
+  toId: text('to_id'),
+  toType: text('to_type'),
+  deviceId: text('device_id'),
+  sessionId: text('session_id'),
+  userAgent: text('user_agent'),
+  locale: text('locale'),
+  timezone: text('timezone'),
+  screen: text('screen'),
+  pageUrl: text('page_url'),
+  pageTitle: text('page_title'),
+  pageReferrer: text('page_referrer'),
+  properties: text('properties'),
+  traits: text('traits'),
 };
 
 /** A message without its long fields. Times are in epoch milliseconds. */
 export type MessageLine = Row<typeof COLUMNS>;
+export type MessageDetail = Row<typeof DETAIL_COLUMNS>;
 export type MessagePosition = Pick<MessageLine, 'happenedMs' | 'messageId'>;
 
 export interface MessagePage {
@@ -87,30 +128,101 @@ interface Window extends TimeRange {
 }
 
 async function readWindow(query: QueryRows, search: MessageSearch, window: Window, options: QueryOptions) {
-  const { environmentId, type = '', name = '', surface = '', test, identityIds, idAccess } = search;
   const { sinceMs, untilMs, before, rowsMax } = window;
-  const args = { environment: environmentId, since: sinceMs, until: untilMs, before, name };
-  const filters = { type, surface, test: test === undefined ? '' : String(test) };
-  const order = 'ORDER BY event_time DESC, message_id DESC';
-  const source =
-    identityIds === undefined
-      ? { view: 'portal_messages', args: { ...args, ...filters, identity: '' }, tail: order }
-      : {
-          view: 'portal_messages_of_people',
-          args: { ...args, identities: identityIds },
-          tail: `${toConditions(filters)}${order}`,
-        };
-  const lines = await queryView<MessageLine>(query, { ...source, columns: COLUMNS, rowsMax }, options);
-  return lines.map((line) => maskLine(line, idAccess));
+  const viewQuery = {
+    view: 'portal_messages',
+    args: { environment: search.environmentId, since: sinceMs, until: untilMs, before },
+    columns: COLUMNS,
+    tail: `${toWhere(toConditions(search))} ORDER BY event_time DESC, message_id DESC`,
+    rowsMax,
+  };
+  const lines = await queryView<MessageLine>(query, viewQuery, options);
+  return lines.map((line) => maskLine(line, search.idAccess));
 }
 
-/** Returns conditions for the filters that `portal_messages_of_people` does not take as arguments. */
-function toConditions({ type, surface, test }: { type: string; surface: string; test: string }): string {
-  const conditions = Object.entries({ type, surface })
+const toWhere = (conditions: readonly string[]) =>
+  conditions.length === 0 ? '' : `WHERE ${conditions.join('\n  AND ')}`;
+
+/** Returns conditions on columns that `portal_messages` and the views of analysts share. */
+function toConditions(search: MessageSearch, properties = 'properties'): string[] {
+  const { type = '', name = '', surface = '', test, property, identityIds } = search;
+  const conditions = Object.entries({ event_name: name, type, surface })
     .filter(([, value]) => value !== '')
     .map(([column, value]) => `${column} = ${quoteText(value)}`);
-  if (test !== '') conditions.push(test === 'true' ? 'test' : 'NOT test');
-  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')} `;
+  if (test !== undefined) conditions.push(test ? 'test' : 'NOT test');
+  if (property != null) conditions.push(toPropertyCondition(properties, property));
+  if (identityIds !== undefined) conditions.push(toIdentityCondition(identityIds));
+  return conditions;
+}
+
+function toIdentityCondition(identityIds: readonly string[]): string {
+  if (identityIds.length === 0) return 'false';
+  const keys = identityIds.map((id) => `toFixedString(unhex(${quoteText(id)}), 16)`).join(', ');
+  const columns = ['identity_key', 'anonymous_key', 'from_key', 'to_key'];
+  return `(${columns.map((column) => `${column} IN (${keys})`).join(' OR ')})`;
+}
+
+function toPropertyCondition(properties: string, { name, operator, value }: PropertyFilter): string {
+  const [path, number] = [`${properties}, ${quoteText(name)}`, Number(value)];
+  if (operator === 'exists') return `JSONHas(${path})`;
+  const type = `JSONType(${path})`;
+  if (operator === 'gt' || operator === 'lt')
+    return `(${type} IN ('Int64', 'UInt64', 'Double') AND JSONExtractFloat(${path}) ${operator === 'gt' ? '>' : '<'} ${number})`;
+  const asText = `if(${type} = 'String', JSONExtractString(${path}), JSONExtractRaw(${path}))`;
+  // 12.50 equals 12.5, but integers are compared as text, because a double cannot represent large ids.
+  const isSameDouble =
+    value !== '' && Number.isFinite(number) ? ` OR (${type} = 'Double' AND JSONExtractFloat(${path}) = ${number})` : '';
+  return `(JSONHas(${path}) AND ${operator === 'ne' ? 'NOT ' : ''}(${asText} = ${quoteText(value)}${isSameDouble}))`;
+}
+
+/** Returns the number of messages in each step of `stepMs` that has any. Copies count once. */
+export function countMessages(
+  query: QueryRows,
+  search: MessageSearch & { readonly stepMs: number },
+  options?: QueryOptions,
+) {
+  const { environmentId: environment, sinceMs: since, untilMs: until, stepMs } = search;
+  const step = `intDiv(toUnixTimestamp64Milli(event_time) - ${since}, ${stepMs})`;
+  const viewQuery = {
+    view: 'portal_messages',
+    args: { environment, since, until, before: '' },
+    columns: { stepMs: number(`${since} + ${stepMs} * ${step}`), messages: number('uniqCombined64(message_id)') },
+    tail: `${toWhere(toConditions(search))} GROUP BY 1 ORDER BY 1`,
+    rowsMax: 10_000,
+  };
+  return queryView<MessageCount>(query, viewQuery, options);
+}
+
+export interface MessageCount {
+  readonly stepMs: number;
+  readonly messages: number;
+}
+
+/**
+ * Returns the query that an analyst with the viewer's rights runs for the same page of messages. The analysis views
+ * contain neither test messages nor keys of other identities, so these searches read a view with all columns.
+ */
+export function toAnalystQuery(search: MessageSearch): string {
+  const { environmentId, sinceMs, untilMs, idAccess, test, identityIds, after, messagesMax = 100, ...filter } = search;
+  const isRaw = idAccess === 'raw ids';
+  const isExact = isRaw && (test !== false || identityIds !== undefined);
+  const view = isExact ? 'events_exact' : isRaw ? 'analysis_events_raw' : test ? 'analysis_tests' : 'analysis_events';
+  const time = (ms: number) => `toDateTime64('${new Date(ms).toISOString().slice(0, -1).replace('T', ' ')}', 3, 'UTC')`;
+  const properties = isRaw ? 'properties' : 'safe_properties';
+  const ids = isRaw ? ['user_id', 'anonymous_id'] : ['person_id', 'session_id'];
+  const end = time(after?.happenedMs ?? untilMs);
+  const isBefore =
+    after === undefined || after.messageId === ''
+      ? `event_time < ${end}`
+      : `(event_time < ${end} OR (event_time = ${end} AND message_id < toUUID(${quoteText(after.messageId)})))`;
+  const range = [`environment_id = ${quoteText(environmentId)}`, `event_time >= ${time(sinceMs)}`, isBefore];
+  const exact = isExact ? { ...(test === undefined ? {} : { test }), ...(identityIds && { identityIds }) } : {};
+  const conditions = toConditions({ ...filter, ...exact, environmentId, sinceMs, untilMs, idAccess }, properties);
+  return `SELECT event_time, type, event_name, surface, library, library_version, ${ids.join(', ')}, ${properties}, message_id
+FROM ${view}
+${toWhere([...range, ...conditions])}
+ORDER BY event_time DESC, message_id DESC
+LIMIT ${messagesMax}`;
 }
 
 /** Searches messages from newest to oldest in growing steps, until the page is full or time runs out. */
@@ -162,14 +274,36 @@ export function readManyMessages(
   );
 }
 
-/** Returns all messages with the id, because clients can reuse a message id. Masks the ids of people. */
+/** Client text that can identify a person. The analysis views exclude it, too. */
+const HIDDEN = { userAgent: '', pageUrl: '', pageTitle: '', pageReferrer: '', traits: '' };
+
+function maskDetail(detail: MessageDetail, idAccess: IdAccess): MessageDetail {
+  if (idAccess === 'raw ids') return detail;
+  const { anonymousId, userId, fromId, toId, deviceId } = detail;
+  const ids = Object.entries({ anonymousId, userId, fromId, toId, deviceId }).map(([name, id]) => [name, maskId(id)]);
+  return { ...detail, ...HIDDEN, ...Object.fromEntries(ids) };
+}
+
+/** As in `safe_properties` of the analysis views. */
+const toSafeProperties = (names: readonly string[]) =>
+  `concat('{', arrayStringConcat(arrayMap(property -> concat(toJSONString(property.1), ':', property.2), arrayFilter(property -> has(CAST([${names.map(quoteText).join(', ')}], 'Array(String)'), property.1), JSONExtractKeysAndValuesRaw(properties))), ','), '}')`;
+
+/**
+ * Returns all messages with the id, because clients can reuse a message id. Without raw ids, the properties are limited
+ * to `safeProperties`.
+ */
 export async function readMessage(
   query: QueryRows,
-  { environmentId, messageId }: { readonly environmentId: string; readonly messageId: string },
+  search: Pick<MessageSearch, 'environmentId' | 'idAccess'> & {
+    readonly messageId: string;
+    readonly safeProperties: readonly string[];
+  },
   options?: QueryOptions,
-): Promise<MessageLine[]> {
-  const args = { environment: environmentId, message: messageId };
-  const viewQuery = { view: 'portal_message', args, columns: COLUMNS, rowsMax: 20 };
-  const lines = await queryView<MessageLine>(query, viewQuery, options);
-  return lines.map((line) => maskLine(line, 'masked ids'));
+): Promise<MessageDetail[]> {
+  const args = { environment: search.environmentId, message: search.messageId };
+  const properties = search.idAccess === 'raw ids' ? 'properties' : toSafeProperties(search.safeProperties);
+  const columns = { ...DETAIL_COLUMNS, properties: text(properties) };
+  const viewQuery = { view: 'portal_message', args, columns, rowsMax: 20 };
+  const details = await queryView<MessageDetail>(query, viewQuery, options);
+  return details.map((detail) => maskDetail(detail, search.idAccess));
 }

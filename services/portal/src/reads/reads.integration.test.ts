@@ -5,7 +5,13 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
-import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
+import {
+  type MessagePage,
+  type MessageSearch,
+  type PortalReads,
+  type PropertyFilter,
+  toAnalystQuery,
+} from './index.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
@@ -98,6 +104,81 @@ it('reads.messages applies each filter and returns only messages from the given 
   expect(await found({ name: "jump' OR '1' = '1" })).toEqual([]);
 });
 
+it('reads.messages compares a property by its JSON type, and integers without loss of digits', async () => {
+  const environment = createEnvironmentId();
+  const values = {
+    text: '"12"',
+    int: '12',
+    double: '12.50',
+    id: '76561198000000001',
+    yes: 'true',
+    list: '[1]',
+    none: 'null',
+  };
+  const rows = Object.entries(values).map(([name, json]) =>
+    createEventRow(environment, NOW_MS, { event_name: name, properties: `{"it's":${json}}` }),
+  );
+  await database.insert('events', [...rows, createEventRow(environment, NOW_MS, { event_name: 'absent' })]);
+  const found = async (operator: PropertyFilter['operator'], value: string) => {
+    const property = { name: "it's", operator, value };
+    return (await reads.messages(search(environment, { property }))).messages.map(({ name }) => name).toSorted();
+  };
+  expect(await found('exists', '')).toEqual(Object.keys(values).toSorted());
+  expect(await found('eq', '12')).toEqual(['int', 'text']);
+  expect(await found('eq', '12.5')).toEqual(['double']);
+  expect(await found('eq', '76561198000000002')).toEqual([]);
+  expect(await found('eq', 'true')).toEqual(['yes']);
+  expect(await found('eq', '')).toEqual([]);
+  expect(await found('ne', '12')).toEqual(['double', 'id', 'list', 'none', 'yes']);
+  expect(await found('gt', '12')).toEqual(['double', 'id']);
+  expect(await found('lt', '12.5')).toEqual(['int']);
+});
+
+it.each(['raw ids', 'masked ids'] as const)(
+  'with %s, the query for analysts returns the messages of each page, and the counts add up to them',
+  async (idAccess) => {
+    const [environment, key] = [createEnvironmentId(), 'k'.repeat(16)];
+    const rows = Array.from({ length: 12 }, (_, index) =>
+      createEventRow(environment, NOW_MS - 1_000 * (index >> 1), {
+        test: index % 4 === 3,
+        surface: ['web', 'unity'][index % 2],
+        properties: `{"level":${index}}`,
+        ...(index % 3 === 0 && { anonymous_key: key }),
+      }),
+    );
+    await database.insert('events', rows);
+    await database.insert(
+      'events',
+      rows.map((row) => ({ ...row, kafka_offset: 7 })),
+    );
+    const settings = { environment_id: environment, time_zone: 'UTC', safe_properties: ['level'], version: 1 };
+    await database.insert('environment_settings', [settings]);
+    const property = { name: 'level', operator: 'gt', value: '3' } as const;
+    const byIdentity: Partial<MessageSearch> = { test: false, identityIds: [Buffer.from(key).toString('hex')] };
+    for (const filter of [
+      { test: false },
+      { test: true },
+      { test: false, surface: 'web', name: 'jump', type: 'track', sinceMs: NOW_MS - 4_000, untilMs: NOW_MS },
+      { test: false, property },
+      ...(idAccess === 'raw ids' ? [byIdentity] : []),
+    ]) {
+      let total = 0;
+      for (let after: MessagePage['next'] | undefined; after !== null; ) {
+        const page = search(environment, { idAccess, messagesMax: 3, after, ...filter });
+        const { messages, next } = await reads.messages(page);
+        const copied: unknown[] = [];
+        for await (const row of database.query(toAnalystQuery(page))) copied.push(row.at(-1));
+        expect([filter, copied]).toEqual([filter, messages.map(({ messageId }) => messageId)]);
+        total += copied.length;
+        after = next;
+      }
+      const counts = await reads.messageCounts({ ...search(environment, filter), stepMs: 1_000 });
+      expect(total).toBeGreaterThan(0);
+      expect([filter, counts.reduce((sum, { messages }) => sum + messages, 0)]).toEqual([filter, total]);
+    }
+  },
+);
+
 it('reads.messages finds the messages that contain a person in any field', async () => {
   const environment = createEnvironmentId();
   const [ada, bob] = ['a'.repeat(16), 'b'.repeat(16)];
@@ -139,22 +220,33 @@ it('reads with masked ids return shortened ids and no text supplied by the clien
     anonymous_id: `${secret}-visitor`,
     device_id: secret,
     page_url: secret,
-    properties: `{"friend":"${secret}"}`,
+    properties: `{"friend":"${secret}","level":12345678901234567890,"it's":[1]}`,
     traits: `{"email":"${secret}"}`,
     user_agent: secret,
   });
   await database.insert('events', [event]);
   const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
-  const found = await reads.message({ environmentId: environment, messageId: event.message_id });
+  const byId = { environmentId: environment, messageId: event.message_id, safeProperties: [] };
+  const found = await reads.message({ ...byId, idAccess: 'masked ids' });
   expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
   expect(found).toHaveLength(1);
   expect(JSON.stringify([messages, found])).not.toContain(secret);
   const raw = await reads.messages(search(environment));
   expect(raw.messages).toMatchObject([{ userId: `${secret}-player` }]);
-  expect(await reads.message({ environmentId: `${environment}-2`, messageId: event.message_id })).toEqual([]);
+  const [safe] = await reads.message({ ...byId, idAccess: 'masked ids', safeProperties: ["it's", 'level'] });
+  expect(safe?.properties).toBe('{"level":12345678901234567890,"it\'s":[1]}');
+  expect(await reads.message({ ...byId, idAccess: 'raw ids' })).toMatchObject([
+    {
+      userId: `${secret}-player`,
+      pageUrl: secret,
+      properties: expect.stringContaining(secret),
+      traits: `{"email":"${secret}"}`,
+    },
+  ]);
+  expect(await reads.message({ ...byId, environmentId: `${environment}-2`, idAccess: 'raw ids' })).toEqual([]);
 });
 
-it('rejections are counted per code, field, client and interval, and found by trace id', async () => {
+it('causes of rejections have counts, a trend and sample trace ids, and errors are found by trace id', async () => {
   const environment = createEnvironmentId();
   const trace = randomBytes(16).toString('hex');
   const row = {
@@ -174,13 +266,25 @@ it('rejections are counted per code, field, client and interval, and found by tr
   await database.insert('message_rejections', rows);
   // Simulates a retry, which inserts the block again.
   await database.insert('message_rejections', rows);
-  const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
-  const client = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
-  expect(await reads.rejections(range)).toEqual([{ ...client, errors: 2, lastMs: NOW_MS, lastTraceId: trace }]);
-  const steps = await reads.rejectionSteps({ ...range, stepS: 86_400 });
-  expect(steps.map(({ errors }) => errors)).toEqual([1, 1]);
+  const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1, stepS: 86_400 };
+  const client = { code: 'INVALID_ENUM', field: 'surface', library: 'web', libraryVersion: '1' };
+  expect(await reads.rejections(range)).toEqual([
+    {
+      ...client,
+      errors: 2,
+      requests: 2,
+      surfaces: [''],
+      firstMs: NOW_MS - DAY_MS,
+      lastMs: NOW_MS,
+      traceIds: [trace, ''],
+      trend: new Map([
+        [1, 1],
+        [2, 1],
+      ]),
+    },
+  ]);
   const traced = { environmentId: environment, traceId: trace };
-  expect(await reads.rejectionsOfTrace(traced)).toEqual([{ ...client, receivedMs: NOW_MS }]);
+  expect(await reads.rejectionsOfTrace(traced)).toEqual([{ ...client, surface: '', receivedMs: NOW_MS }]);
   expect(await reads.rejectionsOfTrace({ ...traced, environmentId: `${environment}-2` })).toEqual([]);
   expect(await reads.rejectionsOfTrace({ ...traced, traceId: '' })).toEqual([]);
 });

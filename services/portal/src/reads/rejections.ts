@@ -3,9 +3,13 @@ import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { TimeRange } from './messages.ts';
 import { millis, number, queryView, type Row, text } from './query-view.ts';
 
-/** Empty filters match everything. The time range applies to the time at which a gateway received the request. */
+/**
+ * Empty filters match everything. The time range applies to the time at which a gateway received the request. `stepS` is
+ * the length in seconds of the steps of a trend.
+ */
 export interface RejectionSearch extends TimeRange {
   readonly environmentId: string;
+  readonly stepS: number;
   readonly code?: string;
   readonly field?: string;
 }
@@ -13,64 +17,45 @@ export interface RejectionSearch extends TimeRange {
 const CLIENT_COLUMNS = {
   code: text('code'),
   field: text('field'),
-  surface: text('surface'),
   library: text('library'),
   libraryVersion: text('library_version'),
 };
-const COUNT_COLUMNS = {
+const texts = (sql: string) => ({ sql, read: (value: unknown) => value as readonly string[] });
+const CAUSE_COLUMNS = {
   ...CLIENT_COLUMNS,
   errors: number('errors'),
+  requests: number('requests'),
+  surfaces: texts('surfaces'),
+  firstMs: millis('first_at'),
   lastMs: millis('last_at'),
-  lastTraceId: text('last_trace_id'),
+  traceIds: texts('trace_ids'),
+  /** Errors by number of the step, counted from the start of the range. Steps without errors are missing. */
+  trend: {
+    sql: 'trend',
+    read: (value: unknown) => {
+      const [steps, errors] = value as [number[], (number | string)[]];
+      return new Map(steps.map((step, index) => [Number(step), Number(errors[index])]));
+    },
+  },
 };
-const STEP_COLUMNS = {
-  stepMs: number('1000 * toUnixTimestamp(step_at)'),
-  code: text('code'),
-  errors: number('errors'),
-};
-const TRACE_COLUMNS = { ...CLIENT_COLUMNS, receivedMs: millis('received_at') };
+const TRACE_COLUMNS = { ...CLIENT_COLUMNS, surface: text('surface'), receivedMs: millis('received_at') };
 
-/** The number of errors for a code, field and client. */
-export type RejectionCount = Row<typeof COUNT_COLUMNS>;
-/** The number of errors for a code in the interval that starts at `stepMs`. */
-export type RejectionStep = Row<typeof STEP_COLUMNS>;
+/** Errors with the same code, field and client. */
+export type RejectionCause = Row<typeof CAUSE_COLUMNS>;
 /** A single error. */
 export type Rejection = Row<typeof TRACE_COLUMNS>;
 
-const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: RejectionSearch) => ({
-  environment: environmentId,
-  since: sinceMs,
-  until: untilMs,
-  code,
-  field,
-});
-
-/** Returns error counts, most frequent first. */
-export function countRejections(query: QueryRows, search: RejectionSearch, options?: QueryOptions) {
+/** Returns causes of rejections, most frequent first. */
+export function readRejectionCauses(query: QueryRows, search: RejectionSearch, options?: QueryOptions) {
+  const { environmentId, sinceMs, untilMs, stepS, code = '', field = '' } = search;
   const viewQuery = {
     view: 'portal_rejections',
-    args: argsOf(search),
-    columns: COUNT_COLUMNS,
-    tail: 'ORDER BY errors DESC, code, field, library, library_version, surface',
+    args: { environment: environmentId, since: sinceMs, until: untilMs, step: stepS, code, field },
+    columns: CAUSE_COLUMNS,
+    tail: 'ORDER BY errors DESC, code, field, library, library_version',
     rowsMax: 200,
   };
-  return queryView<RejectionCount>(query, viewQuery, options);
-}
-
-/** Returns error counts per interval, oldest first. `stepS` is the interval length in seconds. */
-export function readRejectionSteps(
-  query: QueryRows,
-  search: RejectionSearch & { readonly stepS: number },
-  options?: QueryOptions,
-) {
-  const viewQuery = {
-    view: 'portal_rejection_times',
-    args: { ...argsOf(search), step: search.stepS },
-    columns: STEP_COLUMNS,
-    tail: 'ORDER BY step_at, code',
-    rowsMax: 10_000,
-  };
-  return queryView<RejectionStep>(query, viewQuery, options);
+  return queryView<RejectionCause>(query, viewQuery, options);
 }
 
 /** Returns the errors of a request, found by its trace id. */

@@ -8,6 +8,7 @@ import type {
   ConsentChange,
   ErasureLine,
   LinkDecision,
+  MessageDetail,
   MessageLine,
   MessagePage,
   MessagePosition,
@@ -18,8 +19,7 @@ import type {
   OpenErasures,
   PortalReads,
   Rejection,
-  RejectionCount,
-  RejectionStep,
+  RejectionCause,
   TokenLine,
 } from '../reads/index.ts';
 import { maskId } from '../reads/query-view.ts';
@@ -27,8 +27,9 @@ import { maskId } from '../reads/query-view.ts';
 /** Rows by environment id. Audit entries are keyed by project id. */
 export interface MemoryRows {
   readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
-  readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
-  readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
+  /** Details of messages by message id. */
+  readonly details?: Readonly<Record<string, Partial<MessageDetail>>>;
+  readonly rejections?: Readonly<Record<string, readonly RejectionCause[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
   readonly mintSigners?: Readonly<Record<string, readonly MintSigner[]>>;
@@ -46,13 +47,34 @@ export interface MemoryRows {
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
     messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),
-    message: async ({ environmentId, messageId }) =>
-      (rows.messages?.[environmentId] ?? []).filter((each) => each.messageId === messageId).map(toMasked),
+    message: async ({ environmentId, messageId, idAccess, safeProperties }) =>
+      (rows.messages?.[environmentId] ?? [])
+        .filter((each) => each.messageId === messageId)
+        .map((line) => {
+          const detail = { ...NO_DETAIL, ...line, ...rows.details?.[messageId] };
+          if (idAccess === 'raw ids') return detail;
+          const properties = Object.entries(JSON.parse(detail.properties || '{}')).filter(([name]) =>
+            safeProperties.includes(name),
+          );
+          return {
+            ...detail,
+            ...toMasked(line),
+            ...NO_DETAIL,
+            properties: JSON.stringify(Object.fromEntries(properties)),
+          };
+        }),
+    messageCounts: async (search) => {
+      const counts = new Map<number, number>();
+      for (const { happenedMs } of toMessagePage(rows.messages?.[search.environmentId] ?? [], search).messages) {
+        const stepMs = happenedMs - ((happenedMs - search.sinceMs) % search.stepMs);
+        counts.set(stepMs, (counts.get(stepMs) ?? 0) + 1);
+      }
+      return [...counts].map(([stepMs, messages]) => ({ stepMs, messages }));
+    },
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
         (each) => (code === '' || each.code === code) && (field === '' || each.field === field),
       ),
-    rejectionSteps: async ({ environmentId }) => [...(rows.steps?.[environmentId] ?? [])],
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
     consents: async ({ environmentId, identityIds }) =>
       (rows.consents?.[environmentId] ?? []).filter(({ identityId }) => identityIds.includes(identityId)),
@@ -142,6 +164,12 @@ const toMasked = (line: MessageLine): MessageLine => ({
   userId: maskId(line.userId),
   anonymousId: maskId(line.anonymousId),
 });
+
+const NO_DETAIL = Object.fromEntries(
+  'fromId fromType toId toType deviceId sessionId userAgent locale timezone screen pageUrl pageTitle pageReferrer properties traits'
+    .split(' ')
+    .map((name) => [name, '']),
+) as Omit<MessageDetail, keyof MessageLine>;
 
 const byMessage = (a: MessagePosition, b: MessagePosition) =>
   a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);

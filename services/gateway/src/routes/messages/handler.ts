@@ -336,7 +336,15 @@ function toBatchRejections(
     if (recorded.length === 0) continue;
     const client = readClientInfo(batch, message, libraries);
     for (const { error } of recorded)
-      records.push({ environmentId, code: error.code, field: error.field, ...client, receivedAt, traceId });
+      records.push({
+        environmentId,
+        code: error.code,
+        field: error.field,
+        ...client,
+        receivedAt,
+        traceId,
+        messageIndex: message,
+      });
   }
   return { records, omitted };
 }

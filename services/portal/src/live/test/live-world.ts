@@ -130,6 +130,7 @@ function rejectionOf(changes: Partial<RejectionRecord> = {}): RejectionRecord {
     libraryVersion: '1.0',
     receivedAt: 1_790_000_000_000,
     traceId: 'e'.repeat(32),
+    messageIndex: 0,
     ...changes,
   };
 }

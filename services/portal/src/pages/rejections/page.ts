@@ -1,161 +1,205 @@
-/** Shows rejected messages by code, field and client, over time, and by trace id. */
+/** Shows why messages are rejected: each cause with its client, trend, rule and fix, and the errors of one request. */
+
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { choice, emptyState, field, number, table, time } from '../../frame/components.ts';
+import { REJECTION_CODES } from '@playline/contracts';
+import { explainRejection } from '../../explain-rejection.ts';
+import {
+  choice,
+  docsLink,
+  emptyState,
+  field,
+  filterBar,
+  hidden,
+  keyValues,
+  number,
+  panel,
+  percentage,
+  segments,
+  shortened,
+  table,
+  tag,
+  time,
+  withAllOption,
+} from '../../frame/components.ts';
 import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
 import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { Rejection, RejectionCount, RejectionStep } from '../../reads/index.ts';
+import { hrefWith } from '../../href.ts';
+import type { Rejection, RejectionCause } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit' | 'settings'>;
 
 const HOUR_MS = 3_600_000;
 
-/** Time ranges in hours, and the interval that each bar of the chart covers. */
+/** Time ranges in hours, and the length of the steps of a trend. */
 const RANGES = [
-  { value: '1', text: 'the last hour', stepS: 120 },
-  { value: '24', text: 'the last day', stepS: 3600 },
-  { value: '168', text: 'the last week', stepS: 6 * 3600 },
-  { value: '2160', text: 'the last 90 days', stepS: 2 * 86_400 },
+  { value: '1', text: '1 h', span: 'the last hour', stepS: 120, step: '2 minutes' },
+  { value: '24', text: '24 h', span: 'the last 24 hours', stepS: 3600, step: 'one hour' },
+  { value: '168', text: '7 d', span: 'the last 7 days', stepS: 6 * 3600, step: '6 hours' },
+  { value: '720', text: '30 d', span: 'the last 30 days', stepS: 86_400, step: 'one day' },
+  { value: '2160', text: '90 d', span: 'the last 90 days', stepS: 3 * 86_400, step: '3 days' },
 ] as const;
 const DEFAULT_RANGE = RANGES[1];
+type Range = (typeof RANGES)[number];
 const TRACE_ID = /^[0-9a-f]{32}$/;
 
-export function createRejectionsPage({ reads, frame, writeAudit }: Parts): PortalPage {
+export function createRejectionsPage({ reads, frame, writeAudit, settings }: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
     show: async (visit) => {
       const { environment } = scopeOf(visit);
       const { query, signal } = visit;
-      const { value: hours, text, stepS } = RANGES.find(({ value }) => value === query.get('hours')) ?? DEFAULT_RANGE;
+      const range = RANGES.find(({ value }) => value === query.get('hours')) ?? DEFAULT_RANGE;
       const untilMs = frame.wallClockMs();
-      const range = { sinceMs: untilMs - Number(hours) * HOUR_MS, untilMs };
-      const filter = { code: query.get('code') ?? '', field: query.get('field') ?? '' };
-      const search = { environmentId: environment.id, ...range, ...filter };
+      const filter = { hours: range.value, code: query.get('code') ?? '', field: query.get('field') ?? '' };
+      const search = { ...filter, environmentId: environment.id, stepS: range.stepS, untilMs };
+      const sinceMs = untilMs - Number(range.value) * HOUR_MS;
+      const causes = await reads.rejections({ ...search, sinceMs }, { signal });
       if (query.get('as') === 'csv') {
-        await writeAudit(visit, { action: 'rejections.save', object: environment.id, detail: { hours } });
-        return toFile(environment.id, await reads.rejections(search, { signal }));
+        await writeAudit(visit, { action: 'rejections.save', object: environment.id, detail: { hours: range.value } });
+        return toFile(environment.id, causes);
       }
-      const traceId = (query.get('trace') ?? '').trim().toLowerCase();
-      const [counts, steps, traceRejections] = await Promise.all([
-        reads.rejections(search, { signal }),
-        reads.rejectionSteps({ ...search, stepS }, { signal }),
-        TRACE_ID.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
-      ]);
-      const content = html`${toFilter(visit, { hours, ...filter })}
-${
-  counts.length === 0
-    ? toEmpty(text)
-    : html`${toChart(steps, { ...range, stepS })}${toCountTable(visit, counts, hours)}
-<p>${toLink(visit, { hours, ...filter, as: 'csv' }, 'Export as CSV')}</p>`
-}
-${toTraceSection(visit, traceId, traceRejections)}`;
-      return { kind: 'page', title: `Rejections in ${environment.name}`, content };
+      const trace = (query.get('trace') ?? '').trim().toLowerCase();
+      const content = html`${filterBar(html`${hidden('hours', range.value)}
+${choice({ name: 'code', label: 'Code', value: filter.code, choices: withAllOption(REJECTION_CODES) })}
+${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
+${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}
+<button class="outline">Filter</button> <a href="${visit.path}">Show all</a>`)}
+${trace === '' ? '' : panel('Errors of one request', await toTrace(reads, visit, trace))}
+${causes.length === 0 ? toEmpty(range) : toCauses({ visit, settings, range, sinceMs }, causes)}`;
+      const toRange = ({ value, text }: Range) => ({
+        text,
+        href: hrefWith(visit, { hours: value, trace: '' }),
+        isCurrent: value === range.value,
+      });
+      return { kind: 'page', title: 'Rejections', content, actions: segments('Time range', RANGES.map(toRange)) };
     },
   };
 }
 
-const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surface', 'errors', 'last', 'trace'];
+const FILE_COLUMNS = [
+  'code',
+  'field',
+  'library',
+  'version',
+  'surfaces',
+  'errors',
+  'requests',
+  'first',
+  'last',
+  'traces',
+];
 
-function toFile(environmentId: string, counts: readonly RejectionCount[]): PageResponse {
-  const lines = counts.map(({ lastMs, lastTraceId, ...each }) => {
-    const { code, field, library, libraryVersion, surface, errors } = each;
-    return [code, field, library, libraryVersion, surface, errors, toIso(lastMs), lastTraceId];
+function toFile(environmentId: string, causes: readonly RejectionCause[]): PageResponse {
+  const lines = causes.map(({ surfaces, traceIds, firstMs, lastMs, ...each }) => {
+    const { code, field: name, library, libraryVersion, errors, requests } = each;
+    const times = [toIso(firstMs), toIso(lastMs)];
+    return [code, name, library, libraryVersion, surfaces.join(' '), errors, requests, ...times, traceIds.join(' ')];
   });
   const text = [FILE_COLUMNS, ...lines].map(toCsvLine).join('');
   return { kind: 'file', name: `rejections-${environmentId}.csv`, type: CSV_TYPE, text };
 }
 
-function toFilter({ path }: Visit, filter: { hours: string; code: string; field: string }): Markup {
-  return html`<p>See which messages the gateways rejected and which clients sent them. Under load, the gateways record only a sample of the errors.</p>
-<form class="form filter" method="get" action="${path}">
-${choice({ name: 'hours', label: 'Time range', value: filter.hours, choices: RANGES })}
-${field({ name: 'code', label: 'Code', value: filter.code, maxLength: 64 })}
-${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
-<button class="outline">Filter</button>
-</form>`;
-}
-
-const toEmpty = (range: string) =>
+const toEmpty = ({ span }: Range) =>
   emptyState(
     'No rejections',
-    html`<p>No matching messages were rejected in ${range}. To find out why a message is missing, search below for the trace id from the gateway's response.</p>`,
+    html`<p>No matching messages were rejected in ${span}. If a message breaks a rule, its code, field and client appear here within seconds. To find out why a message is missing, enter the trace id of the gateway’s response.</p>`,
+    { path: '/docs/messages', text: 'Rules of a message' },
   );
 
-function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text: string): Markup {
-  return html`<a href="${`${path}?${new URLSearchParams(filter)}`}">${text}</a>`;
+interface CauseScope {
+  readonly visit: Visit;
+  readonly settings: Parts['settings'];
+  readonly range: Range;
+  readonly sinceMs: number;
 }
 
-function toCountTable(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
-  const rows = counts.map((each): readonly HtmlValue[] => [
-    toLink(visit, { hours, code: each.code }, each.code),
-    toLink(visit, { hours, code: each.code, field: each.field }, each.field || '–'),
-    [each.library, each.libraryVersion].filter((text) => text !== '').join(' ') || '–',
+function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup {
+  const { visit, range } = scope;
+  const total = causes.reduce((sum, { errors }) => sum + errors, 0);
+  const trend = new Map<number, number>();
+  for (const each of causes) for (const [step, errors] of each.trend) trend.set(step, (trend.get(step) ?? 0) + errors);
+  const label = `Errors in ${range.span}, at most ${number(maxOf(trend))} in ${range.step}`;
+  const rows = causes.map((cause) => ({
+    cells: [
+      html`<span title="${explainRejection(cause).sentence}">${explainRejection(cause).sentence}</span>`,
+      tag(cause.code),
+      toClient(cause),
+      number(cause.errors),
+      percentage(cause.errors, total),
+      toBars(scope, cause.trend, `${number(cause.errors)} errors in ${range.span}`),
+    ],
+    detail: toDetail(scope, cause),
+  }));
+  const right = (text: string) => ({ text, align: 'right' as const });
+  const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend'];
+  const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', trace: '' })}">Export as CSV</a>`;
+  return html`${panel(label, html`${toBars(scope, trend, label)}${toTrendTable(scope, trend)}`, { note: 'Under load, gateways record only a sample.' })}
+${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${number(causes.length)} by field and client`, actions: file })}`;
+}
+
+const toClient = ({ library, libraryVersion }: Pick<Rejection, 'library' | 'libraryVersion'>) =>
+  `${library} ${libraryVersion}`.trim() || 'unknown';
+
+function toDetail({ visit, settings }: CauseScope, cause: RejectionCause): Markup {
+  const { code, field: name, requests, surfaces, firstMs, lastMs, traceIds } = cause;
+  const { sentence, fix } = explainRejection(cause);
+  const rows: [string, HtmlValue][] = [
+    ['Rule', `${sentence}.`],
+    ['Fix', fix || 'See the documentation.'],
+    ['Field', html`<code>${name}</code>`],
+    ['Surfaces', surfaces.filter((each) => each !== '').join(', ') || 'unknown'],
+    ['Requests', number(requests)],
+    ['First and last', html`${time(firstMs)} – ${time(lastMs)}`],
+    ['Sample requests', traceIds.filter((id) => id !== '').map((id) => toTraceLink(visit, id))],
+  ];
+  return html`${keyValues(rows)}<p>${docsLink(settings, `/docs/rejections/${code}`, `Read about ${code}`)}</p>`;
+}
+
+const toTraceLink = (visit: Visit, trace: string) =>
+  html`${shortened(trace, 'the trace id')} <a href="${hrefWith(visit, { trace })}">Show its errors</a><br>`;
+
+async function toTrace(reads: Parts['reads'], visit: Visit, traceId: string): Promise<HtmlValue> {
+  if (!TRACE_ID.test(traceId))
+    return html`<p class="message failed" role="alert">Enter a trace id with 32 hexadecimal digits. Every gateway response contains a trace id.</p>`;
+  const environmentId = scopeOf(visit).environment.id;
+  const found = await reads.rejectionsOfTrace({ environmentId, traceId }, { signal: visit.signal });
+  if (found.length === 0)
+    return html`<p>No rejections are stored for this request. They may be missing from the sample or older than 90 days.</p>`;
+  const rows = found.map((each) => [
+    explainRejection(each).sentence,
+    tag(each.code),
+    toClient(each),
     each.surface || '–',
-    number(each.errors),
-    time(each.lastMs),
-    toLink(visit, { hours, trace: each.lastTraceId }, each.lastTraceId.slice(0, 8)),
-  ]);
-  const columns = ['Code', 'Field', 'Library', 'Surface', 'Errors', 'Last', 'Trace'];
-  return html`<h2>By code, field and client</h2>${table('Rejections by code, field and client', columns, rows)}`;
-}
-
-function toTraceSection({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
-  const rows = (found ?? []).map((each): readonly HtmlValue[] => [
-    each.code,
-    each.field,
-    `${each.library} ${each.libraryVersion}`.trim(),
-    each.surface,
     time(each.receivedMs),
   ]);
-  const columns = ['Code', 'Field', 'Library', 'Surface', 'Received'];
-  const emptyText =
-    found === null
-      ? html`<p class="message failed">Enter a trace id with 32 hexadecimal digits. Every gateway response contains a trace id.</p>`
-      : html`<p>No rejections are stored for this request. They may be missing from the sample or older than 90 days.</p>`;
-  return html`<h2>By trace id</h2>
-<form class="form filter" method="get" action="${path}">
-${field({ name: 'trace', label: 'Trace id', value: trace, maxLength: 64 })}<button class="outline">Search</button>
-</form>
-${trace === '' ? '' : rows.length === 0 ? emptyText : table('Rejections for this trace id', columns, rows)}`;
+  return table('Rejections for this trace id', ['Rule', 'Code', 'Client', 'Surface', 'Received'], rows);
 }
 
 /** In SVG units. The style sheet defines the displayed size. */
-const WIDTH = 600;
-const HEIGHT = 120;
-const BAR_HEIGHT_MIN = 2;
-const GAP_FRACTION = 0.2;
+const [STEP_WIDTH, BAR_WIDTH, HEIGHT, BAR_HEIGHT_MIN] = [10, 8, 100, 3];
 
-interface ChartRange {
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  readonly stepS: number;
+const timeOf = ({ range, sinceMs }: CauseScope, step: number) => sinceMs + step * range.stepS * 1000;
+
+function toTrendTable(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup {
+  const steps = [...trend].toSorted(([a], [b]) => a - b);
+  const rows = steps.map(([step, errors]) => [time(timeOf(scope, step)), number(errors)]);
+  return html`<details><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
 }
 
-/** Draws one bar per interval, with a tooltip that shows the time and the number of errors. */
-function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: ChartRange): Markup {
-  const stepMs = stepS * 1000;
-  const first = Math.floor(sinceMs / stepMs) * stepMs;
-  const count = Math.max(1, Math.ceil((untilMs - first) / stepMs));
-  const errors = new Map<number, number>();
-  for (const step of steps) errors.set(step.stepMs, (errors.get(step.stepMs) ?? 0) + step.errors);
-  const errorsMax = [...errors.values()].reduce((max, each) => Math.max(max, each), 1);
-  const width = WIDTH / count;
-  const bars = [...errors].map(([at, value]) => {
-    const height = Math.max(BAR_HEIGHT_MIN, (value / errorsMax) * HEIGHT);
-    const x = ((at - first) / stepMs + GAP_FRACTION / 2) * width;
-    const tooltip = `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC: ${number(value)}`;
-    return html`<rect x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(width * (1 - GAP_FRACTION))}" height="${round(height)}"><title>${tooltip}</title></rect>`;
+const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce((max, each) => Math.max(max, each), 1);
+
+/** Draws one bar per step, with a tooltip that shows the time and the number of errors. */
+function toBars(scope: CauseScope, trend: ReadonlyMap<number, number>, label: string): Markup {
+  const errorsMax = maxOf(trend);
+  const { range } = scope;
+  const width = STEP_WIDTH * Math.ceil((Number(range.value) * 3600) / range.stepS);
+  const bars = [...trend].map(([step, errors]) => {
+    const height = Math.max(BAR_HEIGHT_MIN, Math.round((errors / errorsMax) * HEIGHT));
+    const tooltip = `${toIso(timeOf(scope, step)).slice(0, 16).replace('T', ' ')} UTC: ${number(errors)}`;
+    return html`<rect x="${step * STEP_WIDTH}" y="${HEIGHT - height}" width="${BAR_WIDTH}" height="${height}"><title>${tooltip}</title></rect>`;
   });
-  const label = `Errors over time, at most ${number(errorsMax)} in any ${toStepText(stepS)} interval`;
-  return html`<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><rect class="ground" x="0" y="0" width="${WIDTH}" height="${HEIGHT}"></rect>${bars}</svg>
-<p class="hint">${label}.</p>`;
-}
-
-const round = (value: number) => String(Math.round(value * 100) / 100);
-
-function toStepText(stepS: number): string {
-  if (stepS < 3600) return `${stepS / 60}-minute`;
-  return stepS < 86_400 ? `${stepS / 3600}-hour` : `${stepS / 86_400}-day`;
+  return html`<svg class="bars" viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><path d="M0 ${HEIGHT}h${width}"></path>${bars}</svg>`;
 }

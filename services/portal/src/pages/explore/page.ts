@@ -1,0 +1,227 @@
+/** Searches stored messages, charts their number, shows a message in full, and gives the query to analysts. */
+
+import { html, type Markup } from '@playline/api-docs';
+import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
+import {
+  choice,
+  copyableBlock,
+  emptyState,
+  field,
+  filterBar,
+  hidden,
+  number,
+  panel,
+  segments,
+  table,
+  tag,
+  time,
+  withAllOption,
+} from '../../frame/components.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
+import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
+import { hrefWith } from '../../href.ts';
+import {
+  exceedsReadLimits,
+  type MessageCount,
+  type MessageLine,
+  type MessagePage,
+  type MessagePosition,
+  type MessageSearch,
+  type PortalReads,
+  readManyMessages,
+  toAnalystQuery,
+} from '../../reads/index.ts';
+import type { PageParts } from '../index.ts';
+import { createPersonAction, toPersonFilter } from '../live/person-filter.ts';
+import { toDetail } from './detail.ts';
+import {
+  type ExploreFields,
+  type ExploreSearch,
+  RANGES,
+  rangeOf,
+  readablePropertiesOf,
+  readFields,
+  toSearch,
+} from './search.ts';
+
+type Parts = Pick<PageParts, 'reads' | 'people' | 'frame' | 'writeAudit'>;
+
+export function createExplorePage(parts: Parts): PortalPage {
+  return {
+    path: '/projects/:project/environments/:environment/explore',
+    access: 'live.read',
+    show: async (visit, failure) => {
+      const { environment } = scopeOf(visit);
+      const fields = readFields(visit.query);
+      const search = toSearch(visit, fields, parts.frame.wallClockMs());
+      if (visit.query.get('as') === 'csv' && typeof search !== 'string') {
+        const [since = '', until = ''] = [search.sinceMs, search.untilMs].map(toIso);
+        const detail = { since, until, ids: search.idAccess };
+        await parts.writeAudit(visit, { action: 'messages.save', object: environment.id, detail });
+        return toMessagesFile(parts.reads, search, visit.signal);
+      }
+      const [results, detail] = await Promise.all([
+        typeof search === 'string' ? toAlert(search) : toResults(parts.reads, visit, search),
+        fields.message === '' ? '' : toDetail(parts.reads, visit, fields.message ?? ''),
+      ]);
+      const toSegment = ({ value, text }: (typeof RANGES)[number]) => ({
+        text,
+        href: hrefWith(visit, { range: value, since: '', until: '', after: '', message: '' }),
+        isCurrent: value === rangeOf(fields),
+      });
+      return {
+        kind: 'page',
+        title: 'Explore',
+        content: html`<div class="toolbar">${toFilter(visit, fields)}${toPersonFilter(visit, failure?.values)}</div>
+${detail === '' ? results : html`<div class="beside"><div>${results}</div>${detail}</div>`}`,
+        actions: segments('Time range', RANGES.map(toSegment)),
+        scripts: ['explore.js'],
+      };
+    },
+    actions: { person: createPersonAction(parts, 'explore') },
+  };
+}
+
+const toAlert = (text: string): Markup => html`<p class="message failed" role="alert">${text}</p>`;
+
+const OPERATORS = [
+  { value: 'eq', text: '=' },
+  { value: 'ne', text: '≠' },
+  { value: 'exists', text: 'exists' },
+  { value: 'gt', text: '>' },
+  { value: 'lt', text: '<' },
+];
+const TRAFFIC = [
+  { value: '', text: 'real' },
+  { value: 'test', text: 'test' },
+];
+
+function toFilter(visit: Visit, fields: ExploreFields): Markup {
+  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', who = '', range = '' } = fields;
+  const { since = '', until = '', operator = '', message = '' } = fields;
+  const properties = html`${field({ name: 'property', label: 'Property', value: property, maxLength: 256 })}
+${choice({ name: 'operator', label: 'Operator', value: operator, choices: OPERATORS })}
+${field({ name: 'value', label: 'Value', value, maxLength: 300 })}`;
+  const times = html`${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
+${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
+<span class="hint">For example 2026-11-01 10:00.</span>`;
+  const kept = Object.entries({ who, range }).filter(([, text]) => text !== '');
+  return filterBar(html`${kept.map(([name, text]) => hidden(name, text))}
+${field({ name: 'event', label: 'Event', value: event })}
+${choice({ name: 'type', label: 'Type', value: type, choices: withAllOption(MESSAGE_TYPES) })}
+${choice({ name: 'surface', label: 'Surface', value: surface, choices: withAllOption(SURFACES) })}
+${choice({ name: 'traffic', label: 'Traffic', value: traffic, choices: TRAFFIC })}
+${field({ name: 'message', label: 'Message id', value: message, maxLength: 36 })}
+<button>Search</button> <a href="${visit.path}">Clear</a>
+${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
+${toMore('times', times, since + until !== '')}`);
+}
+
+const toMore = (text: string, content: Markup, isOpen: boolean): Markup =>
+  html`<details class="more"${isOpen ? html` open` : ''}><summary class="chip">+ ${text}</summary><div class="filters">${content}</div></details>`;
+
+async function toResults(reads: Parts['reads'], visit: Visit, search: ExploreSearch): Promise<Markup> {
+  const options = { signal: visit.signal };
+  const read = <T>(result: Promise<T>) =>
+    result.catch((fault) => (exceedsReadLimits(fault) ? (fault as Error).message : Promise.reject(fault)));
+  const isLate = isWide(search) && visit.query.get('chart') !== 'now';
+  const [page, counts] = await Promise.all([
+    read(reads.messages(search, options)),
+    isLate ? null : read(reads.messageCounts(search, options)),
+  ]);
+  const chart = toChart(visit, search, counts);
+  const list = typeof page === 'string' ? toAlert(page) : toList(visit, search, page);
+  const query = html`<details class="disclosure"><summary>Copy SQL</summary>
+<p>Run this query with your analyst account. It returns the messages on this page.</p>
+${copyableBlock(toAnalystQuery(search), 'the query')}</details>`;
+  return html`${chart}${list}${query}`;
+}
+
+/** Counting many messages would delay the page, so the script requests the chart of a wide range afterwards. */
+const isWide = ({ sinceMs, untilMs, identityIds }: ExploreSearch) =>
+  untilMs - sinceMs > 86_400_000 && identityIds === undefined;
+
+/** The script draws the chart from its data attribute. @param counts null if the script requests them later */
+function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCount[] | string | null): Markup {
+  const { sinceMs, untilMs, stepMs } = search;
+  const note = html`${time(sinceMs)} – ${time(untilMs)}`;
+  const later = html`<p class="later"><a href="${hrefWith(visit, { chart: 'now' })}">Show the number of messages over time</a></p>`;
+  if (counts === null || typeof counts === 'string')
+    return html`<div class="chart-panel">${panel('Messages over time', counts === null ? later : html`<p>${counts}</p>`, { note })}</div>`;
+  const messages = new Map(counts.map((each) => [each.stepMs, each.messages]));
+  const steps = Array.from({ length: Math.ceil((untilMs - sinceMs) / stepMs) }, (_, index) => sinceMs + index * stepMs);
+  const points = [steps.map((ms) => ms / 1000), steps.map((ms) => messages.get(ms) ?? 0)];
+  const total = counts.reduce((sum, each) => sum + each.messages, 0);
+  const rows = counts.map((each) => [time(each.stepMs), number(each.messages)]);
+  const chart = panel(
+    `${number(total)} ${total === 1 ? 'message' : 'messages'}`,
+    html`<div class="plot" data-points="${JSON.stringify(points)}" role="img" aria-label="Messages over time"></div>
+<details><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
+    { note },
+  );
+  return html`<div class="chart-panel">${chart}</div>`;
+}
+
+function toList(visit: Visit, search: MessageSearch, { messages, next, searchedSinceMs }: MessagePage): Markup {
+  if (messages.length === 0 && next === null) return toEmpty(visit, search);
+  const rows = messages.map((each) => [
+    time(each.happenedMs),
+    html`<a href="${hrefWith(visit, { message: each.messageId })}">${each.name || each.type}</a>`,
+    each.type,
+    tag(each.surface),
+    each.userId || each.anonymousId || '–',
+    `${each.library} ${each.libraryVersion}`.trim() || '–',
+  ]);
+  const columns = ['Happened', 'Event', 'Type', 'Surface', 'Player', 'Client'];
+  const older = next === null ? '' : hrefWith(visit, { after: `${next.happenedMs}.${next.messageId}`, message: '' });
+  const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', after: '', message: '' })}">Export as CSV</a>`;
+  const note = messages.length === 0 ? html`No matching messages since ${time(searchedSinceMs)}` : 'Newest first';
+  return html`${panel('Messages', table('Stored messages', columns, rows), { note, actions: file })}
+${older === '' ? '' : html`<p><a class="btn" href="${older}">Older messages</a></p>`}`;
+}
+
+function toEmpty(visit: Visit, { test }: MessageSearch): Markup {
+  const other = test
+    ? html`<a href="${hrefWith(visit, { traffic: '' })}">Search messages of real players</a>`
+    : html`<a href="${hrefWith(visit, { traffic: 'test' })}">Search test messages</a>, which are not shown here`;
+  return emptyState(
+    'No matching messages',
+    html`<p>Messages appear here within seconds after the gateway accepted them. Try a longer time range. ${other}.</p>`,
+    { path: '/docs/quickstart', text: 'Send a first message' },
+  );
+}
+
+const FILE_COLUMNS =
+  'happened|received|type|name|surface|test|library|version|anonymous id|user id|message id|trace id'.split('|');
+
+const toCells = (line: MessageLine): readonly string[] => [
+  toIso(line.happenedMs),
+  toIso(line.receivedMs),
+  line.type,
+  line.name,
+  line.surface,
+  line.isTest ? 'yes' : 'no',
+  line.library,
+  line.libraryVersion,
+  line.anonymousId,
+  line.userId,
+  line.messageId,
+  line.traceId,
+];
+
+/** Times in searches have a resolution of one second, so the next export repeats the messages of the last second. */
+function toLastLine({ happenedMs }: MessagePosition): string {
+  const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
+  return `This export is limited to ${number(CSV_LINES_MAX, 'messages')}. For older messages, search until ${until}.`;
+}
+
+export function toMessagesFile(
+  reads: Pick<PortalReads, 'messages'>,
+  search: MessageSearch,
+  signal: AbortSignal,
+): Extract<PageResponse, { kind: 'streamed file' }> {
+  const lists = readManyMessages((each) => reads.messages(each, { signal }), search, CSV_LINES_MAX);
+  const chunks = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
+  return { kind: 'streamed file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, chunks };
+}

@@ -1,0 +1,108 @@
+/** Reads a search for stored messages from the address of the Explore page. */
+import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
+import type { Visit } from '../../frame/page.ts';
+import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
+import { scopeOf } from '../../frame/scope.ts';
+import { parseFilter } from '../../live/index.ts';
+import { type MessageSearch, PROPERTY_OPERATORS, type PropertyFilter } from '../../reads/index.ts';
+import { shouldMaskIds } from '../live/events.ts';
+
+const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000];
+
+/** Time ranges, and the length of the steps of the chart. */
+export const RANGES = [
+  { value: '1h', text: '1 h', ms: HOUR_MS, stepMs: MINUTE_MS },
+  { value: '24h', text: '24 h', ms: DAY_MS, stepMs: 30 * MINUTE_MS },
+  { value: '7d', text: '7 d', ms: 7 * DAY_MS, stepMs: 3 * HOUR_MS },
+  { value: '30d', text: '30 d', ms: 30 * DAY_MS, stepMs: 12 * HOUR_MS },
+] as const;
+const DEFAULT_RANGE = RANGES[1];
+const STEPS_MS = [
+  1_000,
+  10_000,
+  MINUTE_MS,
+  5 * MINUTE_MS,
+  30 * MINUTE_MS,
+  3 * HOUR_MS,
+  12 * HOUR_MS,
+  DAY_MS,
+  7 * DAY_MS,
+];
+const STEPS_MAX = 60;
+
+const FIELDS = 'event type surface traffic property operator value since until range who after message'.split(' ');
+export type ExploreFields = Readonly<Record<string, string>>;
+
+export const readFields = (query: URLSearchParams): ExploreFields =>
+  Object.fromEntries(FIELDS.map((name) => [name, (query.get(name) ?? '').trim()]));
+
+export type ExploreSearch = MessageSearch & { readonly stepMs: number };
+
+/** The properties that the viewer may read and filter by. */
+export const readablePropertiesOf = (visit: Visit): 'all' | readonly string[] =>
+  shouldMaskIds(visit) ? scopeOf(visit).project.safeProperties : 'all';
+
+/** The id is empty if the search timed out between two messages. */
+const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
+
+/** @returns a message for the user if the search is invalid @throws PublicError if the role may not filter by person */
+export function toSearch(visit: Visit, fields: ExploreFields, nowMs: number): ExploreSearch | string {
+  const { event: name = '', type = '', surface = '', traffic = '', who = '', after = '' } = fields;
+  parseFilter(new URLSearchParams({ who }), !shouldMaskIds(visit));
+  for (const [label, value, choices] of [
+    ['type', type, MESSAGE_TYPES],
+    ['surface', surface, SURFACES],
+    ['traffic', traffic, ['test']],
+  ] as const)
+    if (value !== '' && !choices.some((choice) => choice === value))
+      return `Invalid value for ${label}: expected one of ${choices.join(', ')}.`;
+  const property = toPropertyFilter(visit, fields);
+  if (typeof property === 'string') return property;
+  const range = toRange(fields, nowMs);
+  if (typeof range === 'string') return range;
+  const [, ms, messageId] = POSITION.exec(after) ?? [];
+  return {
+    ...range,
+    environmentId: scopeOf(visit).environment.id,
+    idAccess: shouldMaskIds(visit) ? 'masked ids' : 'raw ids',
+    name,
+    type,
+    surface,
+    test: traffic === 'test',
+    property,
+    identityIds: who === '' ? undefined : who.split('.'),
+    after: messageId === undefined ? undefined : { happenedMs: Number(ms), messageId },
+  };
+}
+
+function toPropertyFilter(visit: Visit, fields: ExploreFields): PropertyFilter | null | string {
+  const { property: name = '', value = '' } = fields;
+  if (name === '') return null;
+  const readable = readablePropertiesOf(visit);
+  if (readable !== 'all' && !readable.includes(name))
+    return 'Your role can filter only by properties that the project declares safe.';
+  const operator = PROPERTY_OPERATORS.find((each) => each === (fields.operator || 'eq'));
+  if (operator === undefined) return `Invalid operator: expected one of ${PROPERTY_OPERATORS.join(', ')}.`;
+  const isNumeric = value !== '' && Number.isFinite(Number(value));
+  if ((operator === 'gt' || operator === 'lt') && !isNumeric) return 'Enter a number to compare with > or <.';
+  return { name, operator, value };
+}
+
+/** Relative ranges end at the next step, so that each bar of the chart covers a whole step. */
+function toRange({ since = '', until = '', range = '' }: ExploreFields, nowMs: number) {
+  const [sinceTime, untilTime] = [parseTime(since), parseTime(until)];
+  if (sinceTime === undefined || untilTime === undefined) return INVALID_TIME;
+  if (sinceTime === null && untilTime === null) {
+    const { ms, stepMs } = RANGES.find(({ value }) => value === range) ?? DEFAULT_RANGE;
+    const untilMs = (Math.floor(nowMs / stepMs) + 1) * stepMs;
+    return { sinceMs: untilMs - ms, untilMs, stepMs };
+  }
+  const untilMs = untilTime ?? nowMs + DAY_MS;
+  const sinceMs = sinceTime ?? untilMs - DAY_MS;
+  if (sinceMs >= untilMs) return INVALID_RANGE;
+  return { sinceMs, untilMs, stepMs: STEPS_MS.find((each) => (untilMs - sinceMs) / each <= STEPS_MAX) ?? 30 * DAY_MS };
+}
+
+/** The range that is selected in the segments; null if the times were entered. */
+export const rangeOf = ({ since, until, range }: ExploreFields) =>
+  since === '' && until === '' ? (RANGES.find(({ value }) => value === range) ?? DEFAULT_RANGE).value : null;
