@@ -2,10 +2,12 @@ import { randomInt } from 'node:crypto';
 import { createBytesInFlight } from '@playline/http';
 import {
   createBrowserCookie,
+  createOpenedCookie,
   createProviderCookie,
   createSessionCookie,
 } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
+import { createKeptForms } from '../../services/portal/src/frame/kept-forms.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PageParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
@@ -196,6 +198,8 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
     onFault: () => {},
     cookie: createSessionCookie(origin, SECRET),
     providerCookie: createProviderCookie(origin, SECRET, 600),
+    openedCookie: createOpenedCookie(origin, SECRET),
+    keptForms: createKeptForms(origin, SECRET),
     tokens: createFormTokens(SECRET),
     wallClockMs: Date.now,
     accounts: parts.accounts.all,

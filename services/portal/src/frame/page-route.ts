@@ -36,6 +36,7 @@ function createPageHeaders(formOrigins: readonly string[]): HeaderList {
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",
+    "font-src 'self'",
     `form-action ${["'self'", ...formOrigins].join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -76,17 +77,29 @@ async function showPage({ parts, page, exchange, params }: PageCall): Promise<vo
   const visit = await createVisit(parts, exchange, params);
   if (!isAllowed(visit, page.access)) return denyAccess(visit, page.access);
   await parts.limiters.run(visit, async () => {
-    const response = await page.show(visit);
+    const kept = readKeptForm(parts, visit);
+    const response = await page.show(visit, kept ?? undefined);
     if (response.kind === 'streamed file') await sendExport(parts, visit, response);
-    else sendResponse(visit, response, readNotice(page, visit));
+    else sendResponse(visit, response, kept === null ? readNotice(page, visit) : { kind: 'done', text: kept.message });
   });
+}
+
+/** Returns the form that the user submitted before signing in again. The user submits the form once more. */
+function readKeptForm(parts: FrameParts, visit: Visit) {
+  if (visit.account === null || !isFresh(visit, parts)) return null;
+  const use = { accountId: visit.account.id, path: visit.path };
+  const values = parts.keptForms.read(visit.exchange.request.headers.cookie, use);
+  if (values === null) return null;
+  visit.headers.push('set-cookie', parts.keptForms.clear());
+  return { message: 'You are signed in again. Check your entries and submit the form.', values: toFormValues(values) };
 }
 
 async function handleForm({ parts, page, exchange, params }: PageCall): Promise<void> {
   if (!checkHost(parts.origin, exchange)) return;
   assertPortalOrigin(parts.origin, exchange);
   // The body is read before the access check, because permissions can change while a slow body arrives.
-  const values = await readForm(exchange.request, parts.formBytes, parts.addressOf(exchange.request));
+  const submitted = await readForm(exchange.request, parts.formBytes, parts.addressOf(exchange.request));
+  const values = toFormValues(submitted);
   const visit = await createVisit(parts, exchange, params);
   if (visit.session === null) parts.admitAnonymous(visit.address);
   else parts.admitAccount(visit.session.accountId);
@@ -97,8 +110,10 @@ async function handleForm({ parts, page, exchange, params }: PageCall): Promise<
   const use = { sessionId: visit.session?.id ?? '', path: visit.path, action: name };
   const token = parts.tokens.check(values.text('token'), use);
   if (token === null) return showFailure({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
-  if (action.needsFreshSignIn === true && !isFresh(visit, parts))
-    return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`);
+  if (action.needsFreshSignIn === true && !isFresh(visit, parts)) {
+    const kept = parts.keptForms.keep(submitted, { accountId: visit.account?.id ?? '', path: visit.path });
+    return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`, [kept]);
+  }
   // Each token is valid once, so reloading the page neither repeats the action nor reveals a secret again.
   const isUnused = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
   if (!isUnused) return sendResponse(visit, toAlreadySubmitted(visit), null);
@@ -185,13 +200,9 @@ const toFileHeaders = (name: string): HeaderList => [
 
 const HTML = 'text/html; charset=utf-8';
 
-function sendPage(
-  visit: Visit,
-  { status = 200, title, content, scripts = [], formOrigins = [] }: ResponseOf<'page'>,
-  message: Message,
-) {
-  const text = toDocument(visit, { title, content, message, scripts });
-  visit.exchange.answerText(status, { type: HTML, text }, createPageHeaders(formOrigins));
+function sendPage(visit: Visit, { status = 200, formOrigins = [], ...page }: ResponseOf<'page'>, message: Message) {
+  const text = toDocument(visit, { ...page, message });
+  visit.exchange.answerText(status, { type: HTML, text }, [...createPageHeaders(formOrigins), ...visit.headers]);
 }
 
 /** Shows an error page. For an internal error, logs the error and shows only the trace id. */
@@ -221,18 +232,23 @@ const FIELDS_MAX = 200;
  * Reads a form body. Memory is divided fairly among client addresses, because the account is not known yet.
  * @throws PublicError VALIDATION_ERROR if the form is invalid or too large; TOO_MANY_REQUESTS_ERROR if memory runs out
  */
-async function readForm(request: IncomingMessage, formBytes: BytesInFlight, address: string): Promise<FormValues> {
+async function readForm(request: IncomingMessage, formBytes: BytesInFlight, address: string): Promise<URLSearchParams> {
   const plan = planFormBody(request, BODY_BYTES_MAX);
   const reservation = formBytes.admit(address, plan.declaredBytes ?? BODY_BYTES_MAX);
   try {
     const values = new URLSearchParams((await readBody(request, plan, { reservation })).toString('utf8'));
     if (values.size > FIELDS_MAX)
       throw new PublicError('VALIDATION_ERROR', { message: 'The form has too many fields.' });
-    return { text: (name) => (values.get(name) ?? '').trim(), all: (name) => values.getAll(name) };
+    return values;
   } finally {
     reservation.release();
   }
 }
+
+const toFormValues = (values: URLSearchParams): FormValues => ({
+  text: (name) => (values.get(name) ?? '').trim(),
+  all: (name) => values.getAll(name),
+});
 
 /** Counts the export against the project's limit until the download ends. */
 async function sendExport({ limiters }: FrameParts, visit: Visit, file: ResponseOf<'streamed file'>): Promise<void> {
@@ -312,9 +328,13 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
   const url = new URL(exchange.request.url ?? '/', parts.origin);
   const visitor = await findVisitor(parts, exchange);
   const names = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
-  const { project = null, environment = null } = visitor === null ? {} : await findScope(parts, names, visitor);
+  const projects = visitor === null ? [] : await listProjects(parts, visitor);
+  const { project = null, environment = null } = visitor === null ? {} : findScope(projects, names);
   const account = visitor?.account ?? null;
   const sessionId = visitor?.session.id ?? '';
+  const stored = new URLSearchParams(parts.openedCookie.read(exchange.request.headers.cookie) ?? '');
+  const opened = project === null || environment === null ? stored : markOpened(stored, project.id, environment.name);
+  const isUnchanged = opened.toString() === stored.toString();
   return {
     exchange,
     path: url.pathname,
@@ -323,6 +343,9 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
     environment,
     account,
     params: names,
+    projects,
+    opened,
+    headers: isUnchanged ? [] : ['set-cookie', parts.openedCookie.toSetCookie(opened.toString())],
     signal: exchange.disconnectSignal,
     session: visitor?.session ?? null,
     userAgent: String(exchange.request.headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS_MAX),
@@ -346,16 +369,29 @@ async function findVisitor(parts: FrameParts, { request }: Exchange): Promise<Vi
   return account?.state === 'live' ? { account, session } : null;
 }
 
-async function findScope(
-  parts: FrameParts,
+async function listProjects(parts: FrameParts, { account }: Visitor): Promise<readonly ProjectRecord[]> {
+  return (await parts.projects())
+    .filter(({ id }) => mayDo({ account, action: 'project.read', projectId: id }))
+    .toSorted((a, b) => b.state.localeCompare(a.state) || a.name.localeCompare(b.name));
+}
+
+function findScope(
+  projects: readonly ProjectRecord[],
   { project: id, environment: name }: Readonly<Record<string, string>>,
-  { account }: Visitor,
-): Promise<{ readonly project?: ProjectRecord; readonly environment?: ProjectEnvironment }> {
+): { readonly project?: ProjectRecord; readonly environment?: ProjectEnvironment } {
   if (id === undefined) return {};
-  const project = (await parts.projects()).find((each) => each.id === id);
-  if (project === undefined || !mayDo({ account, action: 'project.read', projectId: project.id })) throw pageNotFound();
+  const project = projects.find((each) => each.id === id);
+  if (project === undefined) throw pageNotFound();
   if (name === undefined) return { project };
   const environment = project.environments.find((each) => each.name === name);
   if (environment === undefined) throw pageNotFound();
   return { project, environment };
 }
+
+const OPENED_MAX = 8;
+
+const markOpened = (opened: URLSearchParams, projectId: string, environment: string) =>
+  new URLSearchParams([
+    [projectId, environment],
+    ...[...opened].filter(([id]) => id !== projectId).slice(0, OPENED_MAX - 1),
+  ]);

@@ -33,6 +33,12 @@ export interface Visit {
   readonly project: ProjectRecord | null;
   readonly environment: ProjectEnvironment | null;
   readonly params: Readonly<Record<string, string>>;
+  /** The projects that the account can read. Sorted by name; live projects first. */
+  readonly projects: readonly ProjectRecord[];
+  /** The names of the environments that were opened last, by project id. The latest is first. */
+  readonly opened: URLSearchParams;
+  /** Added to the response if it is a page. */
+  readonly headers: string[];
   /** Checks a permission, by default in the project that the path names. */
   can(action: Action, projectId?: string): boolean;
   /** The account id and trace id that are stored with each change. */
@@ -46,6 +52,8 @@ export type PageResponse =
       readonly kind: 'page';
       readonly title: string;
       readonly content: HtmlValue;
+      /** Shown at the right of the title. */
+      readonly actions?: HtmlValue;
       readonly status?: number;
       /** Files in `assets` to load in addition to `portal.js`. */
       readonly scripts?: readonly string[];
@@ -82,7 +90,7 @@ export interface PortalPage {
   /** Express path pattern. `:project` and `:environment` are resolved before `show` is called. */
   readonly path: string;
   readonly access: Access;
-  /** @param failure the error message and submitted values of a failed form action */
+  /** @param failure the error message and submitted values of a form that failed or needed a fresh sign-in */
   show(visit: Visit, failure?: { message: string; values: FormValues }): PageResponse | Promise<PageResponse>;
   /** Form actions, keyed by the name in `visit.form(name, …)`. */
   readonly actions?: Readonly<Record<string, FormAction>>;
