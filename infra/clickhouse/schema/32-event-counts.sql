@@ -94,7 +94,7 @@ COMMENT 'Number of active players in the time ranges of the overview, computed f
 -- from clients whose clock is ahead; the third part has the earlier copies of messages that were received late, found by
 -- their key. A copy has the time of its message, so no other row can be an earlier copy. The writer replaces the counts of a
 -- minute, so a block can be written twice.
-CREATE VIEW IF NOT EXISTS counted_messages SQL SECURITY INVOKER AS
+CREATE VIEW IF NOT EXISTS derived_event_counts SQL SECURITY INVOKER AS
 WITH {since: DateTime64(3, 'UTC')} - INTERVAL 5 MINUTE AS recent
 SELECT
     environment AS environment_id, toUInt16(60) AS step_s, minute_at AS start_at, if(grouping(event) = 0, 'event', 'client') AS kind,
@@ -134,7 +134,7 @@ WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: Dat
 GROUP BY environment_id, minute_at, code, field, library, library_version;
 
 -- Players by the time of their events. A copy has the same owner, time and name as its message and changes no number.
-CREATE VIEW IF NOT EXISTS counted_players SQL SECURITY INVOKER AS
+CREATE VIEW IF NOT EXISTS derived_player_counts SQL SECURITY INVOKER AS
 SELECT environment_id, if(grouping(event_name) = 0, 'event', 'all') AS kind, event_name AS name, uniqExact(identity_key) AS players
 FROM events
 WHERE event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}

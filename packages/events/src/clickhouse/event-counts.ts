@@ -83,7 +83,7 @@ async function countRange(run: (statement: string) => Promise<void>, range: Minu
   const { minutes, sinceS, untilS } = range;
   const hoursS = [sinceS - (sinceS % HOUR_S), Math.ceil(untilS / HOUR_S) * HOUR_S];
   await run(`INSERT INTO event_counts SELECT ${COLUMNS}, messages, '${countedAt}'
-    FROM counted_messages(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))`);
+    FROM derived_event_counts(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))`);
   await run(`INSERT INTO event_counts
     SELECT environment_id, ${HOUR_S}, toStartOfHour(start_at) AS hour_at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
     FROM event_counts FINAL WHERE step_s = ${MINUTE_S} AND start_at >= ${hoursS[0]} AND start_at < ${hoursS[1]} GROUP BY ALL`);
@@ -95,7 +95,7 @@ async function countRange(run: (statement: string) => Promise<void>, range: Minu
 const countPlayers = (spanS: number, untilS: number) => `INSERT INTO player_counts
   SELECT environment_id, ${spanS}, ${untilS} - ${untilS} % ${spanS / SLOTS_PER_SPAN}, kind, name, sum(players), ${untilS}
   FROM (
-    SELECT * FROM counted_players(since = fromUnixTimestamp64Milli(${untilS - spanS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
+    SELECT * FROM derived_player_counts(since = fromUnixTimestamp64Milli(${untilS - spanS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
     UNION ALL
     SELECT DISTINCT environment_id, 'all', '', 0 FROM player_counts WHERE span_s = ${spanS}
   ) GROUP BY environment_id, kind, name`;

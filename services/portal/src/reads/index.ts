@@ -4,6 +4,7 @@ import { readAudit } from './audit.ts';
 import { readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import { readMessage, searchMessages } from './messages.ts';
 import { readMintSigners, readMints } from './mints.ts';
+import { readOverview } from './overview.ts';
 import { readConsents, readIds, readLinks } from './people.ts';
 import { countRejections, readRejectionSteps, readRejectionsOfTrace } from './rejections.ts';
 
@@ -16,6 +17,7 @@ export type * from './messages.ts';
 export { readManyMessages } from './messages.ts';
 export type * from './mints.ts';
 export { MINTS_SHOWN_MAX, readManyMints } from './mints.ts';
+export type * from './overview.ts';
 export type * from './people.ts';
 export { type IdAccess, maskId } from './query-view.ts';
 export type * from './rejections.ts';
@@ -23,6 +25,7 @@ export type * from './rejections.ts';
 const READS = {
   messages: searchMessages,
   message: readMessage,
+  overview: readOverview,
   rejections: countRejections,
   rejectionSteps: readRejectionSteps,
   rejectionsOfTrace: readRejectionsOfTrace,

@@ -16,6 +16,7 @@ import type {
   MintPosition,
   MintSigner,
   OpenErasures,
+  Overview,
   PortalReads,
   Rejection,
   RejectionCount,
@@ -27,6 +28,7 @@ import { maskId } from '../reads/query-view.ts';
 /** Rows by environment id. Audit entries are keyed by project id. */
 export interface MemoryRows {
   readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
+  readonly overviews?: Readonly<Record<string, Partial<Overview>>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
   readonly steps?: Readonly<Record<string, readonly RejectionStep[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
@@ -43,11 +45,25 @@ export interface MemoryRows {
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
+const NO_EVENTS: Overview = {
+  events: [],
+  clients: [],
+  causes: [],
+  accepted: [],
+  rejected: [],
+  players: null,
+  eventPlayers: new Map(),
+  delay: null,
+  firstS: null,
+  pendingMints: 0,
+};
+
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
     messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),
     message: async ({ environmentId, messageId }) =>
       (rows.messages?.[environmentId] ?? []).filter((each) => each.messageId === messageId).map(toMasked),
+    overview: async ({ environmentId }) => ({ ...NO_EVENTS, ...rows.overviews?.[environmentId] }),
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
         (each) => (code === '' || each.code === code) && (field === '' || each.field === field),

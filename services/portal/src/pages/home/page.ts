@@ -47,7 +47,7 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
         run: async (visit, values) => {
           const project = { name: values.text('name'), environments: DEFAULT_ENVIRONMENTS };
           const { id } = await createProject({ store: projects.storeFor(visit.author) }, project);
-          return { kind: 'redirect', to: `${environmentPath(id, 'development')}/keys` };
+          return { kind: 'redirect', to: `${environmentPath(id, 'development')}/overview` };
         },
       },
     },
@@ -71,7 +71,7 @@ function toCard(project: ProjectRecord, metrics: ProjectMetrics, erasures: Oldes
   return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
 <dl>${environments.map(
     (each) =>
-      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/keys">${each.name}</a></dt><dd>${toRate(metrics.minutes, each.id)}</dd>`,
+      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/overview">${each.name}</a></dt><dd>${toRate(metrics.minutes, each.id)}</dd>`,
   )}<dt>Visible delay</dt><dd>${toDelay(metrics)}</dd>
 <dt>Open dead letters</dt><dd>${toDeadLetters(metrics.deadLetters, environments)}</dd>
 <dt>Oldest open erasure</dt><dd>${toOldestErasure(erasures, project)}</dd>

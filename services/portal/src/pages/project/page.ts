@@ -98,7 +98,7 @@ ${isArchived ? '' : toForms(visit, project, values)}`;
 
 function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['environments'][number]): HtmlValue[] {
   const { id, name, kind, createdAt } = environment;
-  const link = html`<a class="environment ${kind}" href="${environmentPath(projectId, name)}/keys">${name}</a>`;
+  const link = html`<a class="environment ${kind}" href="${environmentPath(projectId, name)}/overview">${name}</a>`;
   return [link, kind, copyable(id, `the id of ${name}`), time(createdAt)];
 }
 
