@@ -41,8 +41,8 @@ GROUP BY kind, name
 UNION ALL
 SELECT
     'delay', '', '', '', '', 0,
-    toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, start_at >= {since: UInt32})),
-    toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, start_at < {since: UInt32})), 0, 0
+    toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0 AND start_at >= {since: UInt32})),
+    toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0 AND start_at < {since: UInt32})), 0, 0
 FROM event_delays
 WHERE environment_id = {environment: String} AND step_s = {step: UInt16} AND start_at >= {before: UInt32} AND start_at < {until: UInt32}
 GROUP BY environment_id
@@ -50,6 +50,12 @@ UNION ALL
 SELECT 'first', '', '', '', '', toUnixTimestamp(min(start_at)), 1, 0, 0, 0
 FROM event_delays
 WHERE environment_id = {environment: String} AND step_s = 3600
+GROUP BY environment_id
+UNION ALL
+SELECT 'erasures', '', '', '', '', 0, count(), 0, 0, 0
+FROM erasure_requests FINAL
+WHERE environment_id = {environment: String}
+    AND erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts WHERE environment_id = {environment: String})
 GROUP BY environment_id
 UNION ALL
 SELECT 'mints', '', '', '', '', 0, countIf(status = 'pending'), 0, 0, 0

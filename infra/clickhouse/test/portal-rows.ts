@@ -42,7 +42,6 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_rejections: { ...scope, ...range, ...errorFilter },
     portal_rejection_times: { ...scope, ...range, step: '3600', ...errorFilter },
     portal_rejections_of_trace: { ...scope, trace: quoted(traceOf(environment)) },
-    portal_counts: { environments: `[${quoted(environment)}]`, ...range },
     portal_consents: { ...scope, ...identities },
     portal_links: { ...scope, ...identities },
     portal_unlinks: { ...scope, ...identities },

@@ -18,34 +18,27 @@ function draw(element) {
     ticks: { show: false },
     font: '11px sans-serif',
   };
-  const number = (_, value) => (value === null ? '–' : value.toLocaleString('en-US'));
+  const line = { width: 1.5, points: { show: false } };
+  const [text, chart] = [document.createElement('p'), document.createElement('div')];
+  text.className = 'muted';
+  const showPoint = ({ cursor: { idx } }) => {
+    const at = idx == null ? null : new Date(times[idx] * 1000).toISOString().slice(0, 16).replace('T', ' ');
+    text.textContent =
+      at === null
+        ? 'Point at the chart to see its numbers.'
+        : `${at} UTC: ${accepted[idx]} accepted and ${rejected[idx]} errors per minute`;
+  };
   const options = {
     width: element.clientWidth,
     height: HEIGHT,
     tzDate: (s) => uPlot.tzDate(new Date(s * 1000), 'UTC'),
-    cursor: { y: false },
+    cursor: { y: false, drag: { x: false } },
+    legend: { show: false },
+    hooks: { init: [showPoint], setCursor: [showPoint] },
     series: [
-      {
-        label: 'Time (UTC)',
-        value: (_, s) => (s === null ? '–' : new Date(s * 1000).toISOString().slice(0, 16).replace('T', ' ')),
-      },
-      {
-        label: 'accepted / min',
-        stroke: colorOf('--accent'),
-        fill: colorOf('--accent-soft'),
-        width: 2,
-        points: { show: false },
-        value: number,
-      },
-      {
-        label: 'errors / min',
-        stroke: colorOf('--red'),
-        fill: colorOf('--red'),
-        width: 1,
-        points: { show: false },
-        paths: uPlot.paths.bars({ size: [0.8] }),
-        value: number,
-      },
+      {},
+      { ...line, stroke: colorOf('--accent'), fill: colorOf('--accent-soft') },
+      { ...line, stroke: colorOf('--red'), fill: colorOf('--red'), paths: uPlot.paths.bars({ size: [0.8] }) },
     ],
     axes: [
       { ...axis, values: (_, values) => values.map((s) => toLabel(new Date(s * 1000).toISOString())) },
@@ -53,8 +46,8 @@ function draw(element) {
     ],
     scales: { y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] } },
   };
-  element.replaceChildren();
-  return new uPlot(options, [times, accepted, rejected], element);
+  element.replaceChildren(chart, text);
+  return new uPlot(options, [times, accepted, rejected], chart);
 }
 
 for (const element of document.querySelectorAll('[data-chart]')) {

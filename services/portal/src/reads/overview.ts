@@ -43,6 +43,7 @@ export interface Overview {
   readonly delay: OverviewLine | null;
   /** The hour of the first message; null before the first message. */
   readonly firstS: number | null;
+  readonly openErasures: number;
   readonly pendingMints: number;
 }
 
@@ -72,6 +73,7 @@ export async function readOverview(
     eventPlayers: new Map(linesOf('event players').map(({ name, value }) => [name, value])),
     delay: linesOf('delay')[0] ?? null,
     firstS: linesOf('first')[0]?.atS ?? null,
+    openErasures: linesOf('erasures')[0]?.value ?? 0,
     pendingMints: linesOf('mints')[0]?.value ?? 0,
   };
 }

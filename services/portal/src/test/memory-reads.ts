@@ -55,6 +55,7 @@ const NO_EVENTS: Overview = {
   eventPlayers: new Map(),
   delay: null,
   firstS: null,
+  openErasures: 0,
   pendingMints: 0,
 };
 

@@ -75,7 +75,7 @@ it('an environment opens on its overview, which compares the numbers of the span
       'Rejection rate 5.17 % up ▲ 4.87 pp 60 recorded errors',
       'Post to queryable, p99 1.1 s 0.9 s before',
       'level_completed 1 100 77 down ▼ 50.0 %',
-      'audience-unity 2.4.1 rejections 100.0 %',
+      'audience-unity 2.4.1 has rejections 100.0 %',
       'Mints pending 14',
       'audience-unity 2.4.1: 60 errors INVALID_ENUM in surface in the last 24 h.',
     ])

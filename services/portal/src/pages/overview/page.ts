@@ -5,7 +5,7 @@ import { duration, number, panel, percentage, segments, stat, status, table, tim
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import { createCachedRead } from '../../pipeline-status.ts';
+import { createCachedRead, type OpenDeadLetters } from '../../pipeline-status.ts';
 import type { Overview, OverviewLine, OverviewSearch } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 import { isWaiting, toChecklist } from './checklist.ts';
@@ -31,14 +31,16 @@ const COUNTED_AFTER_S = 30;
 const CACHED_MS = 10_000;
 
 export function createOverviewPages(parts: Parts): PortalPage[] {
-  const cached = new Map<string, () => Promise<Overview>>();
-  const read = (search: OverviewSearch, span: Span) => {
-    const key = `${search.environmentId} ${span.name}`;
-    const reads =
-      cached.get(key) ??
-      createCachedRead(() => parts.reads.overview(toSearch(parts, search.environmentId, span)), CACHED_MS);
-    cached.set(key, reads);
-    return reads();
+  const reads = new Map<string, () => Promise<Pick<View, 'search' | 'overview'>>>();
+  const read = (environmentId: string, span: Span) => {
+    const key = `${environmentId} ${span.name}`;
+    const load = async () => {
+      const search = toSearch(environmentId, span, parts.frame.wallClockMs());
+      return { search, overview: await parts.reads.overview(search) };
+    };
+    const cached = reads.get(key) ?? createCachedRead(load, CACHED_MS);
+    reads.set(key, cached);
+    return cached();
   };
   return [
     {
@@ -52,15 +54,15 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
       show: async (visit) => {
         const { environment } = scopeOf(visit);
         const span = SPANS.find(({ name }) => name === visit.query.get('span')) ?? SPANS[1];
-        const search = toSearch(parts, environment.id, span);
-        const [overview, work] = await Promise.all([read(search, span), readWork(parts, visit)]);
+        const deadLetters = orNull(parts.pipeline.openDeadLetters());
+        const { search, overview } = await read(environment.id, span);
         if (isWaiting(overview, search)) return toChecklist(parts, visit, overview);
         const choices = SPANS.map(({ name, text }) => ({ text, href: `?span=${name}`, isCurrent: name === span.name }));
         return {
           kind: 'page',
           title: 'Overview',
           actions: segments('Time range', choices),
-          content: toContent(visit, { span, search, overview, work }),
+          content: toContent(visit, { span, search, overview, deadLetters: await deadLetters }),
           scripts: ['overview.js'],
         };
       },
@@ -68,44 +70,28 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
   ];
 }
 
-function toSearch({ frame }: Parts, environmentId: string, { spanS, stepS }: Span): OverviewSearch {
-  const nowS = Math.floor(frame.wallClockMs() / 1000) - COUNTED_AFTER_S;
+function toSearch(environmentId: string, { spanS, stepS }: Span, nowMs: number): OverviewSearch {
+  const nowS = Math.floor(nowMs / 1000) - COUNTED_AFTER_S;
   const untilS = nowS - (nowS % MINUTE_S);
   return { environmentId, spanS, stepS, sinceS: Math.ceil((untilS - spanS) / stepS) * stepS, untilS };
-}
-
-type Work = Awaited<ReturnType<typeof readWork>>;
-
-async function readWork({ reads, pipeline }: Parts, visit: Visit) {
-  const { environment } = scopeOf(visit);
-  const [erasures, deadLetters] = await Promise.all([
-    visit.can('erasures.read') ? orNull(reads.openErasures([environment.id], { signal: visit.signal })) : [],
-    orNull(pipeline.openDeadLetters()),
-  ]);
-  const openLetters = deadLetters && number(deadLetters.byEnvironment.get(environment.id) ?? 0);
-  return {
-    erasures: erasures && number(erasures[0]?.count ?? 0),
-    deadLetters: openLetters && (deadLetters?.isComplete ? openLetters : `at least ${openLetters}`),
-  };
 }
 
 interface View {
   readonly span: Span;
   readonly search: OverviewSearch;
   readonly overview: Overview;
-  readonly work: Work;
+  readonly deadLetters: OpenDeadLetters | null;
 }
 
 function toContent(visit: Visit, view: View): HtmlValue {
-  const { overview, search, span, work } = view;
-  const { sinceS, untilS } = search;
-  const explore = html`<a class="muted" href="${pathInEnvironment(visit, 'explore')}">Explore →</a>`;
+  const { overview, search, span } = view;
+  const range = html`${time(search.sinceS * 1000)} to ${time(search.untilS * 1000)}`;
+  const explore = html`<a href="${pathInEnvironment(visit, 'explore')}">Explore</a>`;
   return html`${toCallout(visit, view)}
 <section class="cards" aria-label="Figures">${toStats(view)}</section>
-${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red; ${time(sinceS * 1000)} to ${time(untilS * 1000)}` })}
+${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${range}` })}
 <div class="split">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
-<div>${panel('Clients', toClients(overview))}
-${panel('Open work', toWork(visit, overview, work))}</div></div>`;
+<div>${panel('Clients', toClients(overview))}${panel('Open work', toWork(visit, view))}</div></div>`;
 }
 
 /** A cause is shown if it has at least this many errors and three times as many as in the previous span. */
@@ -130,27 +116,27 @@ function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
   return html`<div class="notice warn"><b>${client}: ${number(value)} errors <code>${name}</code> in <code>${field}</code> in the last ${span.text}.</b><span class="muted">${previous === 0 ? 'None' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
 }
 
-function toStats({ overview, search, span }: View): HtmlValue {
-  const [messages, errors] = [totalOf(overview.clients), totalOf(overview.causes)];
+function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
+  const [messages, errors] = [totalOf(clients), totalOf(causes)];
   const [rate, previousRate] = [rateOf(errors.value, messages.value), rateOf(errors.previous, messages.previous)];
-  const { players, delay } = overview;
-  const isCurrent = players !== null && search.untilS - players.atS < Math.max(HOUR_S, span.spanS / 12);
+  const points = `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`;
+  const current = players !== null && search.untilS - players.atS < Math.max(HOUR_S, span.spanS / 12) ? players : null;
   return [
     stat('Messages stored', number(messages.value), toChange(messages)),
     stat(
       'Active players',
-      players === null || !isCurrent ? '–' : number(players.value),
-      players === null || !isCurrent ? 'Not counted yet' : toChange(players),
+      current === null ? '–' : number(current.value),
+      current === null ? 'not counted yet' : toChange(current),
     ),
     stat(
       'Rejection rate',
-      messages.value + errors.value === 0 ? '–' : `${(100 * rate).toFixed(2)}\u00a0%`,
-      html`${errors.previous + messages.previous === 0 ? '' : html`${toArrow(rate - previousRate, `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`, 'bad')} `}${number(errors.value)} recorded errors`,
+      `${(100 * rate).toFixed(2)}\u00a0%`,
+      html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`,
     ),
     stat(
       'Post to queryable, p99',
-      delay === null || delay.value === 0 ? '–' : toDelay(delay.value),
-      delay === null || delay.previous === 0 ? '' : `${toDelay(delay.previous)} before`,
+      toDelay(delay?.value ?? 0),
+      html`<span class="faint">${toDelay(delay?.previous ?? 0)} before</span>`,
     ),
   ];
 }
@@ -160,10 +146,10 @@ const totalOf = (lines: readonly OverviewLine[]) => ({
   previous: lines[0]?.previousTotal ?? 0,
 });
 const rateOf = (errors: number, messages: number) => (errors === 0 ? 0 : errors / (errors + messages));
-const toDelay = (ms: number) => (ms < 2_000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : duration(ms));
+const toDelay = (ms: number) => (ms === 0 ? '–' : ms < 10_000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : duration(ms));
 
 function toChange({ value, previous }: Pick<OverviewLine, 'value' | 'previous'>): HtmlValue {
-  if (previous === 0) return value === 0 ? '' : 'new';
+  if (previous === 0) return value === 0 ? '' : html`<span class="faint">none before</span>`;
   const growth = value / previous - 1;
   return toArrow(growth, `${Math.abs(100 * growth).toFixed(1)}\u00a0%`, 'good');
 }
@@ -194,14 +180,14 @@ function toChart({
 <details><summary>View as table</summary>${table('Messages and recorded errors', headers, lines.toReversed())}</details>`;
 }
 
-const EVENTS_SHOWN = 8;
+const ROWS_MAX = 6;
 
 function toEvents({ events, eventPlayers }: Overview): HtmlValue {
   if (events.length === 0) return html`<p class="muted">No messages in this time range.</p>`;
   const most = events[0]?.value ?? 0;
   const rows = events
     .filter(({ value }) => value > 0)
-    .slice(0, EVENTS_SHOWN)
+    .slice(0, ROWS_MAX)
     .map((event) => [
       html`<span class="share">${toBar(event.value, most)}<span>${event.name === '' ? 'without a name' : event.name}</span></span>`,
       number(event.value),
@@ -221,9 +207,9 @@ function toClients({ clients, causes }: Overview): HtmlValue {
   const rejected = new Set(causes.filter(({ value }) => value > 0).map(nameOf));
   const rows = clients
     .filter(({ value }) => value > 0)
-    .slice(0, EVENTS_SHOWN)
+    .slice(0, ROWS_MAX)
     .map((client) => [
-      html`${nameOf(client)}${rejected.has(nameOf(client)) ? html` ${status('bad', 'rejections')}` : ''}`,
+      html`${nameOf(client)}${rejected.has(nameOf(client)) ? html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}` : ''}`,
       percentage(client.value, total),
     ]);
   return rows.length === 0
@@ -231,12 +217,13 @@ function toClients({ clients, causes }: Overview): HtmlValue {
     : table('Clients', ['Client', { text: 'Share', align: 'right' }], rows);
 }
 
-function toWork(visit: Visit, { pendingMints }: Overview, { erasures, deadLetters }: Work): HtmlValue {
+function toWork(visit: Visit, { overview, deadLetters }: View): HtmlValue {
   const link = (page: string, text: string) => html`<a href="${pathInEnvironment(visit, page)}">${text}</a>`;
+  const letters = number(deadLetters?.byEnvironment.get(scopeOf(visit).environment.id) ?? 0);
   const rows = [
-    [link('erasures', 'Erasures in progress'), erasures ?? 'not available'],
-    [link('mints', 'Mints pending'), number(pendingMints)],
-    ['Dead letters', deadLetters ?? 'not available'],
+    [link('erasures', 'Erasures in progress'), number(overview.openErasures)],
+    [link('mints', 'Mints pending'), number(overview.pendingMints)],
+    ['Dead letters', deadLetters === null ? 'not available' : deadLetters.isComplete ? letters : `at least ${letters}`],
   ];
   return table('Open work', ['Work', { text: 'Open', align: 'right' }], rows);
 }
