@@ -12,7 +12,8 @@
 -- Filters: one person's rows have many event names and days, so they are spread over the table. The size of a bloom filter
 -- depends on the number of distinct keys in its granule. from_key and to_key are mostly zero, so they have a separate filter
 -- of a few bytes. user_key needs no filter: if it is set, it equals identity_key (infra/decisions/0009-rows-of-a-person.md).
--- message_ids finds a message by its id, the fifth column of the key.
+-- message_ids finds a message by its id, the fifth column of the key. receipt and occurrence find the messages of the last
+-- minutes, which are in small parts until a merge.
 --
 -- Settings: granules of 2,048 rows reduce the cost of lookups by the complete key to a quarter. Compressed blocks have 16 KiB
 -- instead of 64, because a query for a few rows decompresses one block per column around each row. A merge combines about ten
@@ -66,7 +67,9 @@ CREATE TABLE IF NOT EXISTS events
         COMMENT 'Merge version, greatest for the copy received first: complement of 42 bits of received_at, 8 bits of the partition and 14 bits of the offset',
     INDEX carried_keys (identity_key, anonymous_key) TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX alias_keys (from_key, to_key) TYPE bloom_filter(0.001) GRANULARITY 1,
-    INDEX message_ids message_id TYPE bloom_filter(0.001) GRANULARITY 1
+    INDEX message_ids message_id TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX receipt received_at TYPE minmax GRANULARITY 1,
+    INDEX occurrence event_time TYPE minmax GRANULARITY 1
 )
 ENGINE = {{engine ReplacingMergeTree(version)}}
 PARTITION BY toStartOfMonth(event_time)

@@ -21,24 +21,3 @@ FROM message_rejections
 WHERE environment_id = {environment: String} AND trace_id = {trace: String} AND trace_id != ''
 LIMIT 1 BY code, field, received_at, kafka_partition, kafka_offset
 COMMENT 'portal_rejections_of_trace(environment = …, trace = …): errors in one request, from a sample';
-
--- Accepted and rejected messages by minute of receipt. The query reads the events of one more day on each side of the time
--- range, so messages from clients that were offline for more than a day are not counted. Copies are counted until a merge.
--- Rejections are a sample.
-CREATE VIEW IF NOT EXISTS portal_counts DEFINER = views SQL SECURITY DEFINER AS
-SELECT environment_id, 'accepted' AS fate, toStartOfMinute(received_at) AS minute_at, count() AS messages, max(received_at) AS last_at
-FROM {{all}}.events
-WHERE environment_id IN ({environments: Array(String)})
-    AND event_time >= fromUnixTimestamp64Milli({since: Int64}, 'UTC') - INTERVAL 1 DAY
-    AND event_time < fromUnixTimestamp64Milli({until: Int64}, 'UTC') + INTERVAL 1 DAY
-    AND received_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
-    AND received_at < fromUnixTimestamp64Milli({until: Int64}, 'UTC')
-GROUP BY environment_id, minute_at
-UNION ALL
-SELECT environment_id, 'rejected' AS fate, toStartOfMinute(received_at) AS minute_at, uniqExact(trace_id) AS messages, max(received_at) AS last_at
-FROM message_rejections
-WHERE environment_id IN ({environments: Array(String)})
-    AND received_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
-    AND received_at < fromUnixTimestamp64Milli({until: Int64}, 'UTC')
-GROUP BY environment_id, minute_at
-COMMENT 'portal_counts(environments = […], since = …, until = …): number of accepted messages and of requests with rejections, by minute';

@@ -25,6 +25,7 @@ export const isFromOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 
 const traceOf = (environment: Environment) => (environment === DEMO ? 'trace-of-own' : 'trace-of-stray');
+const toSeconds = (ms: number) => String(ms / 1000);
 const quoted = (text: string) => `'${text}'`;
 
 /** @returns the arguments of each portal view for an environment. A new portal view must be added here. */
@@ -38,7 +39,6 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_message: { ...scope, message: quoted(MESSAGE[environment]) },
     portal_rejections: { ...scope, ...range, step: '3600', ...errorFilter },
     portal_rejections_of_trace: { ...scope, trace: quoted(traceOf(environment)) },
-    portal_counts: { environments: `[${quoted(environment)}]`, ...range },
     portal_consents: { ...scope, ...identities },
     portal_links: { ...scope, ...identities },
     portal_unlinks: { ...scope, ...identities },
@@ -64,6 +64,14 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_tokens: { contracts: `['main ${addressOf(environment)}']` },
     portal_mints: { ...scope, since: range.since, status: "''" },
     portal_mint_signers: { ...scope, since: range.since },
+    portal_overview: {
+      ...scope,
+      step: '60',
+      before: toSeconds(NOW_MS - 2 * DAY_MS),
+      since: toSeconds(NOW_MS - DAY_MS),
+      until: toSeconds(NOW_MS + DAY_MS),
+      span: '3600',
+    },
     portal_open_erasures: { environments: `[${quoted(environment)}]` },
     portal_fences: { ...scope, after: "''", since: '0' },
     portal_erasure_receipt: { ...scope, erasure: quoted(ERASURE[environment]) },
@@ -143,6 +151,15 @@ function toRows(environment: Environment): Record<string, Record<string, unknown
       trace_id: traceOf(environment),
       received_at: TIME,
       ...log,
+    },
+    event_counts: {
+      ...scope,
+      step_s: 60,
+      start_at: '2026-11-01 10:00:00',
+      kind: 'event',
+      name: `${name}_event`,
+      messages: 1,
+      counted_at: TIME,
     },
     ...toChainRows(environment, key),
     erasure_requests: {

@@ -1,5 +1,5 @@
 import { openErasureRecords } from '@playline/erasure/clickhouse';
-import { openEventStore } from '@playline/events/clickhouse';
+import { createEventCounts, openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
 import {
   auditGroupOf,
@@ -19,8 +19,11 @@ import { configSchema } from './config.ts';
 import { openFences } from './fences.ts';
 import { createPipeline } from './pipeline.ts';
 import { openQueryLimits } from './query-limits.ts';
+import { repeat } from './repeat.ts';
 
 const SERVICE = 'event-writer';
+/** Finished minutes appear in the portal after this time. */
+const COUNTS_INTERVAL_MS = 10_000;
 const config = parseConfig(configSchema, process.env);
 const logger = createLogger({ service: SERVICE, level: config.LOG_LEVEL });
 const metrics = createMetrics(SERVICE);
@@ -47,6 +50,10 @@ await runService(logger, async (use) => {
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
   );
   await use('query limits', () => openQueryLimits({ account: toClickHouse(config), logger, metrics }));
+  const counts = createEventCounts(toClickHouse(config));
+  const onFault = (error: unknown) =>
+    logger.warn({ error }, 'cannot count events; the overview of the portal is not current');
+  await use('event counts', () => repeat({ intervalMs: COUNTS_INTERVAL_MS, run: counts.update, onFault }));
   const deadLetters = await use('dead letters', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const pipeline = createPipeline({
     store,

@@ -1,13 +1,12 @@
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stores';
+import { repeat } from './repeat.ts';
 
 /** Short enough that a query without limits cannot fill the server's memory between two checks. */
 const POLL_MS = 500;
 /** ClickHouse checks the time only between blocks. The grace period lets it report a timeout itself, more clearly. */
 const GRACE_S = 2;
 const REQUEST_MAX_MS = 5_000;
-/** Minimum time between two log lines about failed checks. */
-const LOG_INTERVAL_MS = 60_000;
 /** How long account limits are cached. A new account's limits are read when its first query runs. */
 const LIMITS_CACHED_MS = 60_000;
 
@@ -39,30 +38,13 @@ export interface QueryLimitsOptions {
 
 /** Until closed, kills queries that exceed their account's limits. Several processes may run this concurrently. */
 export function openQueryLimits(options: QueryLimitsOptions): Closable {
-  const check = createCheck(options);
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  const report = (error: unknown) => {
-    if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
-    loggedMs = performance.now();
-    options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
-  };
-  let isClosed = false;
-  let timer: NodeJS.Timeout;
-  let checking = Promise.resolve();
-  const schedule = () => {
-    if (isClosed) return;
-    timer = setTimeout(() => {
-      checking = check().catch(report).then(schedule);
-    }, POLL_MS);
-  };
-  schedule();
-  return {
-    async close() {
-      isClosed = true;
-      clearTimeout(timer);
-      await checking;
+  return repeat({
+    intervalMs: POLL_MS,
+    run: createCheck(options),
+    onFault: (error) => {
+      options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
     },
-  };
+  });
 }
 
 function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Promise<void> {

@@ -178,8 +178,58 @@ export const ERASED_TABLES: readonly (SweptTable | DerivedTable)[] = [...SWEPT_T
 
 const DROPPED_WITH_BATCH = { by: 'script', script: 'the eraser drops the finished batch; keyed hashes only' } as const;
 
+const COUNTED = {
+  by: 'no personal data',
+  reason: 'numbers of messages and players; an erasure changes no earlier number',
+} as const;
+const INTERVAL = 'length of a time range';
+const COUNT_TABLES: readonly TableStore[] = [
+  {
+    name: 'counted_minutes',
+    clearing: COUNTED,
+    columns: columnsOf({ [TIME]: 'minute_at stored_at counted_at' }),
+  },
+  {
+    name: 'event_counts',
+    clearing: COUNTED,
+    columns: columnsOf({
+      [ENVIRONMENT]: 'environment_id',
+      [INTERVAL]: 'step_s',
+      [TIME]: 'start_at counted_at',
+      'what is counted': 'kind',
+      'name of an event or of an error code': 'name',
+      'name of a field in the contract': 'field',
+      'name and version of a client library': 'library library_version',
+      [COUNT]: 'messages',
+    }),
+  },
+  {
+    name: 'event_delays',
+    clearing: COUNTED,
+    columns: columnsOf({
+      [ENVIRONMENT]: 'environment_id',
+      [INTERVAL]: 'step_s',
+      [TIME]: 'start_at',
+      [COUNT]: 'delay_ms messages',
+    }),
+  },
+  {
+    name: 'player_counts',
+    clearing: COUNTED,
+    columns: columnsOf({
+      [ENVIRONMENT]: 'environment_id',
+      [INTERVAL]: 'span_s',
+      [TIME]: 'slot_at until_at',
+      'what is counted': 'kind',
+      'name of an event': 'name',
+      [COUNT]: 'players',
+    }),
+  },
+];
+
 /** Tables from which erasures do not delete rows by identity key. */
 const OTHER_TABLES: readonly TableStore[] = [
+  ...COUNT_TABLES,
   {
     name: 'message_rejections',
     clearing: { by: 'no personal data', reason: 'rows have no owner; library names come from a setting; kept 97 days' },

@@ -11,6 +11,8 @@ import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../store.ts';
 
+export * from './event-counts.ts';
+
 /** Opens an event store, which connects at the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
   const store = openClickHouse(target, BLOCK_WRITER_LIMITS);
@@ -46,9 +48,22 @@ function insertStatement(table: EventTable): string {
 async function readOffsets(store: ClickHouse, table: OffsetTable, query: StoredRowsQuery): Promise<Set<number>> {
   const found = await store.read<StoredRowId>(storedOffsetsQuery(table, query));
   const stored = toStoredOffsets(table, query, found);
-  if (table === 'events' && stored.size > 0) await store.call(() => rebuildDerived(store.client, query.rows));
+  if (stored.size === 0) return stored;
+  if (table === 'events') await store.call(() => rebuildDerived(store.client, query.rows));
+  if (table === 'events' || table === 'message_rejections')
+    await store.call(() => recount(store.client, table, query.rows));
   return stored;
 }
+
+/** Marks the minutes of the rows as not counted, as the materialized views of the table do. */
+async function recount(client: ClickHouseClient, table: OffsetTable, rows: readonly Buffer[]): Promise<void> {
+  const read = createColumnReader(table, ['received_at']);
+  const minutes = new Set(rows.map((row) => Math.floor(Number(read(row)[0]) / MINUTE_MS) * (MINUTE_MS / 1000)));
+  const query = `INSERT INTO counted_minutes SELECT arrayJoin([${[...minutes].join(', ')}]), now64(3, 'UTC'), 0`;
+  await client.command({ query, clickhouse_settings: { max_query_size: toQuerySize(query), wait_end_of_query: 1 } });
+}
+
+const MINUTE_MS = 60_000;
 
 /** Must match the materialized views that fill these tables. A test compares the definitions. */
 const DERIVED = [

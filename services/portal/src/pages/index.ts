@@ -20,6 +20,7 @@ import { createLivePage } from './live/page.ts';
 import { createMembersPage } from './members/page.ts';
 import { createMintsPage } from './mints/page.ts';
 import { createOpenIdPage } from './open-id/page.ts';
+import { createOverviewPages } from './overview/page.ts';
 import { createPeoplePage } from './people/page.ts';
 import { createProjectPage } from './project/page.ts';
 import { createRateLimitKeysPage } from './rate-limit-keys/page.ts';
@@ -42,6 +43,7 @@ export function createPages(parts: PageParts): PortalPage[] {
   return [
     createHomePage(parts),
     createProjectPage(parts),
+    ...createOverviewPages(parts),
     createAlertsPage(parts),
     createAnalystSettingsPage(parts),
     createKeysPage(parts),

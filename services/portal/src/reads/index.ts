@@ -4,6 +4,7 @@ import { readAudit } from './audit.ts';
 import { readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import { countMessages, readMessage, searchMessages } from './messages.ts';
 import { readMintSigners, readMints } from './mints.ts';
+import { readOverview } from './overview.ts';
 import { readConsents, readIds, readLinks } from './people.ts';
 import { readRejectionCauses, readRejectionsOfTrace } from './rejections.ts';
 
@@ -16,6 +17,7 @@ export type * from './messages.ts';
 export { PROPERTY_OPERATORS, readManyMessages, toAnalystQuery } from './messages.ts';
 export type * from './mints.ts';
 export { readManyMints } from './mints.ts';
+export type * from './overview.ts';
 export type * from './people.ts';
 export { exceedsReadLimits, type IdAccess, maskId } from './query-view.ts';
 export type * from './rejections.ts';
@@ -24,6 +26,7 @@ const READS = {
   messages: searchMessages,
   message: readMessage,
   messageCounts: countMessages,
+  overview: readOverview,
   rejections: readRejectionCauses,
   rejectionsOfTrace: readRejectionsOfTrace,
   consents: readConsents,

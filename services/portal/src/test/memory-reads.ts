@@ -17,6 +17,7 @@ import type {
   MintPosition,
   MintSigner,
   OpenErasures,
+  Overview,
   PortalReads,
   Rejection,
   RejectionCause,
@@ -29,6 +30,7 @@ export interface MemoryRows {
   readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
   /** Details of messages by message id. */
   readonly details?: Readonly<Record<string, Partial<MessageDetail>>>;
+  readonly overviews?: Readonly<Record<string, Partial<Overview>>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCause[]>>;
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
@@ -43,6 +45,20 @@ export interface MemoryRows {
   readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
+
+const NO_EVENTS: Overview = {
+  events: [],
+  clients: [],
+  causes: [],
+  accepted: [],
+  rejected: [],
+  players: null,
+  eventPlayers: new Map(),
+  delay: null,
+  firstS: null,
+  openErasures: 0,
+  pendingMints: 0,
+};
 
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
@@ -71,6 +87,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       }
       return [...counts].map(([stepMs, messages]) => ({ stepMs, messages }));
     },
+    overview: async ({ environmentId }) => ({ ...NO_EVENTS, ...rows.overviews?.[environmentId] }),
     rejections: async ({ environmentId, code = '', field = '' }) =>
       (rows.rejections?.[environmentId] ?? []).filter(
         (each) => (code === '' || each.code === code) && (field === '' || each.field === field),

@@ -47,7 +47,7 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
         run: async (visit, values) => {
           const project = { name: values.text('name'), environments: DEFAULT_ENVIRONMENTS };
           const { id } = await createProject({ store: projects.storeFor(visit.author) }, project);
-          return { kind: 'redirect', to: `${environmentPath(id, 'development')}/keys` };
+          return { kind: 'redirect', to: `${environmentPath(id, 'development')}/overview` };
         },
       },
     },

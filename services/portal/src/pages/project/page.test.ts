@@ -41,12 +41,12 @@ it('the home page lists the projects in which the account has a role, or all pro
   expect([all.includes(project.id), all.includes(otherProject.id)]).toEqual([true, true]);
 });
 
-it('creating a project redirects to the keys page of its development environment', async () => {
+it('creating a project opens the overview of its development environment, which starts with a key', async () => {
   const browser = await portal.signIn();
   const { status, headers } = await browser.submit('/', 'create', { name: 'Created' });
   const location = headers.get('location') ?? '';
-  expect([status, /^\/projects\/p\w{12}\/environments\/development\/keys$/.test(location)]).toEqual([303, true]);
-  expect((await browser.get(location)).text).toContain('Create publishable key');
+  expect([status, /^\/projects\/p\w{12}\/environments\/development\/overview$/.test(location)]).toEqual([303, true]);
+  expect((await browser.get(location)).text).toContain('Create a key');
 });
 
 it('the home page shows the event rate and the percentage of rejected events for each environment', async () => {

@@ -1,0 +1,143 @@
+-- Counts for the portal's overview. The tables contain no identity keys. The event writer counts each minute of receipt from
+-- the log of events after the minute has ended, and again if messages of the minute are stored later
+-- (packages/events/src/clickhouse/counts.ts, infra/decisions/0016-portal-reads.md).
+CREATE TABLE IF NOT EXISTS counted_minutes
+(
+    minute_at DateTime('UTC') COMMENT 'Minute in which messages were received',
+    stored_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Start of the last insert with messages received in this minute',
+    counted_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Inserts that started before this time are counted in event_counts'
+)
+ENGINE = {{engine AggregatingMergeTree}}
+ORDER BY minute_at
+COMMENT 'Minutes that contain messages, and whether they are counted in event_counts';
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_events TO counted_minutes AS
+SELECT toStartOfMinute(received_at) AS minute_at, now64(3, 'UTC') AS stored_at FROM events GROUP BY minute_at, stored_at;
+
+ALTER TABLE counted_minutes_of_events {{comments of counted_minutes}};
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_rejections TO counted_minutes AS
+SELECT toStartOfMinute(received_at) AS minute_at, now64(3, 'UTC') AS stored_at FROM message_rejections GROUP BY minute_at, stored_at;
+
+ALTER TABLE counted_minutes_of_rejections {{comments of counted_minutes}};
+
+-- A new count of a minute replaces the earlier one. Events and clients are counted separately, because their combinations
+-- would have many more rows. Hours are sums of their minutes.
+CREATE TABLE IF NOT EXISTS event_counts
+(
+    environment_id LowCardinality(String) COMMENT 'Environment of the messages',
+    step_s UInt16 COMMENT 'Length of the interval in seconds: 60 or 3600',
+    start_at DateTime('UTC') COMMENT 'Start of the interval, by the time of receipt',
+    kind LowCardinality(String) COMMENT 'event: messages by event name; client: messages by client version; rejection: recorded errors by code, field and client version',
+    name LowCardinality(String) COMMENT 'Event name or error code; empty for events without a name and for clients',
+    field LowCardinality(String) COMMENT 'Field of the error; empty for messages',
+    library LowCardinality(String) COMMENT 'Client library; empty for events',
+    library_version LowCardinality(String) COMMENT 'Version of the client library; empty for events',
+    messages UInt64 COMMENT 'Number of messages, each counted once where it was first received, without test messages; number of errors for rejections',
+    counted_at DateTime64(3, 'UTC') COMMENT 'Time of the count; the latest count applies'
+)
+ENGINE = {{engine ReplacingMergeTree(counted_at)}}
+ORDER BY (environment_id, step_s, start_at, kind, name, field, library, library_version)
+SETTINGS index_granularity = 2048
+COMMENT 'Messages and recorded errors by minute and by hour of receipt, computed from events and message_rejections by the event writer';
+
+-- Messages that are older than the retention of the log were imported, so their delay is 0. Delays are stored as upper
+-- bounds that grow by a fifth, so that the table is small. A block that is written twice is counted twice, which changes no
+-- quantile noticeably.
+CREATE TABLE IF NOT EXISTS event_delays
+(
+    environment_id LowCardinality(String) COMMENT 'Environment of the messages',
+    step_s UInt16 COMMENT 'Length of the interval in seconds: 60 or 3600',
+    start_at DateTime('UTC') COMMENT 'Start of the interval, by the time of receipt',
+    delay_ms UInt32 COMMENT 'Upper bound of the time from receipt to storage, in milliseconds; 0 for imported messages',
+    messages UInt64 COMMENT 'Number of stored messages with this delay, including test messages and copies'
+)
+ENGINE = {{engine SummingMergeTree(messages)}}
+ORDER BY (environment_id, step_s, start_at, delay_ms)
+SETTINGS index_granularity = 2048
+COMMENT 'Time from receipt to storage by minute and by hour';
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS event_delays_of_events TO event_delays AS
+SELECT environment_id, step_s, if(step_s = 60, minute_at, toStartOfHour(minute_at)) AS start_at, delay_ms, sum(stored) AS messages
+FROM
+(
+    SELECT
+        environment_id, toStartOfMinute(received_at) AS minute_at, count() AS stored,
+        if(received_at < now64(3) - INTERVAL 3 DAY, 0, toUInt32(exp2(ceil(4 * log2(greatest(1, date_diff('ms', received_at, nowInBlock64(3))))) / 4))) AS delay_ms
+    FROM events
+    GROUP BY environment_id, minute_at, delay_ms
+)
+ARRAY JOIN [toUInt16(60), toUInt16(3600)] AS step_s
+GROUP BY environment_id, step_s, start_at, delay_ms;
+
+ALTER TABLE event_delays_of_events {{comments of event_delays}};
+
+-- Each span is divided into twelve slots, of which the latest count is kept, so that the current and the previous span can be
+-- compared without a row per minute.
+CREATE TABLE IF NOT EXISTS player_counts
+(
+    environment_id LowCardinality(String) COMMENT 'Environment of the players',
+    span_s UInt32 COMMENT 'Length of the time range in seconds',
+    slot_at DateTime('UTC') COMMENT 'Start of the slot that contains the end of the time range',
+    kind LowCardinality(String) COMMENT 'all: players with any event; event: players with an event of this name',
+    name LowCardinality(String) COMMENT 'Event name; empty for all events and for events without a name',
+    players UInt64 COMMENT 'Number of distinct owners of events in the time range, without test messages and aliases',
+    until_at DateTime('UTC') COMMENT 'End of the time range, by the time of the events; the latest count in a slot applies'
+)
+ENGINE = {{engine ReplacingMergeTree(until_at)}}
+ORDER BY (environment_id, span_s, slot_at, kind, name)
+TTL slot_at + toIntervalSecond(3 * span_s) DELETE
+SETTINGS index_granularity = 1024
+COMMENT 'Number of active players in the time ranges of the overview, computed from events by the event writer';
+
+-- The counts of the minutes in a time range. A copy of a message is excluded if the message was received before, which is
+-- exact for every copy: copies received within five minutes are in the first part; the second part has earlier messages
+-- from clients whose clock is ahead; the third part has the earlier copies of messages that were received late, found by
+-- their key. A copy has the time of its message, so no other row can be an earlier copy. The writer replaces the counts of a
+-- minute, so a block can be written twice.
+CREATE VIEW IF NOT EXISTS derived_event_counts SQL SECURITY INVOKER AS
+WITH {since: DateTime64(3, 'UTC')} - INTERVAL 5 MINUTE AS recent
+SELECT
+    environment AS environment_id, toUInt16(60) AS step_s, minute_at AS start_at, if(grouping(event) = 0, 'event', 'client') AS kind,
+    event AS name, '' AS field, client AS library, client_version AS library_version, count() AS messages
+FROM
+(
+    SELECT
+        any(environment_id) AS environment, any(event_name) AS event, argMax(library, version) AS client,
+        argMax(library_version, version) AS client_version, argMax(test, version) AS is_test,
+        toStartOfMinute(toDateTime(min(received_at), 'UTC')) AS minute_at
+    FROM
+    (
+        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version FROM events
+        WHERE received_at >= recent AND received_at < {until: DateTime64(3, 'UTC')}
+        UNION ALL
+        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version FROM events
+        WHERE received_at < recent AND event_time >= recent
+        UNION ALL
+        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version FROM events
+        WHERE received_at < recent AND (environment_id, event_name, toDate(event_time), identity_key, message_id) IN
+            (
+                SELECT environment_id, event_name, toDate(event_time), identity_key, message_id FROM events
+                WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND event_time < recent
+            )
+            AND event_time < recent
+    )
+    GROUP BY sipHash128(environment_id, type, event_name, event_time, message_id, identity_key)
+    HAVING minute_at >= {since: DateTime64(3, 'UTC')} AND NOT is_test
+)
+GROUP BY GROUPING SETS ((environment, minute_at, event), (environment, minute_at, client, client_version))
+UNION ALL
+SELECT
+    environment_id, toUInt16(60), toStartOfMinute(toDateTime(received_at, 'UTC')) AS minute_at, 'rejection',
+    code, field, library, library_version, count()
+FROM message_rejections FINAL
+WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')}
+GROUP BY environment_id, minute_at, code, field, library, library_version;
+
+-- Players by the time of their events. A copy has the same owner, time and name as its message and changes no number.
+CREATE VIEW IF NOT EXISTS derived_player_counts SQL SECURITY INVOKER AS
+SELECT environment_id, if(grouping(event_name) = 0, 'event', 'all') AS kind, event_name AS name, uniqExact(identity_key) AS players
+FROM events
+WHERE event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
+    AND identity_key != toFixedString('', 16) AND type != 'alias' AND NOT test
+GROUP BY GROUPING SETS ((environment_id), (environment_id, event_name));

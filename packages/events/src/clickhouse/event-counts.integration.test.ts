@@ -1,0 +1,117 @@
+import { randomBytes } from 'node:crypto';
+import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
+import { messageRecordOf, type OwnDatabase, openOwnDatabase } from '@playline/testkit';
+import { runsOf } from '@playline/testkit/runs';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createRowPlan } from '../row/plan.ts';
+import { RowBuffer } from '../row/row-buffer.ts';
+import { RowTranscoder } from '../row/transcoder.ts';
+import type { EventStore } from '../store.ts';
+import { createEventCounts, openEventStore } from './index.ts';
+
+const MINUTE_MS = 60_000;
+/** A past hour, so that all its minutes have finished. */
+const START_MS = Date.now() - (Date.now() % MINUTE_MS) - 3 * 60 * MINUTE_MS;
+const { signal } = new AbortController();
+const plan = createRowPlan(messageRecordCodec.schema);
+
+let database: OwnDatabase;
+let store: EventStore;
+beforeAll(async () => {
+  database = await openOwnDatabase();
+  store = openEventStore(database.target);
+  // Otherwise merges would remove copies before they are counted.
+  await database.query('SYSTEM STOP MERGES events');
+});
+afterAll(async () => {
+  await store.close();
+  await database.close();
+});
+
+function toRows(records: readonly MessageRecord[], firstOffset: number): Buffer[] {
+  return records.map((record, index) => {
+    const out = new RowBuffer(1024);
+    const value = frameRecord(1, messageRecordCodec.encode(record));
+    new RowTranscoder().add(out, plan, { value, partition: 3, offset: firstOffset + index });
+    return out.toBytes();
+  });
+}
+
+const read = async (sql: string) =>
+  (await database.query(`${sql} FORMAT TSV`)).split('\n').filter((line) => line !== '');
+const readCounted = (environment: string, stepS: number, columns: string) =>
+  read(`SELECT kind, start_at, ${columns}, sum(messages) FROM event_counts FINAL
+    WHERE environment_id = '${environment}' AND step_s = ${stepS} AND kind != 'rejection' GROUP BY ALL ORDER BY ALL`);
+const readExact = (environment: string, toStart: string) =>
+  read(`SELECT arrayJoin([('client', '', library), ('event', event_name, '')]) AS row, toString(${toStart}(received_at)) AS start_at, count()
+    FROM events_exact WHERE environment_id = '${environment}' AND NOT test GROUP BY ALL ORDER BY ALL`);
+const readAll = async (environment: string, stepS: number) => {
+  const lines = await readCounted(environment, stepS, 'name, library');
+  return lines
+    .map((line) => line.split('\t'))
+    .map(([kind, start, name, library, messages]) => `('${kind}','${name}','${library}')\t${start}\t${messages}`)
+    .sort();
+};
+
+/** A message, and the minutes at which its copies are received; late copies are hours after the event. */
+const arbitraryMessage = fc.record({
+  name: fc.constantFrom('level_started', 'purchase', ''),
+  owner: fc.integer({ min: 0, max: 2 }),
+  test: fc.boolean(),
+  library: fc.constantFrom('audience-web', 'audience-unity'),
+  eventMinute: fc.integer({ min: -40_000, max: 90 }),
+  receivedMinutes: fc.array(fc.tuple(fc.integer({ min: 0, max: 90 }), fc.integer({ min: 0, max: 3 })), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+});
+
+it('the counts of finished minutes and hours equal events_exact for any copies, in one block or many, and for blocks that are written twice', async () => {
+  const counts = createEventCounts(database.target);
+  let offset = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(arbitraryMessage, { minLength: 1, maxLength: 25 }), async (messages) => {
+      const environmentId = `test-${randomBytes(4).toString('hex')}`;
+      const blocks: MessageRecord[][] = [[], [], [], []];
+      for (const { name, owner, test, library, eventMinute, receivedMinutes } of messages) {
+        const record = messageRecordOf(name, {
+          environmentId,
+          test,
+          messageId: randomBytes(16),
+          identityKey: Buffer.alloc(16, owner),
+          eventTime: START_MS + eventMinute * MINUTE_MS,
+          library,
+        });
+        // Copies are stored in the order in which they are received.
+        const copies = receivedMinutes
+          .toSorted(([left], [right]) => left - right)
+          .map(([minute], index) => [minute, receivedMinutes.map(([, block]) => block).toSorted()[index]!] as const);
+        for (const [minute, block] of copies)
+          blocks[block]!.push({ ...record, receivedAt: START_MS + minute * MINUTE_MS + owner });
+      }
+      for (const [index, block] of blocks.entries()) {
+        if (block.length === 0) continue;
+        const rows = toRows(block, offset);
+        const range = { partition: 3, start: offset, end: offset + rows.length, rows };
+        await store.insert({ table: 'events', rows: Buffer.concat(rows), token: `${environmentId}-${index}`, signal });
+        // Counts that were computed between two blocks must be corrected.
+        await counts.update();
+        // Another owner writes the block again with another token, as after a lost token.
+        if (index % 2 === 1)
+          await store.insert({
+            table: 'events',
+            rows: Buffer.concat(rows),
+            token: `${environmentId}-${index}-again`,
+            signal,
+          });
+        await store.storedOffsets('events', range);
+        offset += rows.length;
+      }
+      await counts.update();
+      expect(await readAll(environmentId, 60)).toEqual((await readExact(environmentId, 'toStartOfMinute')).sort());
+      expect(await readAll(environmentId, 3600)).toEqual((await readExact(environmentId, 'toStartOfHour')).sort());
+    }),
+    { numRuns: runsOf({ quick: 6, all: 40 }) },
+  );
+});

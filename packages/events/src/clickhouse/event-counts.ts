@@ -1,0 +1,101 @@
+/** Fills the count tables of the portal's overview (infra/clickhouse/schema/32-event-counts.sql). */
+import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
+
+const MINUTE_S = 60;
+const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+/** Time ranges of the overview, in seconds. */
+export const OVERVIEW_SPANS_S = [HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S] as const;
+
+/** Most blocks are stored within this time, so that few minutes are counted twice. */
+const SETTLE_S = 5;
+/** A time range of players is counted again after this multiple of the duration of its last count. */
+const REST_FACTOR = 200;
+const PLAYERS_MIN_MS = 60_000;
+const SLOTS_PER_SPAN = 12;
+const STATEMENT_MAX_MS = 60_000;
+
+export interface EventCounts {
+  /** Counts the finished minutes whose messages changed, and then the active players. */
+  update(): Promise<void>;
+}
+
+/**
+ * Several processes may update the same tables, because a count depends only on the stored rows. A process does not
+ * count again what another process has counted.
+ */
+export function createEventCounts(account: ClickHouseAccount): EventCounts {
+  const query = createQueryRows(account);
+  const run = async (body: string) => {
+    const settings = { wait_end_of_query: '1' };
+    await (await sendStatement(account, { body, settings, deadlineMs: STATEMENT_MAX_MS })).text();
+  };
+  const dueAt = new Map<number, number>();
+  return {
+    update: async () => {
+      // Read first: a later insert may not be visible to the counts, so its minutes remain due.
+      const [[countedAt, finished] = []] = await readRows(query(NOW));
+      const finishedS = Number(finished);
+      const minutes = (await readRows(query(DUE_MINUTES))).map(([minute]) => Number(minute));
+      for (const range of toRanges(minutes, finishedS)) await countRange(run, range, String(countedAt));
+      for (const spanS of OVERVIEW_SPANS_S) {
+        const startedAt = performance.now();
+        if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
+        await run(countPlayers(spanS, finishedS));
+        const endedAt = performance.now();
+        dueAt.set(spanS, endedAt + Math.max(PLAYERS_MIN_MS, REST_FACTOR * (endedAt - startedAt)));
+      }
+    },
+  };
+}
+
+/** The time before which every insert has ended, and the end of the last finished minute. */
+const NOW = `SELECT toString(min(started_at)), toUnixTimestamp(toStartOfMinute(now())) FROM (
+  SELECT now64(3, 'UTC') - toIntervalMillisecond(toInt64(1000 * elapsed) + 1) AS started_at FROM system.processes
+  WHERE query_kind = 'Insert' AND current_database = currentDatabase() UNION ALL SELECT now64(3, 'UTC'))`;
+
+const DUE_MINUTES = `SELECT toUnixTimestamp(minute_at) AS minute FROM counted_minutes
+  WHERE minute_at <= now() - ${MINUTE_S + SETTLE_S} GROUP BY minute_at HAVING max(stored_at) >= max(counted_at) ORDER BY minute`;
+
+interface MinuteRange {
+  readonly minutes: readonly number[];
+  readonly sinceS: number;
+  readonly untilS: number;
+}
+
+/**
+ * Combines minutes of the same hour. A range includes the minute after it, because gateways may publish two copies of a
+ * message in another order than they received them.
+ * @param minutes in ascending order, in epoch seconds
+ */
+export function toRanges(minutes: readonly number[], finishedS: number): MinuteRange[] {
+  const hours = Map.groupBy(minutes, (minute) => minute - (minute % HOUR_S));
+  return [...hours.values()].map((ofHour) => ({
+    minutes: ofHour,
+    sinceS: ofHour[0]!,
+    untilS: Math.min(ofHour.at(-1)! + 2 * MINUTE_S, finishedS),
+  }));
+}
+
+const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';
+
+async function countRange(run: (statement: string) => Promise<void>, range: MinuteRange, countedAt: string) {
+  const { minutes, sinceS, untilS } = range;
+  const hoursS = [sinceS - (sinceS % HOUR_S), Math.ceil(untilS / HOUR_S) * HOUR_S];
+  await run(`INSERT INTO event_counts SELECT ${COLUMNS}, messages, '${countedAt}'
+    FROM derived_event_counts(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))`);
+  await run(`INSERT INTO event_counts
+    SELECT environment_id, ${HOUR_S}, toStartOfHour(start_at) AS hour_at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
+    FROM event_counts FINAL WHERE step_s = ${MINUTE_S} AND start_at >= ${hoursS[0]} AND start_at < ${hoursS[1]} GROUP BY ALL`);
+  // Last, so that minutes of an interrupted count remain due.
+  await run(`INSERT INTO counted_minutes SELECT arrayJoin([${minutes.join(', ')}]), 0, '${countedAt}'`);
+}
+
+/** Environments whose players have left the time range get a count of zero. */
+const countPlayers = (spanS: number, untilS: number) => `INSERT INTO player_counts
+  SELECT environment_id, ${spanS}, ${untilS} - ${untilS} % ${spanS / SLOTS_PER_SPAN}, kind, name, sum(players), ${untilS}
+  FROM (
+    SELECT * FROM derived_player_counts(since = fromUnixTimestamp64Milli(${untilS - spanS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
+    UNION ALL
+    SELECT DISTINCT environment_id, 'all', '', 0 FROM player_counts WHERE span_s = ${spanS}
+  ) GROUP BY environment_id, kind, name`;

@@ -1,0 +1,229 @@
+/** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { orNull } from '../../alerts/find-alerts.ts';
+import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
+import { pathInEnvironment } from '../../frame/layout.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
+import { scopeOf } from '../../frame/scope.ts';
+import { createCachedRead, type OpenDeadLetters } from '../../pipeline-status.ts';
+import type { Overview, OverviewLine, OverviewSearch } from '../../reads/index.ts';
+import type { PageParts } from '../index.ts';
+import { isWaiting, toChecklist } from './checklist.ts';
+
+type Parts = Pick<PageParts, 'reads' | 'pipeline' | 'keys' | 'settings' | 'frame'>;
+
+const MINUTE_S = 60;
+const HOUR_S = 3_600;
+const DAY_S = 24 * HOUR_S;
+
+/** `rowS` is the length of the intervals in the table of the chart. */
+const SPANS = [
+  { name: '1h', text: '1 h', spanS: HOUR_S, stepS: MINUTE_S, rowS: 5 * MINUTE_S },
+  { name: '24h', text: '24 h', spanS: DAY_S, stepS: MINUTE_S, rowS: HOUR_S },
+  { name: '7d', text: '7 d', spanS: 7 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
+  { name: '30d', text: '30 d', spanS: 30 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
+] as const;
+type Span = (typeof SPANS)[number];
+
+/** By this time, the event writer has usually counted a finished minute. */
+const COUNTED_AFTER_S = 30;
+/** Viewers share a result, because it changes only once a minute. */
+const CACHED_MS = 10_000;
+
+export function createOverviewPages(parts: Parts): PortalPage[] {
+  const reads = new Map<string, () => Promise<Pick<View, 'search' | 'overview'>>>();
+  const read = (environmentId: string, span: Span) => {
+    const key = `${environmentId} ${span.name}`;
+    const load = async () => {
+      const search = toSearch(environmentId, span, parts.frame.wallClockMs());
+      return { search, overview: await parts.reads.overview(search) };
+    };
+    const cached = reads.get(key) ?? createCachedRead(load, CACHED_MS);
+    reads.set(key, cached);
+    return cached();
+  };
+  return [
+    {
+      path: '/projects/:project/environments/:environment',
+      access: 'project.read',
+      show: (visit) => ({ kind: 'redirect', to: pathInEnvironment(visit, 'overview') }),
+    },
+    {
+      path: '/projects/:project/environments/:environment/overview',
+      access: 'project.read',
+      show: async (visit) => {
+        const { environment } = scopeOf(visit);
+        const span = SPANS.find(({ name }) => name === visit.query.get('span')) ?? SPANS[1];
+        const deadLetters = orNull(parts.pipeline.openDeadLetters());
+        const { search, overview } = await read(environment.id, span);
+        if (isWaiting(overview, search)) return toChecklist(parts, visit, overview);
+        const choices = SPANS.map(({ name, text }) => ({ text, href: `?span=${name}`, isCurrent: name === span.name }));
+        return {
+          kind: 'page',
+          title: 'Overview',
+          actions: segments('Time range', choices),
+          content: toContent(visit, { span, search, overview, deadLetters: await deadLetters }),
+          scripts: ['overview.js'],
+        };
+      },
+    },
+  ];
+}
+
+function toSearch(environmentId: string, { spanS, stepS }: Span, nowMs: number): OverviewSearch {
+  const nowS = Math.floor(nowMs / 1000) - COUNTED_AFTER_S;
+  const untilS = nowS - (nowS % MINUTE_S);
+  return { environmentId, spanS, stepS, sinceS: Math.ceil((untilS - spanS) / stepS) * stepS, untilS };
+}
+
+interface View {
+  readonly span: Span;
+  readonly search: OverviewSearch;
+  readonly overview: Overview;
+  readonly deadLetters: OpenDeadLetters | null;
+}
+
+function toContent(visit: Visit, view: View): HtmlValue {
+  const { overview, search, span } = view;
+  const range = html`${time(search.sinceS * 1000)} to ${time(search.untilS * 1000)}`;
+  const explore = html`<a href="${pathInEnvironment(visit, 'explore')}">Explore</a>`;
+  return html`${toCallout(visit, view)}
+<section class="cards" aria-label="Figures">${toStats(view)}</section>
+${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${range}` })}
+<div class="split">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
+<div>${panel('Clients', toClients(overview))}${panel('Open work', toWork(visit, view))}</div></div>`;
+}
+
+/** A cause is shown if it has at least this many errors and three times as many as in the previous span. */
+const CALLOUT_ERRORS_MIN = 20;
+const CALLOUT_GROWTH_MIN = 3;
+
+/** The cause of rejections that grew most; undefined if none grew beyond the thresholds. */
+export function findGrownCause(causes: readonly OverviewLine[]): OverviewLine | undefined {
+  return causes
+    .filter(({ value, previous }) => value >= CALLOUT_ERRORS_MIN && value >= CALLOUT_GROWTH_MIN * previous)
+    .toSorted((a, b) => b.value - b.previous - (a.value - a.previous))[0];
+}
+
+function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
+  const cause = findGrownCause(overview.causes);
+  if (cause === undefined) return '';
+  const { name, field, library, libraryVersion, value, previous } = cause;
+  const client = library === '' ? 'Unknown clients' : `${library} ${libraryVersion}`;
+  const link = visit.can('rejections.read')
+    ? html`<a class="btn" href="${pathInEnvironment(visit, 'rejections')}?code=${encodeURIComponent(name)}&amp;field=${encodeURIComponent(field)}">Show rejections</a>`
+    : '';
+  return html`<div class="notice warn"><b>${client}: ${number(value)} errors <code>${name}</code> in <code>${field}</code> in the last ${span.text}.</b><span class="muted">${previous === 0 ? 'None' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
+}
+
+function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
+  const [messages, errors] = [totalOf(clients), totalOf(causes)];
+  const [rate, previousRate] = [rateOf(errors.value, messages.value), rateOf(errors.previous, messages.previous)];
+  const points = `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`;
+  const current = players !== null && search.untilS - players.atS < Math.max(HOUR_S, span.spanS / 12) ? players : null;
+  return [
+    stat('Messages stored', number(messages.value), toChange(messages)),
+    stat(
+      'Active players',
+      current === null ? '–' : number(current.value),
+      current === null ? 'not counted yet' : toChange(current),
+    ),
+    stat(
+      'Rejection rate',
+      `${(100 * rate).toFixed(2)}\u00a0%`,
+      html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`,
+    ),
+    stat(
+      'Post to queryable, p99',
+      toDelay(delay?.value ?? 0),
+      html`<span class="faint">${toDelay(delay?.previous ?? 0)} before</span>`,
+    ),
+  ];
+}
+
+const totalOf = (lines: readonly OverviewLine[]) => ({
+  value: lines[0]?.total ?? 0,
+  previous: lines[0]?.previousTotal ?? 0,
+});
+const rateOf = (errors: number, messages: number) => (errors === 0 ? 0 : errors / (errors + messages));
+const toDelay = (ms: number) => (ms === 0 ? '–' : ms < 10_000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : duration(ms));
+
+function toChange({ value, previous }: Pick<OverviewLine, 'value' | 'previous'>): HtmlValue {
+  if (previous === 0) return value === 0 ? '' : html`<span class="faint">none before</span>`;
+  const growth = value / previous - 1;
+  return toArrow(growth, `${Math.abs(100 * growth).toFixed(1)}\u00a0%`, 'good');
+}
+
+/** @param effect whether growth is good or bad, which determines the colour */
+function toArrow(growth: number, text: string, effect: 'good' | 'bad'): Markup {
+  if (Math.abs(growth) < 0.0005) return html`<span class="faint">unchanged</span>`;
+  const isUp = growth > 0;
+  return html`<span class="${isUp === (effect === 'good') ? 'up' : 'down'}"><span class="visually-hidden">${isUp ? 'up' : 'down'}</span><span aria-hidden="true">${isUp ? '▲' : '▼'}</span> ${text}</span>`;
+}
+
+function toChart({
+  overview: { accepted, rejected },
+  search: { sinceS, untilS, stepS },
+  span: { rowS },
+}: View): HtmlValue {
+  const values = [accepted, rejected].map((points) => new Map(points.map(({ atS, value }) => [atS, value])));
+  const times = Array.from({ length: Math.ceil((untilS - sinceS) / stepS) }, (_, index) => sinceS + index * stepS);
+  // The last hour has not finished.
+  const minutesOf = (atS: number) => Math.min(stepS, untilS - atS) / MINUTE_S;
+  const rates = values.map((of) => times.map((atS) => Number(((of.get(atS) ?? 0) / minutesOf(atS)).toFixed(2))));
+  const rows = Map.groupBy(times, (atS) => atS - (atS % rowS));
+  const sum = (of: ReadonlyMap<number, number> | undefined, at: readonly number[]) =>
+    at.reduce((total, atS) => total + (of?.get(atS) ?? 0), 0);
+  const lines = [...rows].map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
+  const headers = ['From', { text: 'Messages', align: 'right' }, { text: 'Recorded errors', align: 'right' }] as const;
+  return html`<div class="chart" data-chart="${JSON.stringify([times, ...rates])}"></div>
+<details><summary>View as table</summary>${table('Messages and recorded errors', headers, lines.toReversed())}</details>`;
+}
+
+const ROWS_MAX = 6;
+
+function toEvents({ events, eventPlayers }: Overview): HtmlValue {
+  if (events.length === 0) return html`<p class="muted">No messages in this time range.</p>`;
+  const most = events[0]?.value ?? 0;
+  const rows = events
+    .filter(({ value }) => value > 0)
+    .slice(0, ROWS_MAX)
+    .map((event) => [
+      html`<span class="share">${toBar(event.value, most)}<span>${event.name === '' ? 'without a name' : event.name}</span></span>`,
+      number(event.value),
+      eventPlayers.has(event.name) ? number(eventPlayers.get(event.name) ?? 0) : '–',
+      toChange(event),
+    ]);
+  const headers = ['Event', ...['Count', 'Players', 'Change'].map((text) => ({ text, align: 'right' as const }))];
+  return table('Top events', headers, rows);
+}
+
+const toBar = (value: number, most: number): Markup =>
+  html`<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${most === 0 ? 0 : Math.round((100 * value) / most)}" height="1"/></svg>`;
+
+function toClients({ clients, causes }: Overview): HtmlValue {
+  const { value: total } = totalOf(clients);
+  const nameOf = ({ library, libraryVersion }: OverviewLine) => `${library || 'without a library'} ${libraryVersion}`;
+  const rejected = new Set(causes.filter(({ value }) => value > 0).map(nameOf));
+  const rows = clients
+    .filter(({ value }) => value > 0)
+    .slice(0, ROWS_MAX)
+    .map((client) => [
+      html`${nameOf(client)}${rejected.has(nameOf(client)) ? html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}` : ''}`,
+      percentage(client.value, total),
+    ]);
+  return rows.length === 0
+    ? html`<p class="muted">Client versions appear with their messages.</p>`
+    : table('Clients', ['Client', { text: 'Share', align: 'right' }], rows);
+}
+
+function toWork(visit: Visit, { overview, deadLetters }: View): HtmlValue {
+  const link = (page: string, text: string) => html`<a href="${pathInEnvironment(visit, page)}">${text}</a>`;
+  const letters = number(deadLetters?.byEnvironment.get(scopeOf(visit).environment.id) ?? 0);
+  const rows = [
+    [link('erasures', 'Erasures in progress'), number(overview.openErasures)],
+    [link('mints', 'Mints pending'), number(overview.pendingMints)],
+    ['Dead letters', deadLetters === null ? 'not available' : deadLetters.isComplete ? letters : `at least ${letters}`],
+  ];
+  return table('Open work', ['Work', { text: 'Open', align: 'right' }], rows);
+}
