@@ -22,6 +22,24 @@ FROM erasure_receipts FINAL
 WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})
 COMMENT 'portal_erasure_receipt(environment = …, erasure = …): receipt of an erasure; no row until the erasure is complete';
 
+-- An erasure that is not complete: the eraser stores what it has found so far. Fences are looked up by the keys of the person.
+CREATE VIEW IF NOT EXISTS portal_erasure_progress DEFINER = views SQL SECURITY DEFINER AS
+WITH
+    (SELECT argMax(closure_keys, noted_at) FROM erasure_progress
+        WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})) AS keys,
+    (SELECT argMax(deleted, noted_at) FROM erasure_progress
+        WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})) AS found
+SELECT
+    requested_at, length(keys) AS identities, arraySum(mapValues(found)) AS deleted,
+    (SELECT min(fenced_at) FROM erasure_fences
+        WHERE environment_id = {environment: String} AND cutoff_at >= (SELECT max(cutoff_at) FROM erasure_requests
+            WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String}))
+            AND identity_key IN (SELECT arrayJoin(closure_keys) FROM erasure_progress
+            WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String}))) AS fenced_at
+FROM erasure_requests FINAL
+WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})
+COMMENT 'portal_erasure_progress(environment = …, erasure = …): number of identities and of values deleted so far; no row until the eraser has stored the request. fenced_at is 1970-01-01 before the person is fenced';
+
 -- Reads all requests and receipts of the environments, but only narrow columns. A receipt completes only an erasure in the
 -- same environment.
 CREATE VIEW IF NOT EXISTS portal_open_erasures DEFINER = views SQL SECURITY DEFINER AS

@@ -8,6 +8,7 @@ import { createActivitiesPage } from './activities/page.ts';
 import { createAlertsPage } from './alerts/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createErasurePage } from './erasures/erasure.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
@@ -49,6 +50,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createErasuresPage(parts),
     createMintsPage(parts),
     createActivitiesPage(parts),
+    createErasurePage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
     createLivePage(parts),

@@ -82,13 +82,39 @@ export async function readOpenErasures(
   );
 }
 
+const PROGRESS_COLUMNS = {
+  requestedMs: millis('requested_at'),
+  // 0 until the eraser has found the person.
+  identities: number('identities'),
+  deleted: number('deleted'),
+  fencedMs: millisOrNull('fenced_at'),
+};
+export type ErasureProgress = Row<typeof PROGRESS_COLUMNS>;
+
+export interface ErasureInEnvironment {
+  readonly environmentId: string;
+  readonly erasureId: string;
+}
+
+/** Returns how far an erasure without a receipt is; null if the eraser has not stored the request yet. */
+export async function readErasureProgress(
+  query: QueryRows,
+  { environmentId, erasureId }: ErasureInEnvironment,
+  options?: QueryOptions,
+): Promise<ErasureProgress | null> {
+  const args = { environment: environmentId, erasure: erasureId };
+  const viewQuery = { view: 'portal_erasure_progress', args, columns: PROGRESS_COLUMNS, rowsMax: 1 };
+  const [progress] = await queryView<ErasureProgress>(query, viewQuery, options);
+  return progress ?? null;
+}
+
 const raw = (sql: string) => ({ sql, read: (value: unknown) => value });
 const isoTime = (column: string) => orNull({ sql: msOf(column), read: (ms) => new Date(Number(ms)).toISOString() });
 
 /** Returns a receipt in the format in which it was published; null if there is no receipt yet. */
 export async function readReceipt(
   query: QueryRows,
-  { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },
+  { environmentId, erasureId }: ErasureInEnvironment,
   options?: QueryOptions,
 ): Promise<Readonly<Record<string, unknown>> | null> {
   const [receipt] = await queryView(

@@ -5,9 +5,8 @@ import type {
   ActivitySearch,
   AuditLine,
   AuditPosition,
-  ConsentChange,
   ErasureLine,
-  LinkDecision,
+  ErasureProgress,
   MessageLine,
   MessagePage,
   MessagePosition,
@@ -16,10 +15,13 @@ import type {
   MintPosition,
   MintSigner,
   OpenErasures,
+  PersonProfile,
   PortalReads,
   Rejection,
   RejectionCount,
   RejectionStep,
+  TimelineEntry,
+  TimelinePosition,
   TokenLine,
 } from '../reads/index.ts';
 import { maskId } from '../reads/query-view.ts';
@@ -38,8 +40,10 @@ export interface MemoryRows {
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
   /** Raw ids by environment id and identity key. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
-  readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
+  readonly timelines?: Readonly<Record<string, readonly TimelineEntry[]>>;
+  /** The profile of all people in an environment. */
+  readonly profiles?: Readonly<Record<string, PersonProfile>>;
+  readonly progress?: Readonly<Record<string, ErasureProgress>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
@@ -54,12 +58,21 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       ),
     rejectionSteps: async ({ environmentId }) => [...(rows.steps?.[environmentId] ?? [])],
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
-    consents: async ({ environmentId, identityIds }) =>
-      (rows.consents?.[environmentId] ?? []).filter(({ identityId }) => identityIds.includes(identityId)),
-    links: async ({ environmentId, identityIds }) =>
-      (rows.links?.[environmentId] ?? []).filter(({ a, b }) =>
-        [a, b].some(({ identityId }) => identityIds.includes(identityId)),
-      ),
+    timeline: async ({ environmentId, identityIds, show, after, entriesMax }) => {
+      const found = (rows.timelines?.[environmentId] ?? [])
+        .filter(({ identityId, otherId }) => identityIds.includes(identityId) || identityIds.includes(otherId))
+        .filter(({ entry }) => ENTRIES_OF[show].includes(entry))
+        .filter((each) => byEntry(each, after) < 0)
+        .toSorted((a, b) => byEntry(b, a));
+      const entries = found.slice(0, entriesMax);
+      return { entries, next: found.length > entries.length ? (entries.at(-1) ?? null) : null };
+    },
+    profile: async ({ environmentId, identityIds }) =>
+      identityIds.some((id) => rows.ids?.[environmentId]?.[id] !== undefined)
+        ? (rows.profiles?.[environmentId] ?? null)
+        : null,
+    knownIdentities: async ({ environmentId, identityIds }) =>
+      new Set(identityIds.filter((id) => rows.ids?.[environmentId]?.[id] !== undefined)),
     ids: async ({ environmentId, identityIds, idAccess }) =>
       new Map(
         Object.entries(rows.ids?.[environmentId] ?? {})
@@ -81,9 +94,24 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
     openErasures: async (environmentIds) =>
       environmentIds.flatMap((id) => openOf(id, rows.erasures?.[id] ?? [])).toSorted((a, b) => a.oldestMs - b.oldestMs),
     mintSigners: async ({ environmentId }) => [...(rows.mintSigners?.[environmentId] ?? [])],
+    erasureProgress: async ({ erasureId }) => rows.progress?.[erasureId] ?? null,
     receipt: async ({ environmentId, erasureId }) => {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);
-      return found === undefined || found.state === 'waiting' ? null : { erasureId, environmentId };
+      if (found === undefined || found.state === 'waiting') return null;
+      const toIso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+      return {
+        erasureId,
+        environmentId,
+        closureCount: found.identities,
+        acceptedAt: toIso(found.requestedMs),
+        fencedAt: toIso(found.fencedMs),
+        visiblyErasedAt: toIso(found.visiblyErasedMs),
+        physicallyErasedAt: toIso(found.physicallyErasedMs),
+        logExpiresAt: toIso(found.logExpiresMs),
+        logExpiredAt: toIso(found.logExpiredMs),
+        deleted: { 'clickhouse.events': found.deleted },
+        verified: { 'clickhouse.events': 0 },
+      };
     },
     audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
       (rows.audit?.[projectId] ?? [])
@@ -145,6 +173,16 @@ const toMasked = (line: MessageLine): MessageLine => ({
 
 const byMessage = (a: MessagePosition, b: MessagePosition) =>
   a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);
+
+const ENTRIES_OF = {
+  '': ['event', 'link', 'consent'],
+  events: ['event'],
+  identity: ['link'],
+  consent: ['consent'],
+  history: ['link', 'consent'],
+};
+
+const byEntry = (a: TimelinePosition, b: TimelinePosition) => a.happenedMs - b.happenedMs || byText(a.id, b.id);
 
 const byMint = (a: MintPosition, b: MintPosition) =>
   a.requestedMs - b.requestedMs || byText(a.referenceId, b.referenceId);

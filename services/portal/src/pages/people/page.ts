@@ -1,57 +1,148 @@
-/** Finds a person by id, shows their identities, links and consents, and requests erasures and splits. */
+/** Finds a person by id, shows the person, and requests erasures and splits. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import type { IdentityKind } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { describeLink, keysOf, SPLIT_BLOCKERS, SUSPECT_LIMIT, type Suspect, splitPerson } from '@playline/people';
-import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
+import { keysOf, SPLIT_BLOCKERS, SUSPECT_LIMIT, type Suspect, splitPerson } from '@playline/people';
+import {
+  choice,
+  disclosure,
+  docsLink,
+  field,
+  hidden,
+  number,
+  panel,
+  shortened,
+  table,
+  tag,
+  time,
+} from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { LinkDecision } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
-import { readSubject, SUBJECT_CHOICES, type Subject, toErasureKeys } from './subject.ts';
+import { toPersonFile } from './export-person.ts';
+import { type FoundPerson, findPerson } from './find-person.ts';
+import { countText, PARTS, toName, toPersonPage, toPersonPath } from './person.ts';
+import {
+  findKind,
+  listNearSubjects,
+  parseKey,
+  readSubjects,
+  SUBJECT_CHOICES,
+  type Subject,
+  toErasureKeys,
+} from './subject.ts';
 
-type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit' | 'frame' | 'settings'>;
 
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/people',
     access: 'people.raw-ids',
     show: async (visit, failure) => {
-      const { environment } = scopeOf(visit);
-      const action = failure?.values.text('form');
-      if (failure !== undefined && (action === 'erase' || action === 'unlink'))
-        return showPerson(parts, visit, failure.values);
-      return {
-        kind: 'page',
-        title: `People in ${environment.name}`,
-        content: html`<p class="quiet">Find a person by any id that clients send.</p>${toSearch(visit, failure?.values)}${await readHeldIds(parts, environment.id)}`,
-      };
+      const key = parseKey(visit.query.get('person') ?? failure?.values.text('person') ?? '');
+      if (key !== null) return showPerson(parts, visit, key, failure?.values);
+      if (failure?.values.text('form') === 'erase') return toUnknownPage(parts, visit, failure.values);
+      const content = html`${toSearch(visit, failure?.values)}${await readHeldIds(parts, scopeOf(visit).environment.id)}`;
+      return { kind: 'page', title: 'Find a person', content };
     },
     actions: {
-      search: {
-        access: 'people.raw-ids',
-        run: async (visit, values) => {
-          const response = await showPerson(parts, visit, values);
-          const detail = { page: 'people', by: values.text('kind') };
-          await parts.writeAudit(visit, { action: 'person.find', detail });
-          return response;
-        },
-      },
+      search: { access: 'people.raw-ids', run: (visit, values) => search(parts, visit, values) },
       erase: eraseAction(parts),
       unlink: unlinkAction(parts),
+    },
+    notices: {
+      split: 'The identities now belong to two persons.',
+      'split-requested':
+        'Split requested. It may wait for the linker or for an erasure of this person, or it may be refused. The decision appears in the timeline.',
     },
   };
 }
 
-async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
-  const { environment } = scopeOf(visit);
-  const subject = readSubject(values, environment.id, parts.people.keyOf);
-  const found = await findPerson(parts, subject, visit.signal);
-  return {
-    kind: 'page',
-    title: `People in ${environment.name}`,
-    content: html`${toSearch(visit)}${toPerson(visit, found)}`,
-  };
+const keyOfIn =
+  ({ people }: Pick<Parts, 'people'>, visit: Visit) =>
+  (kind: IdentityKind, id: string) =>
+    people.keyOf(scopeOf(visit).environment.id, kind, id);
+
+/** Uses POST, so that ids never appear in a URL, a log or the browser history. */
+async function search(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+  const subjects = readSubjects(values, keyOfIn(parts, visit));
+  await parts.writeAudit(visit, { action: 'person.find', detail: { page: 'people', by: values.text('kind') } });
+  const found = await findKnown(parts, visit, subjects);
+  if (found.length === 0) return toUnknownPage(parts, visit, values);
+  if (found.length === 1) return { kind: 'redirect', to: toSubjectPath(visit, found[0]!) };
+  const content = html`<p>Different people use this id under different types. Choose one of them.</p>${toSubjectTable(visit, found)}`;
+  return { kind: 'page', title: `${number(found.length)} people have this id`, content };
+}
+
+const toSubjectPath = (visit: Visit, { key, kind }: Subject) =>
+  toPersonPath(visit, key.toString('hex'), { kind: kind ?? '' });
+
+const toSubjectTable = (visit: Visit, subjects: readonly Subject[]): Markup =>
+  table(
+    'People',
+    ['Type', 'Id', 'Person'],
+    subjects.map((each) => [
+      tag(each.kind ?? 'identity key'),
+      html`<bdi class="exact">${each.id ?? each.key.toString('hex')}</bdi>`,
+      html`<a href="${toSubjectPath(visit, each)}">Open</a>`,
+    ]),
+  );
+
+/** Returns one subject per person. The graph knows links that ClickHouse does not contain yet. */
+async function findKnown({ people, reads }: Parts, visit: Visit, subjects: readonly Subject[]): Promise<Subject[]> {
+  const environmentId = scopeOf(visit).environment.id;
+  const identityIds = subjects.map(({ key }) => key.toString('hex'));
+  const [known, persons] = await Promise.all([
+    reads.knownIdentities({ environmentId, identityIds }, { signal: visit.signal }),
+    Promise.all(subjects.map(({ key }) => people.members({ environmentId, key }))),
+  ]);
+  const byPerson = new Map<string, Subject>();
+  for (const [index, subject] of subjects.entries()) {
+    const { isLinked, personKey } = persons[index]!;
+    const name = personKey.toString('hex');
+    if ((isLinked || known.has(identityIds[index]!)) && !byPerson.has(name)) byPerson.set(name, subject);
+  }
+  return [...byPerson.values()];
+}
+
+const POSITION = /^(\d{1,14})\.([0-9a-f]{32})$/;
+
+async function showPerson(parts: Parts, visit: Visit, key: Buffer, values?: FormValues): Promise<PageResponse> {
+  const environmentId = scopeOf(visit).environment.id;
+  const [nowMs, signal] = [parts.frame.wallClockMs(), visit.signal];
+  const object = key.toString('hex');
+  if (visit.query.get('as') === 'json') {
+    await parts.writeAudit(visit, { action: 'person.save', object });
+    const person = await parts.people.members({ environmentId, key });
+    return toPersonFile(parts, { environmentId, person, nowMs, signal });
+  }
+  const [, ms, id = ''] = POSITION.exec(visit.query.get('after') ?? '') ?? [];
+  const after = ms === undefined ? null : { happenedMs: Number(ms), id };
+  const show = PARTS.find((part) => part.show === visit.query.get('show'))?.show ?? '';
+  const subject = { key, kind: findKind(visit.query.get('kind') ?? '') };
+  const [found] = await Promise.all([
+    findPerson(parts, { environmentId, subject, show, after, nowMs, signal }),
+    parts.writeAudit(visit, { action: 'person.view', object }),
+  ]);
+  if (!found.isKnown)
+    return { kind: 'page', title: NO_PERSON, content: html`${toUnknownNote(parts)}${toSearch(visit)}` };
+  const isErasure = visit.query.get('confirm') === 'erase' || values?.text('form') === 'erase';
+  if (isErasure && visit.can('erasure.request')) return toErasePage(visit, found);
+  return toPersonPage(visit, found, { show, isFirst: after === null, nowMs });
+}
+
+function toErasePage(visit: Visit, found: FoundPerson): PageResponse {
+  const { keyHex, members, profile } = found;
+  const events = profile?.counts ? ` and ${countText(profile.counts.events, 'event', 'events')}` : '';
+  const form = visit.form(
+    'erase',
+    html`<p>This permanently erases all data about <b><bdi>${toName(found)}</bdi></b>: ${countText(members.length, 'identity', 'identities')}${events}, consents and links. A user id is erased under every type and without a type. The erasure cannot be undone.</p>
+${hidden('person', keyHex)}
+${field({ name: 'confirm', label: 'Type one of the person’s ids', isRequired: true, hint: 'As shown on the page of the person.' })}
+<p><button class="danger">Erase person</button> <a class="btn" href="${toPersonPath(visit, keyHex)}">Cancel</a></p>`,
+  );
+  return { kind: 'page', title: 'Erase this person?', content: form };
 }
 
 const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
@@ -59,30 +150,56 @@ const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const subjectKeys = toErasureKeys(readSubject(values, environmentId, people.keyOf), people.keyOf);
-    if (values.text('confirm') !== values.text('id'))
-      throw invalidField('confirm', 'Nothing was erased. Type the same id again to erase this person.');
+    const key = parseKey(values.text('person'));
+    const subjectKeys =
+      key === null
+        ? readUnknown({ people }, visit, values)
+        : await readConfirmed({ people }, visit, values, keysOf(await people.members({ environmentId, key })));
     const { traceId, traceparent } = visit.exchange;
     const erasureId = await people.requestErasure({ environmentId, subjectKeys, traceId, traceparent });
     await writeAudit(visit, { action: 'erasure.request', object: erasureId });
-    return {
-      kind: 'page',
-      title: 'Erasure requested',
-      content: html`<p>Erasure id: ${copyable(erasureId, 'the erasure id')}</p>
-<p>The erasure completes within minutes. Its progress and receipt appear on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
-<p><a class="button" href="${visit.path}">Back to people</a></p>`,
-    };
+    return { kind: 'redirect', to: pathInEnvironment(visit, `erasures/${erasureId}`) };
   },
 });
+
+/** The confirmation is one of the person's ids, so that the keys to erase follow from it. */
+async function readConfirmed(
+  parts: Pick<Parts, 'people'>,
+  visit: Visit,
+  values: FormValues,
+  keys: readonly Buffer[],
+): Promise<Buffer[]> {
+  const keyOf = keyOfIn(parts, visit);
+  // An id may begin or end with spaces, which other fields ignore.
+  const typed = [...values.all('confirm'), values.text('confirm')].flatMap((id) => (id === '' ? [] : listSameIds(id)));
+  const match = typed.find(({ kind, id }) => keys.some((key) => key.equals(keyOf(kind, id))));
+  if (match === undefined)
+    throw invalidField('confirm', 'Nothing was erased. Type one of the ids of this person exactly as shown.');
+  return toErasureKeys(match.kind, match.id, keyOf);
+}
+
+const KINDS = SUBJECT_CHOICES.flatMap(({ value }) => findKind(value) ?? []);
+const listSameIds = (id: string) => KINDS.map((kind) => ({ kind, id }));
+
+/** An id that no message contains can be erased, because messages with the id may still be on their way. */
+function readUnknown(parts: Pick<Parts, 'people'>, visit: Visit, values: FormValues): Buffer[] {
+  const kind = findKind(values.text('kind'));
+  if (kind === null) throw invalidField('kind', 'Choose an id type.');
+  if (values.text('confirm') !== values.text('id'))
+    throw invalidField('confirm', 'Nothing was erased. Type the same id again to erase it.');
+  return toErasureKeys(kind, values.text('id'), keyOfIn(parts, visit));
+}
 
 const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
   access: 'people.unlink',
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const person = await people.members(readSubject(values, environmentId, people.keyOf));
+    const key = parseKey(values.text('person'));
+    if (key === null) throw invalidField('person', 'Find the person again.');
+    const person = await people.members({ environmentId, key });
     const chosen = new Set(values.all('member'));
-    const keys = person.members.map(({ key }) => key).filter((key) => chosen.has(key.toString('hex')));
+    const keys = person.members.map((each) => each.key).filter((each) => chosen.has(each.toString('hex')));
     if (keys.length === 0 || keys.length !== chosen.size)
       throw invalidField(
         'member',
@@ -90,34 +207,66 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
       );
     const split = splitPerson(keys, person);
     if (typeof split === 'string') throw invalidField('member', SPLIT_BLOCKERS[split]);
-    const { traceId } = visit.exchange;
-    const isApplied = await people.requestUnlink({ ...split, environmentId, traceId });
+    const isApplied = await people.requestUnlink({ ...split, environmentId, traceId: visit.exchange.traceId });
     const detail = { split: split.leaving.length, stayed: split.staying.length };
     await writeAudit(visit, { action: 'identity.unlink', object: person.personKey.toString('hex'), detail });
-    return {
-      kind: 'page',
-      title: isApplied ? 'Person split' : 'Split requested',
-      content: html`<p>${isApplied ? 'The identities now belong to two persons.' : 'No decision has arrived yet. The split may be waiting for the linker or for an erasure of this person, or it may have been refused. Find the person again to see the decision.'}</p>
-<p>Trace id: <code>${traceId}</code></p>
-<p><a class="button" href="${visit.path}">Back to people</a></p>`,
-    };
+    const to = toPersonPath(visit, split.staying[0]!.key.toString('hex'));
+    return { kind: 'redirect', to, notice: isApplied ? 'split' : 'split-requested' };
   },
 });
 
-/** Uses POST, so that ids never appear in a URL, a log or the browser history. */
+const NO_PERSON = 'No person has this id';
+
+const toUnknownNote = ({ settings }: Parts): Markup =>
+  html`<p>No message in this environment contains this id. A person appears here within seconds after the first message with the id. ${docsLink(settings, '/docs/identity', 'How ids become a person')}</p>`;
+
+/** Only ids that can be looked up by key are suggested. */
+async function toUnknownPage(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+  const id = values.text('id');
+  const keyOf = keyOfIn(parts, visit);
+  const near = id === '' ? [] : await findKnown(parts, visit, listNearSubjects(id, keyOf));
+  const suggestions =
+    near.length === 0
+      ? ''
+      : panel('Similar ids', toSubjectTable(visit, near), { note: 'Another type, case or spacing' });
+  return {
+    kind: 'page',
+    title: NO_PERSON,
+    content: html`${toUnknownNote(parts)}${suggestions}${toSearch(visit, values)}${toUnknownErasure(visit, values)}`,
+  };
+}
+
+/** Closed by default, because whoever mistypes an id does not want to erase anything. */
+function toUnknownErasure(visit: Visit, values: FormValues): HtmlValue {
+  const [kind, id] = [values.text('kind'), values.text('id')];
+  if (!visit.can('erasure.request') || kind === 'key' || id === '') return '';
+  const choices = SUBJECT_CHOICES.filter(({ value }) => value === 'anonymous' || value === 'untyped').map((each) =>
+    each.value === 'untyped' ? { value: 'untyped', text: 'user id, under every type and without a type' } : each,
+  );
+  const form = visit.form(
+    'erase',
+    html`<p>Request this only to fulfil an erasure request for exactly this id. Messages with the id that were sent before the request and arrive later are then not stored. The erasure cannot be undone.</p>
+${hidden('id', id)}${choice({ name: 'kind', label: 'Erase as', value: kind === 'anonymous' ? kind : 'untyped', choices })}
+${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
+<button class="danger">Erase this id</button>`,
+  );
+  return disclosure('Erase an id that no message contains…', form, values.text('form') === 'erase');
+}
+
 function toSearch(visit: Visit, values?: FormValues): Markup {
   return visit.form(
     'search',
-    html`${choice({ name: 'kind', label: 'Id type', value: values?.text('kind') || 'anonymous', choices: SUBJECT_CHOICES })}
-${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'The id as sent by clients. It never appears in a URL or a log.' })}
-<button>Find</button>`,
+    html`${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'Any id as sent by clients: an anonymous id, a user id such as an email address, or an identity key. It never appears in a URL or a log.' })}
+${choice({ name: 'kind', label: 'Type', value: values?.text('kind') || 'any', choices: SUBJECT_CHOICES })}
+<button>Find person</button>`,
+    { className: 'form find' },
   );
 }
 
 /** Returns a note if Redis is unavailable, so that the search form is still shown. */
 async function readHeldIds({ people }: Parts, environmentId: string): Promise<HtmlValue> {
   const suspects = await people.suspects(environmentId).catch(() => null);
-  return suspects === null ? html`<p class="quiet">Held ids are currently unavailable.</p>` : toHeldIds(suspects);
+  return suspects === null ? html`<p class="muted">Held ids are currently unavailable.</p>` : toHeldIds(suspects);
 }
 
 const HELD_SHOWN_MAX = 50;
@@ -128,134 +277,10 @@ function toHeldIds(suspects: readonly Suspect[]): HtmlValue {
   if (held.length === 0) return '';
   const rows = held
     .slice(0, HELD_SHOWN_MAX)
-    .map(({ key, since }) => [copyable(key.toString('hex'), 'the identity key'), time(since)]);
-  return html`<h2>Held ids (${number(held.length)})</h2>
-<p>Each of these ids has linked more than ${number(SUSPECT_LIMIT.anonymousIdsMax)} anonymous ids within ${number(SUSPECT_LIMIT.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
-${table('Held ids', ['Identity key', 'Held since'], rows)}`;
-}
-
-const MEMBER_COLUMNS = ['Type', 'Id', 'Identity key', 'Linked', 'Linked by message', 'Trace id'];
-const LINK_COLUMNS = ['Time', 'Link', 'First identity', 'Second identity', 'Outcome', 'Message id', 'Trace id'];
-
-function toPerson(visit: Visit, found: FoundPerson): Markup {
-  const { links, consents, members } = found;
-  const refused = links.filter(({ outcome }) => outcome === 'refused');
-  const membersByKey = new Map(members.map((member) => [member.keyHex, member]));
-  const linkTable = (caption: string, shown: readonly LinkDecision[]) =>
-    table(
-      caption,
-      LINK_COLUMNS,
-      shown.map((each) => toLinkRow(each, membersByKey)),
-    );
-  const unlinked = found.isKnown ? 'Not linked to any other identity.' : 'No message contains this id.';
-  return html`<h2>${found.isKnown ? 'Person' : 'No person has this id'}</h2>
-<dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">${unlinked}</span>`}</dd></dl>
-${table('Identities', MEMBER_COLUMNS, members.map(toMemberRow))}
-<h2>Refused links</h2>
-${refused.length === 0 ? html`<p class="quiet">No refused links among the newest ${number(links.length)} decisions.</p>` : linkTable('Refused links', refused)}
-${links.length === 0 ? '' : disclosure(`All link decisions (${links.length})`, linkTable('Link decisions', links))}
-<h2>Consents</h2>
-${consents.length === 0 ? html`<p class="quiet">No consents are recorded for this person.</p>` : toConsents(found, membersByKey)}
-<h2>Erasure</h2>
-<p>Erasure requests and their progress are on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
-${toEraseForm(visit, found)}${toSplitForm(visit, found)}`;
-}
-
-function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): HtmlValue[] {
-  return [
-    kind ?? '–',
-    id === null ? '–' : html`<code>${id}</code>`,
-    copyable(keyHex, 'the identity key'),
-    linkedMs === null ? '–' : time(linkedMs),
-    linkedBy === null ? '–' : copyable(linkedBy.messageId, 'the message id'),
-    linkedBy === null ? '–' : copyable(linkedBy.traceId, 'the trace id'),
-  ];
-}
-
-type MembersByKey = ReadonlyMap<string, FoundMember>;
-
-/** Shows the id if it is known, and otherwise the first digits of the key. */
-function toIdentityText(keyHex: string, kind: string, membersByKey: MembersByKey): HtmlValue {
-  return html`${kind} <code>${membersByKey.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
-}
-
-function toLinkRow(link: LinkDecision, membersByKey: MembersByKey): HtmlValue[] {
-  return [
-    time(link.receivedMs),
-    link.link,
-    toIdentityText(link.a.identityId, link.a.kind, membersByKey),
-    toIdentityText(link.b.identityId, link.b.kind, membersByKey),
-    html`${link.outcome}: ${describeLink(link)}`,
-    copyable(link.messageId, 'the message id'),
-    copyable(link.traceId, 'the trace id'),
-  ];
-}
-
-function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): HtmlValue {
-  const seen = new Set<string>();
-  const rows = consents.map(({ identityId, status, source, receivedMs, traceId }) => {
-    const isCurrent = !seen.has(identityId);
-    seen.add(identityId);
-    const identity = toIdentityText(identityId, membersByKey.get(identityId)?.kind ?? '', membersByKey);
-    return [identity, status, isCurrent ? 'yes' : 'no', source, time(receivedMs), copyable(traceId, 'the trace id')];
-  });
-  return table('Consents, newest first', ['Identity', 'Status', 'Current', 'Source', 'Time', 'Trace id'], rows);
-}
-
-function toEraseForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
-  const { named } = subject;
-  if (!visit.can('erasure.request')) return '';
-  if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
-  const types = named.kind === 'anonymous' ? '' : ' The user id is erased under every type and without a type.';
-  const identities = members.length === 1 ? 'identity' : 'identities';
-  const form = visit.form(
-    'erase',
-    html`<p>This permanently erases all data about this person (${number(members.length)} ${identities}).${types} The erasure cannot be undone.</p>
-${hidden('kind', named.kind)}${hidden('id', named.id)}
-${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
-<button class="danger">Erase this person</button>`,
+    .map(({ key, since }) => [shortened(key.toString('hex'), 'the identity key'), time(since)]);
+  return panel(
+    `Held ids (${number(held.length)})`,
+    html`<p>Each of these ids has linked more than ${number(SUSPECT_LIMIT.anonymousIdsMax)} anonymous ids within ${number(SUSPECT_LIMIT.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
+${table('Held ids', ['Identity key', 'Held since'], rows)}`,
   );
-  return disclosure('Erase this person', form);
-}
-
-function toSplitForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
-  if (!visit.can('people.unlink') || members.length < 2) return '';
-  const boxes = members.map(
-    ({ keyHex, kind, id }) =>
-      html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind ?? ''} <code>${id ?? keyHex}</code></label><br>`,
-  );
-  const form = visit.form(
-    'unlink',
-    html`<p>The selected identities become a separate person. Messages received before the split cannot join the two persons again, but later messages can. Events stay with their identities.</p>
-${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
-<button class="danger">Split person</button>`,
-  );
-  return disclosure('Split this person', form);
-}
-
-type FoundPerson = Awaited<ReturnType<typeof findPerson>>;
-type FoundMember = FoundPerson['members'][number];
-
-async function findPerson({ people, reads }: Parts, subject: Subject, signal: AbortSignal) {
-  const person = await people.members(subject);
-  const identityIds = keysOf(person).map((key) => key.toString('hex'));
-  const search = { environmentId: subject.environmentId, identityIds };
-  const [links, consents, ids] = await Promise.all([
-    reads.links(search, { signal }),
-    reads.consents(search, { signal }),
-    reads.ids({ ...search, idAccess: 'raw ids' }, { signal }),
-  ]);
-  const unlinked = [{ key: subject.key, kind: subject.named?.kind ?? null, linkedAt: null }];
-  const members = (person.members.length === 0 ? unlinked : person.members).map(({ key, kind, linkedAt }) => {
-    const keyHex = key.toString('hex');
-    const isLinkOf = ({ a, b, outcome }: LinkDecision) =>
-      outcome === 'linked' && (a.identityId === keyHex || b.identityId === keyHex);
-    // Decisions are sorted newest first, so this is the oldest decision that linked the identity.
-    const linkedBy = links.findLast(isLinkOf) ?? null;
-    // `id` is null if no event contains the id. `kind` is null for an unlinked identity that was found by key.
-    return { keyHex, kind, linkedMs: linkedAt, id: ids.get(keyHex) ?? null, linkedBy };
-  });
-  const { isLinked } = person;
-  const isKnown = isLinked || ids.size + links.length + consents.length > 0;
-  return { subject, personHex: person.personKey.toString('hex'), isLinked, isKnown, members, links, consents };
 }
