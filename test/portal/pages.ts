@@ -249,7 +249,7 @@ export function storedMessagesPath(seed: Seed): string {
 
 export const EXPORTS: readonly ((seed: Seed) => string)[] = [
   (seed) => `${storedMessagesPath(seed)}&as=csv`,
-  (seed) => `${pathFor('/projects/:project/environments/:environment/people', seed)}&as=json`,
+  (seed) => `${pathFor('/projects/:project/environments/:environment/people', seed)}&as=csv`,
   (seed) => `/projects/${encodeURIComponent(seed.id)}/audit?as=csv`,
   (seed) => `${pathFor(REJECTIONS, seed).split('?')[0]}?as=csv`,
   (seed) => `${pathFor('/projects/:project/environments/:environment/mints', seed)}?as=csv`,

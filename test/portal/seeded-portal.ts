@@ -21,7 +21,7 @@ export type SeededRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
 };
 
 const STORES =
-  'rejections steps traces messages timelines profiles progress ids erasures activities tokens mints mintSigners audit live';
+  'rejections steps traces messages timelines profiles ids erasures activities tokens mints mintSigners audit live';
 
 export interface SeededPortal extends TestPortal {
   readonly rows: SeededRows;
@@ -187,7 +187,9 @@ export function seedTimeline({ rows }: SeededPortal, scope: PersonScope, toText:
     lastSeenMs: Date.now(),
     firstSurface: toText('first surface'),
     traits: JSON.stringify({ [toText('trait name')]: toText('trait value') }),
-    counts: { events: 73_137, sessions: 73_131, lastSurface: toText('last surface') },
+    events: 73_137,
+    sessions: 73_131,
+    lastSurface: toText('last surface'),
   };
 }
 

@@ -1,60 +1,40 @@
--- Finds out which of some possible ids exist: as owner of events, linked or refused, or with a consent. Each part reads a few
--- granules per key.
-CREATE VIEW IF NOT EXISTS portal_known_identities DEFINER = views SQL SECURITY DEFINER AS
-SELECT DISTINCT lower(hex(identity_key)) AS identity_id
+-- Times are capped as in persons. Includes test messages. Messages are counted, not copies; the query reads narrow columns of all
+-- events of the identities, so it exceeds the limits of the account if one of them is a placeholder.
+CREATE VIEW IF NOT EXISTS portal_profile DEFINER = views SQL SECURITY DEFINER AS
+SELECT environment_id, first_seen_at, last_seen_at, first_surface, traits, events, sessions, last_surface
 FROM
 (
-    SELECT identity_key FROM {{all}}.identities
-    WHERE environment_id = {environment: String} AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-    UNION ALL
-    SELECT identity_key FROM identity_overrides
-    WHERE environment_id = {environment: String} AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-    UNION ALL
-    SELECT identity_key FROM consent_log
-    WHERE environment_id = {environment: String} AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-    UNION ALL
-    SELECT arrayJoin([a_key, b_key]) AS identity_key FROM identity_links
+    SELECT
+        any(environment_id) AS environment_id, least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at,
+        max(last_active_at) AS last_seen_at, argMinMerge(first_touch).1 AS first_surface, argMaxIfMerge(latest_traits) AS traits
+    FROM {{all}}.identities AS identity
     WHERE environment_id = {environment: String}
-        AND (a_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-            OR b_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16)))
-)
-WHERE identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-COMMENT 'portal_known_identities(environment = …, identities = […]): those of the given identities about which data is stored';
-
--- Times are capped as in persons. Includes test messages.
-CREATE VIEW IF NOT EXISTS portal_profile DEFINER = views SQL SECURITY DEFINER AS
-SELECT
-    least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at, max(last_active_at) AS last_seen_at,
-    argMinMerge(first_touch).1 AS first_surface, argMaxIfMerge(latest_traits) AS traits
-FROM {{all}}.identities AS identity
-WHERE environment_id = {environment: String}
-    AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-HAVING count() > 0
-COMMENT 'portal_profile(environment = …, identities = […]): first and last event and latest traits of the given identities together; for accounts that may read raw ids';
-
--- Counts messages, not copies. Reads narrow columns of all events of the identities, so it can exceed the limits of the account
--- if the identities are a placeholder.
-CREATE VIEW IF NOT EXISTS portal_person_counts DEFINER = views SQL SECURITY DEFINER AS
-SELECT
-    uniqExact(message_id, type, event_name, event_time, identity_key) AS events,
-    uniqExactIf(session_id, session_id != '') AS sessions, argMax(surface, event_time) AS last_surface
-FROM {{all}}.events
-WHERE type != 'alias' AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-    AND (environment_id, event_name, toDate(event_time), identity_key) IN
-    (
-        SELECT environment_id, event_name, day, identity_key
-        FROM {{all}}.identity_days
-        WHERE environment_id = {environment: String}
-            AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-    )
-HAVING count() > 0
-COMMENT 'portal_person_counts(environment = …, identities = […]): number of messages and sessions of the given identities together, and the surface of the last message';
+        AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+    HAVING count() > 0
+) AS person
+CROSS JOIN
+(
+    SELECT
+        uniqExact(message_id, type, event_name, event_time, identity_key) AS events,
+        uniqExactIf(session_id, session_id != '') AS sessions, argMax(surface, event_time) AS last_surface
+    FROM {{all}}.events
+    WHERE type != 'alias' AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+        AND (environment_id, event_name, toDate(event_time), identity_key) IN
+        (
+            SELECT environment_id, event_name, day, identity_key
+            FROM {{all}}.identity_days
+            WHERE environment_id = {environment: String}
+                AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+        )
+) AS counted
+COMMENT 'portal_profile(environment = …, identities = […]): first and last event, latest traits, and numbers of messages and sessions of the given identities together; for accounts that may read raw ids';
 
 -- Messages, link decisions and consent changes in one order, newest first, by time and then by id, so that a page continues
 -- exactly after the last entry of the previous page. `entries` limits each part before wide columns are read. Links that changed
--- nothing are left out. An empty `show` returns all parts; `history` returns links and consents.
+-- nothing are left out. 0 as `until` or `days` is no limit; event times may be a day ahead. An empty `show` returns all parts; `history` returns links and consents.
 CREATE VIEW IF NOT EXISTS portal_timeline DEFINER = views SQL SECURITY DEFINER AS
-WITH fromUnixTimestamp64Milli({since: Int64}, 'UTC') AS since_at, fromUnixTimestamp64Milli({until: Int64}, 'UTC') AS until_at
+WITH if({until: Int64} = 0, now64(3, 'UTC') + INTERVAL 2 DAY, fromUnixTimestamp64Milli({until: Int64}, 'UTC')) AS until_at,
+    if({days: UInt32} = 0, toDateTime64(0, 3, 'UTC'), until_at - toIntervalDay({days: UInt32})) AS since_at
 SELECT *
 FROM
 (
@@ -131,25 +111,44 @@ FROM
 )
 ORDER BY happened_at DESC, id DESC
 LIMIT {entries: UInt32}
-COMMENT 'portal_timeline(environment = …, identities = […], show = …, since = …, until = …, before = …, entries = …): messages, link decisions and consent changes of the given identities, newest first; for accounts that may read raw ids';
+COMMENT 'portal_timeline(environment = …, identities = […], show = …, until = …, before = …, days = …, entries = …): messages, link decisions and consent changes of the given identities, newest first; for accounts that may read raw ids';
 
--- Client ids of the identities, if events still contain them. Within a day and event name, all rows of an owner have the same
--- ids, so the query uses identity_days and reads only the person's rows.
+-- Finds out which of some possible ids exist: as owner of events, linked or refused, or with a consent. The client id is known if
+-- events still contain it. Within a day and event name, all rows of an owner have the same ids, so the query uses identity_days
+-- and reads only the person's rows.
 CREATE VIEW IF NOT EXISTS portal_raw_ids DEFINER = views SQL SECURITY DEFINER AS
-SELECT lower(hex(named.1)) AS identity_id, min(named.2) AS id
+SELECT lower(hex(identity_key)) AS identity_id, minIf(client_id, client_id != '') AS id
 FROM
 (
-    SELECT arrayJoin([(anonymous_key, anonymous_id), (user_key, user_id), (from_key, from_id), (to_key, to_id)]) AS named
-    FROM {{all}}.events
-    WHERE identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-        AND (environment_id, event_name, toDate(event_time), identity_key) IN
-        (
-            SELECT environment_id, event_name, day, identity_key
-            FROM {{all}}.identity_days
-            WHERE environment_id = {environment: String}
-                AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-        )
+    SELECT identity_key, '' AS client_id FROM {{all}}.identities
+    WHERE environment_id = {environment: String} AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+    UNION ALL
+    SELECT identity_key, '' AS client_id FROM identity_overrides
+    WHERE environment_id = {environment: String} AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+    UNION ALL
+    SELECT identity_key, '' AS client_id FROM consent_log
+    WHERE environment_id = {environment: String} AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+    UNION ALL
+    SELECT arrayJoin([a_key, b_key]) AS identity_key, '' AS client_id FROM identity_links
+    WHERE environment_id = {environment: String}
+        AND (a_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+            OR b_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16)))
+    UNION ALL
+    SELECT named.1 AS identity_key, named.2 AS client_id
+    FROM
+    (
+        SELECT arrayJoin([(anonymous_key, anonymous_id), (user_key, user_id), (from_key, from_id), (to_key, to_id)]) AS named
+        FROM {{all}}.events
+        WHERE identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+            AND (environment_id, event_name, toDate(event_time), identity_key) IN
+            (
+                SELECT environment_id, event_name, day, identity_key
+                FROM {{all}}.identity_days
+                WHERE environment_id = {environment: String}
+                    AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+            )
+    )
 )
-WHERE named.2 != '' AND named.1 IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
-GROUP BY named.1
-COMMENT 'portal_raw_ids(environment = …, identities = […]): ids of the given identities as sent by clients; for accounts that may read raw ids';
+WHERE identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
+GROUP BY identity_key
+COMMENT 'portal_raw_ids(environment = …, identities = […]): those of the given identities about which data is stored, with their ids as sent by clients, if known; for accounts that may read raw ids';

@@ -42,10 +42,8 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_rejection_times: { ...scope, ...range, step: '3600', ...errorFilter },
     portal_rejections_of_trace: { ...scope, trace: quoted(traceOf(environment)) },
     portal_counts: { environments: `[${quoted(environment)}]`, ...range },
-    portal_known_identities: { ...scope, ...identities },
     portal_profile: { ...scope, ...identities },
-    portal_person_counts: { ...scope, ...identities },
-    portal_timeline: { ...scope, ...identities, ...range, show: "''", before: "''", entries: '50' },
+    portal_timeline: { ...scope, ...identities, show: "''", until: '0', before: "''", days: '0', entries: '50' },
     portal_raw_ids: { ...scope, ...identities },
     portal_erasures: scope,
     portal_activities: {
@@ -70,7 +68,6 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_mint_signers: { ...scope, since: range.since },
     portal_open_erasures: { environments: `[${quoted(environment)}]` },
     portal_fences: { ...scope, after: "''", since: '0' },
-    portal_erasure_progress: { ...scope, erasure: quoted(ERASURE[environment]) },
     portal_erasure_receipt: { ...scope, erasure: quoted(ERASURE[environment]) },
     portal_audit: { project: quoted(PROJECT_OF[environment]), ...range, actor: "''", action: "''" },
   };

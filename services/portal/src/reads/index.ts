@@ -1,24 +1,23 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import { readTokens, searchActivities } from './activities.ts';
 import { readAudit } from './audit.ts';
-import { readErasureProgress, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
+import { readErasure, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import { readMessage, searchMessages } from './messages.ts';
 import { readMintSigners, readMints } from './mints.ts';
-import { readIds, readKnownIdentities, readProfile, readTimeline } from './people.ts';
+import { readIds, readProfile, readTimeline } from './people.ts';
 import { countRejections, readRejectionSteps, readRejectionsOfTrace } from './rejections.ts';
 
 export type * from './activities.ts';
 export { readManyActivities } from './activities.ts';
 export type * from './audit.ts';
 export { readAllAudit } from './audit.ts';
-export type { ErasureLine, ErasureProgress, OpenErasures } from './erasures.ts';
+export type { ErasureLine, OpenErasures } from './erasures.ts';
 export type * from './messages.ts';
 export { readManyMessages } from './messages.ts';
 export type * from './mints.ts';
 export { MINTS_SHOWN_MAX, readManyMints } from './mints.ts';
 export type * from './people.ts';
-export { readManyEntries } from './people.ts';
-export { exceedsReadLimits, type IdAccess, maskId } from './query-view.ts';
+export { exceedsReadLimits, type IdAccess, maskId, readPages } from './query-view.ts';
 export type * from './rejections.ts';
 
 const READS = {
@@ -29,11 +28,10 @@ const READS = {
   rejectionsOfTrace: readRejectionsOfTrace,
   timeline: readTimeline,
   profile: readProfile,
-  knownIdentities: readKnownIdentities,
   ids: readIds,
   erasures: readErasures,
+  erasure: readErasure,
   openErasures: readOpenErasures,
-  erasureProgress: readErasureProgress,
   receipt: readReceipt,
   mints: readMints,
   mintSigners: readMintSigners,

@@ -3,10 +3,10 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
-import type { TimelinePage, TimelinePart } from './index.ts';
+import type { TimelineEntry, TimelinePart, TimelinePosition } from './index.ts';
 
 const DAY_MS = 86_400_000;
-const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
+const NOW_MS = Date.now() - 1_000;
 const [ADA, BOB] = ['a'.repeat(16), 'b'.repeat(16)] as const;
 const toHex = (key: string) => Buffer.from(key).toString('hex');
 const createEnvironmentId = () => `e-${randomBytes(4).toString('hex')}`;
@@ -51,12 +51,15 @@ const toConsent = (environment: string, ms: number) => ({
   kafka_offset: offset++,
 });
 
-async function readAll(environmentId: string, show: TimelinePart, entriesMax: number) {
-  const search = { environmentId, identityIds: [toHex(ADA), toHex(BOB)], show, entriesMax };
-  const pages: TimelinePage['entries'][] = [];
-  for (let after: TimelinePage['next'] = { happenedMs: NOW_MS + DAY_MS, id: '' }; after !== null; ) {
-    const page: TimelinePage = await database.reads.timeline({ ...search, after });
-    pages.push(page.entries);
+async function readAll(environmentId: string, show: TimelinePart, linesMax: number) {
+  const search = { environmentId, identityIds: [toHex(ADA), toHex(BOB)], show, linesMax };
+  const pages: (readonly TimelineEntry[])[] = [];
+  for (let after: TimelinePosition | null | undefined = undefined; after !== null; ) {
+    const page: { lines: readonly TimelineEntry[]; next: TimelinePosition | null } = await database.reads.timeline({
+      ...search,
+      after,
+    });
+    pages.push(page.lines);
     after = page.next;
   }
   return pages;
@@ -73,7 +76,7 @@ it('reads.timeline returns each message, link and consent once, newest first, re
     { minLength: 1, maxLength: 16 },
   );
   await fc.assert(
-    fc.asyncProperty(entries, fc.integer({ min: 2, max: 7 }), async (list, entriesMax) => {
+    fc.asyncProperty(entries, fc.integer({ min: 2, max: 7 }), async (list, linesMax) => {
       const environment = createEnvironmentId();
       const rows = { event: [] as object[], link: [] as object[], consent: [] as object[] };
       for (const { entry, ageMs, copies, key } of list) {
@@ -91,7 +94,7 @@ it('reads.timeline returns each message, link and consent once, newest first, re
         consent_log: rows.consent,
       }))
         if (inserted.length > 0) await database.insert(table, inserted);
-      const pages = await readAll(environment, '', entriesMax);
+      const pages = await readAll(environment, '', linesMax);
       const found = pages.flat();
       expect(found.map(({ entry, happenedMs }) => `${happenedMs} ${entry}`).sort()).toEqual(
         list.map(({ entry, ageMs }) => `${NOW_MS - ageMs} ${entry}`).sort(),
@@ -99,7 +102,7 @@ it('reads.timeline returns each message, link and consent once, newest first, re
       expect(new Set(found.map(({ id }) => id)).size).toBe(list.length);
       const times = found.map(({ happenedMs }) => happenedMs);
       expect(times).toEqual([...times].sort((a, b) => b - a));
-      for (const page of pages.slice(0, -1)) expect(page).toHaveLength(entriesMax);
+      for (const page of pages.slice(0, -1)) expect(page).toHaveLength(linesMax);
     }),
     { numRuns: runsOf({ quick: 3, all: 8 }) },
   );
@@ -156,15 +159,17 @@ it('reads.profile combines the identities of a person and counts messages instea
     lastSeenMs: NOW_MS,
     firstSurface: 'unity',
     traits: '{"plan":"pro"}',
-    counts: { events: 2, sessions: 2, lastSurface: 'web' },
+    lastSurface: 'web',
+    events: 2,
+    sessions: 2,
   });
 });
 
-it('reads.knownIdentities returns ids that own an event or that a link or a consent names, in this environment only', async () => {
+it('reads.ids returns identities that own an event or that a link or a consent names, in this environment only', async () => {
   const environment = createEnvironmentId();
   const keys = ['d', 'e', 'f', 'g', 'h'].map((letter) => letter.repeat(16));
   const [owner = '', linked = '', refused = '', consenting = ''] = keys;
-  await database.insert('events', [toEvent(environment, owner, NOW_MS)]);
+  await database.insert('events', [toEvent(environment, owner, NOW_MS, { user_key: owner, user_id: 'ada' })]);
   const override = {
     environment_id: environment,
     identity_key: linked,
@@ -175,7 +180,8 @@ it('reads.knownIdentities returns ids that own an event or that a link or a cons
   await database.insert('identity_links', [toLink(environment, NOW_MS, { a_key: refused, outcome: 'refused' })]);
   await database.insert('consent_log', [{ ...toConsent(environment, NOW_MS), identity_key: consenting }]);
   const identityIds = keys.map(toHex);
-  const known = await database.reads.knownIdentities({ environmentId: environment, identityIds });
-  expect([...known].sort()).toEqual(identityIds.slice(0, 4));
-  expect(await database.reads.knownIdentities({ environmentId: `${environment}-2`, identityIds })).toEqual(new Set());
+  const search = { identityIds, idAccess: 'raw ids' } as const;
+  const known = await database.reads.ids({ ...search, environmentId: environment });
+  expect([...known].sort()).toEqual(identityIds.slice(0, 4).map((id, index) => [id, index === 0 ? 'ada' : '']));
+  expect(await database.reads.ids({ ...search, environmentId: `${environment}-2` })).toEqual(new Map());
 });

@@ -1,15 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import {
-  exceedsReadLimits,
-  type IdAccess,
-  idFor,
-  millis,
-  number,
-  queryView,
-  type Row,
-  readPages,
-  text,
-} from './query-view.ts';
+import { type IdAccess, idFor, millis, number, queryView, type Row, text, toPage } from './query-view.ts';
 
 export interface IdentitySearch {
   readonly environmentId: string;
@@ -49,74 +39,45 @@ export type TimelinePosition = Pick<TimelineEntry, 'happenedMs' | 'id'>;
 
 export interface TimelineSearch extends IdentitySearch {
   readonly show: TimelinePart;
-  /** The last entry of the previous page, or a time after the newest entry and no id. */
-  readonly after: TimelinePosition;
-  readonly entriesMax: number;
+  /** The last entry of the previous page. */
+  readonly after?: TimelinePosition | undefined;
+  readonly linesMax: number;
 }
 
-export interface TimelinePage {
-  /** Newest first. */
-  readonly entries: readonly TimelineEntry[];
-  readonly next: TimelinePosition | null;
-}
+/** Read first, because a page of a person with many messages then reads only these days. */
+const RECENT_DAYS = 31;
 
-const DAY_MS = 86_400_000;
-/** How far back each query for messages reaches, so that it reads only recent days of a person with many messages. */
-const STEPS_MS = [31 * DAY_MS, Number.POSITIVE_INFINITY];
-
-/** Reads a page of what happened to a person. */
+/** Reads a page of what happened to a person, newest first. */
 export async function readTimeline(
   query: QueryRows,
-  { show, after, entriesMax, ...search }: TimelineSearch,
+  { show, after = { happenedMs: 0, id: '' }, linesMax, ...search }: TimelineSearch,
   options?: QueryOptions,
-): Promise<TimelinePage> {
-  for (const step of show === '' || show === 'events' ? STEPS_MS : STEPS_MS.slice(-1)) {
-    const since = Math.max(0, after.happenedMs - step);
-    const range = { since, until: after.happenedMs, before: after.id, entries: entriesMax + 1 };
-    const viewQuery = {
-      view: 'portal_timeline',
-      args: Object.assign(range, argsOf(search), { show }),
-      columns: TIMELINE_COLUMNS,
-      tail: 'ORDER BY happened_at DESC, id DESC',
-      rowsMax: entriesMax + 1,
-    };
-    const found = await queryView<TimelineEntry>(query, viewQuery, options);
-    if (found.length > entriesMax) return { entries: found.slice(0, -1), next: found[entriesMax - 1] ?? null };
-    if (since === 0) return { entries: found, next: null };
-  }
-  return { entries: [], next: null };
-}
-
-const ENTRIES_PER_QUERY = 1_000;
-
-/** Yields pages of entries, newest first. @returns the position at which the result was truncated, or null */
-export function readManyEntries(
-  timeline: (search: TimelineSearch) => Promise<TimelinePage>,
-  search: Omit<TimelineSearch, 'entriesMax'>,
-  max: number,
-): AsyncGenerator<readonly TimelineEntry[], TimelinePosition | null> {
-  return readPages(
-    async (entriesMax, after = search.after) => {
-      const { entries, next } = await timeline({ ...search, entriesMax, after });
-      return { lines: entries, next };
-    },
-    { linesMax: max, perQuery: ENTRIES_PER_QUERY },
-  );
+) {
+  const page = { show, until: after.happenedMs, before: after.id, entries: linesMax };
+  const [tail, columns] = ['ORDER BY happened_at DESC, id DESC', TIMELINE_COLUMNS];
+  const read = (days: number) => {
+    const args = { ...argsOf(search), ...page, days };
+    return queryView<TimelineEntry>(
+      query,
+      { view: 'portal_timeline', args, columns, tail, rowsMax: linesMax },
+      options,
+    );
+  };
+  const recent = show === '' || show === 'events' ? await read(RECENT_DAYS) : [];
+  return toPage(recent.length < linesMax ? await read(0) : recent, linesMax);
 }
 
 const PROFILE_COLUMNS = {
   firstSeenMs: millis('first_seen_at'),
   lastSeenMs: millis('last_seen_at'),
   firstSurface: text('first_surface'),
+  lastSurface: text('last_surface'),
   // A JSON object; empty if no message contains traits.
   traits: text('traits'),
+  events: number('events'),
+  sessions: number('sessions'),
 };
-const COUNT_COLUMNS = { events: number('events'), sessions: number('sessions'), lastSurface: text('last_surface') };
-
-export interface PersonProfile extends Row<typeof PROFILE_COLUMNS> {
-  /** Null if there are too many messages to count. */
-  readonly counts: Row<typeof COUNT_COLUMNS> | null;
-}
+export type PersonProfile = Row<typeof PROFILE_COLUMNS>;
 
 /** Returns null if the identities have no events. */
 export async function readProfile(
@@ -124,33 +85,15 @@ export async function readProfile(
   search: IdentitySearch,
   options?: QueryOptions,
 ): Promise<PersonProfile | null> {
-  const args = argsOf(search);
-  const countQuery = { view: 'portal_person_counts', args, columns: COUNT_COLUMNS, rowsMax: 1 };
-  const counted = queryView<Row<typeof COUNT_COLUMNS>>(query, countQuery, options).catch((fault: unknown) => {
-    if (exceedsReadLimits(fault)) return [];
-    throw fault;
-  });
-  const profileQuery = { view: 'portal_profile', args, columns: PROFILE_COLUMNS, rowsMax: 1 };
-  const [[profile], [counts = null]] = await Promise.all([
-    queryView<Row<typeof PROFILE_COLUMNS>>(query, profileQuery, options),
-    counted,
-  ]);
-  return profile === undefined ? null : { ...profile, counts };
+  const viewQuery = { view: 'portal_profile', args: argsOf(search), columns: PROFILE_COLUMNS, rowsMax: 1 };
+  const [profile] = await queryView<PersonProfile>(query, viewQuery, options);
+  return profile ?? null;
 }
 
-/** Returns those of the identities about which ClickHouse stores data. */
-export async function readKnownIdentities(
-  query: QueryRows,
-  search: IdentitySearch,
-  options?: QueryOptions,
-): Promise<ReadonlySet<string>> {
-  const columns = { identityId: text('identity_id') };
-  const viewQuery = { view: 'portal_known_identities', args: argsOf(search), columns, rowsMax: 1_000 };
-  const rows = await queryView<{ identityId: string }>(query, viewQuery, options);
-  return new Set(rows.map(({ identityId }) => identityId));
-}
-
-/** Returns ids by identity key, masked for viewers without access to raw ids. Omits identities that have no events. */
+/**
+ * Returns the identities about which data is stored, with their ids, masked for viewers without access to raw ids. An id
+ * is empty if no event contains it.
+ */
 export async function readIds(
   query: QueryRows,
   search: IdentitySearch & { readonly idAccess: IdAccess },

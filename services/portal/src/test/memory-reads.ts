@@ -6,7 +6,6 @@ import type {
   AuditLine,
   AuditPosition,
   ErasureLine,
-  ErasureProgress,
   MessageLine,
   MessagePage,
   MessagePosition,
@@ -24,7 +23,7 @@ import type {
   TimelinePosition,
   TokenLine,
 } from '../reads/index.ts';
-import { maskId } from '../reads/query-view.ts';
+import { maskId, toPage } from '../reads/query-view.ts';
 
 /** Rows by environment id. Audit entries are keyed by project id. */
 export interface MemoryRows {
@@ -43,7 +42,6 @@ export interface MemoryRows {
   readonly timelines?: Readonly<Record<string, readonly TimelineEntry[]>>;
   /** The profile of all people in an environment. */
   readonly profiles?: Readonly<Record<string, PersonProfile>>;
-  readonly progress?: Readonly<Record<string, ErasureProgress>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
@@ -58,21 +56,17 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       ),
     rejectionSteps: async ({ environmentId }) => [...(rows.steps?.[environmentId] ?? [])],
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
-    timeline: async ({ environmentId, identityIds, show, after, entriesMax }) => {
+    timeline: async ({ environmentId, identityIds, show, after, linesMax }) => {
       const found = (rows.timelines?.[environmentId] ?? [])
         .filter(({ identityId, otherId }) => identityIds.includes(identityId) || identityIds.includes(otherId))
         .filter(({ entry }) => ENTRIES_OF[show].includes(entry))
-        .filter((each) => byEntry(each, after) < 0)
-        .toSorted((a, b) => byEntry(b, a));
-      const entries = found.slice(0, entriesMax);
-      return { entries, next: found.length > entries.length ? (entries.at(-1) ?? null) : null };
+        .filter((each) => after === undefined || byEntry(each, after) < 0);
+      return toPage(found.toSorted((a, b) => byEntry(b, a)).slice(0, linesMax), linesMax);
     },
     profile: async ({ environmentId, identityIds }) =>
       identityIds.some((id) => rows.ids?.[environmentId]?.[id] !== undefined)
         ? (rows.profiles?.[environmentId] ?? null)
         : null,
-    knownIdentities: async ({ environmentId, identityIds }) =>
-      new Set(identityIds.filter((id) => rows.ids?.[environmentId]?.[id] !== undefined)),
     ids: async ({ environmentId, identityIds, idAccess }) =>
       new Map(
         Object.entries(rows.ids?.[environmentId] ?? {})
@@ -94,24 +88,12 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
     openErasures: async (environmentIds) =>
       environmentIds.flatMap((id) => openOf(id, rows.erasures?.[id] ?? [])).toSorted((a, b) => a.oldestMs - b.oldestMs),
     mintSigners: async ({ environmentId }) => [...(rows.mintSigners?.[environmentId] ?? [])],
-    erasureProgress: async ({ erasureId }) => rows.progress?.[erasureId] ?? null,
+    erasure: async ({ environmentId, erasureId }) =>
+      rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId) ?? null,
     receipt: async ({ environmentId, erasureId }) => {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);
       if (found === undefined || found.state === 'waiting') return null;
-      const toIso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
-      return {
-        erasureId,
-        environmentId,
-        closureCount: found.identities,
-        acceptedAt: toIso(found.requestedMs),
-        fencedAt: toIso(found.fencedMs),
-        visiblyErasedAt: toIso(found.visiblyErasedMs),
-        physicallyErasedAt: toIso(found.physicallyErasedMs),
-        logExpiresAt: toIso(found.logExpiresMs),
-        logExpiredAt: toIso(found.logExpiredMs),
-        deleted: { 'clickhouse.events': found.deleted },
-        verified: { 'clickhouse.events': 0 },
-      };
+      return { erasureId, environmentId };
     },
     audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
       (rows.audit?.[projectId] ?? [])

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { ErasureLine, ErasureProgress } from '../../reads/index.ts';
+import type { ErasureLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
 
@@ -21,8 +21,7 @@ const erased: ErasureLine = {
 };
 
 const erasures: Record<string, ErasureLine[]> = {};
-const progress: Record<string, ErasureProgress> = {};
-const portal = usePortal({ reads: createMemoryReads({ erasures, progress }) });
+const portal = usePortal({ reads: createMemoryReads({ erasures }) });
 
 async function openErasure() {
   const project = await portal.addProject('Game');
@@ -33,26 +32,22 @@ async function openErasure() {
 }
 
 /** The step that is in progress. */
-const currentOf = (text: string) => /aria-current="step"><span class="status wait">(\w+)/.exec(text)?.[1];
+const currentOf = (text: string) => /aria-current="step"><span class="status wait">([\w ]+)/.exec(text)?.[1];
 
 it('the page of an erasure shows the step in progress from the request to the receipt', async () => {
   const { environment, path, read } = await openErasure();
-  delete progress[ID];
   expect(currentOf((await read()).text)).toBe('Requested');
-  const stored = { requestedMs: NOW_MS, identities: 0, deleted: 0, fencedMs: null };
-  progress[ID] = stored;
+  const later = { visiblyErasedMs: null, logExpiresMs: null, state: 'waiting' } as const;
+  const stored = { ...erased, ...later, identities: null, deleted: null, fencedMs: null };
+  erasures[environment.id] = [stored];
   expect(currentOf((await read()).text)).toBe('Fenced');
-  progress[ID] = { ...stored, identities: 1, deleted: 7, fencedMs: NOW_MS };
+  erasures[environment.id] = [{ ...erased, ...later, deleted: 7 }];
   const { text } = await read();
-  expect([currentOf(text), text.includes('1 identity found'), text.includes('7 records so far')]).toEqual([
-    'Deleted',
-    true,
-    true,
-  ]);
+  expect([currentOf(text), text.includes('7 records of 1 identity')]).toEqual(['Deleted', true]);
   expect(text).toContain('data-complete="false"');
   erasures[environment.id] = [erased];
   const complete = (await read()).text;
-  expect(currentOf(complete)).toBeUndefined();
+  expect(currentOf(complete)).toBe('Disks purged');
   for (const expected of [
     'data-complete="true"',
     '1\u202f234 records of 1 identity',

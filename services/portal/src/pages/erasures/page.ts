@@ -8,8 +8,8 @@ import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'reads'>;
 
-const PATH = '/projects/:project/environments/:environment/erasures';
-const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+export const PATH = '/projects/:project/environments/:environment/erasures';
+export const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 export function createErasuresPage({ reads }: Parts): PortalPage {
   return {

@@ -166,7 +166,7 @@ it('an unknown id leads to no person, with ids of another type, case or spacing,
   ] as const) {
     const { text } = (await find(opened, 'anonymous', typed)).response;
     expect(text).toContain('No person has this id');
-    expect(text).toContain(`person=${known[at]![0]}&amp;kind=${near[at]![0]}`);
+    expect(text).toContain(`person=${known[at]![0]}`);
     expect(text).not.toMatch(/Erase person…|<details[^>]* open/);
   }
   const { text } = (await find(opened, 'untyped', 'someone else')).response;
@@ -226,20 +226,15 @@ it('the timeline shows the part that was chosen and continues after the last ent
   expect(await read('')).toContain('12345678901234567890');
 });
 
-it('the export contains the ids and every entry of the person with all digits, and is audited', async () => {
+it('the export contains every entry of the person with all digits, and is audited', async () => {
   const opened = await openProject('developer');
   const { path } = await find(opened, 'steam', ACCOUNT);
   entries.length = 0;
-  const { text, headers } = await opened.browser.get(`${path}&as=json`);
-  expect(headers.get('content-disposition')).toMatch(/person-[0-9a-f]{32}\.json/);
-  const file = JSON.parse(text);
-  expect([file.identities.map(({ id }: { id: string }) => id).sort(), file.isComplete]).toEqual([
-    [PLAYER, ACCOUNT],
-    true,
-  ]);
-  const kinds = file.entries.map(({ entry }: { entry: string }) => entry).sort();
+  const { text, headers } = await opened.browser.get(`${path}&as=csv`);
+  expect(headers.get('content-disposition')).toMatch(/person-[0-9a-f]{32}\.csv/);
+  const kinds = [...text.matchAll(/Z","(\w+)"/g)].map(([, kind]) => kind).sort();
   expect(kinds).toEqual(['consent', 'event', 'event', 'event', 'link', 'link']);
-  expect(text).toContain(DETAIL);
+  expect(text).toContain('12345678901234567890');
   expect(entries).toMatchObject([{ action: 'person.save' }]);
 });
 

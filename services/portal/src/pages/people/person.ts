@@ -1,5 +1,6 @@
 /** Shows a person: the profile, the timeline and the identities. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { explainLink, keysOf } from '@playline/people';
 import {
   disclosure,
   hidden,
@@ -13,139 +14,139 @@ import {
   tag,
   time,
 } from '../../frame/components.ts';
+import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PageResponse, Visit } from '../../frame/page.ts';
-import type { TimelineEntry, TimelinePart, TimelinePosition } from '../../reads/index.ts';
-import { explainEntry, type FoundMember, type FoundPerson } from './find-person.ts';
+import { scopeOf } from '../../frame/scope.ts';
+import { exceedsReadLimits, readPages, type TimelineEntry, type TimelinePosition } from '../../reads/index.ts';
+import type { PageParts } from '../index.ts';
 
-export const PARTS: readonly { readonly text: string; readonly show: TimelinePart }[] = [
+type Parts = Pick<PageParts, 'people' | 'reads'>;
+type FoundPerson = Awaited<ReturnType<typeof findPerson>>;
+
+const PARTS = [
   { text: 'All', show: '' },
   { text: 'Events', show: 'events' },
   { text: 'Identity', show: 'identity' },
   { text: 'Consent', show: 'consent' },
-];
+] as const;
 
 /** A link to a person contains an identity key, never an id. */
-export function toPersonPath(visit: Visit, keyHex: string, query: Readonly<Record<string, string>> = {}): string {
-  const used = Object.entries(query).filter(([, value]) => value !== '');
-  return `${pathInEnvironment(visit, 'people')}?${new URLSearchParams([['person', keyHex], ...used])}`;
+export function toPersonPath(visit: Visit, key: Buffer, query: Readonly<Record<string, string>> = {}): string {
+  const person = { person: key.toString('hex') };
+  return `${pathInEnvironment(visit, 'people')}?${new URLSearchParams({ ...person, ...query })}`;
 }
 
 export const countText = (count: number, one: string, many: string): string =>
-  count === 1 ? `1 ${one}` : `${number(count)} ${many}`;
+  `${number(count)} ${count === 1 ? one : many}`;
+
+const POSITION = /^(\d{1,14})\.([0-9a-f]{32})$/;
+const ENTRIES_SHOWN_MAX = 50;
+/** Decisions and consents that explain identities and the profile. */
+const HISTORY_MAX = 1_000;
+
+/** Null if one of the ids is a placeholder with more messages than a query may read. */
+function orTooMany(fault: unknown): null {
+  if (exceedsReadLimits(fault)) return null;
+  throw fault;
+}
+
+export async function findPerson({ people, reads }: Parts, visit: Visit, key: Buffer) {
+  const environmentId = scopeOf(visit).environment.id;
+  const { signal } = visit;
+  const person = await people.members({ environmentId, key });
+  const search = { environmentId, identityIds: keysOf(person).map((each) => each.toString('hex')) };
+  const [, ms, id = ''] = POSITION.exec(visit.query.get('after') ?? '') ?? [];
+  const { show } = PARTS.find((part) => part.show === visit.query.get('show')) ?? PARTS[0];
+  const page = { show, after: ms === undefined ? undefined : { happenedMs: Number(ms), id } };
+  const [timeline, history, profile, ids] = await Promise.all([
+    reads.timeline({ ...search, ...page, linesMax: ENTRIES_SHOWN_MAX }, { signal }).catch(orTooMany),
+    reads.timeline({ ...search, show: 'history', linesMax: HISTORY_MAX }, { signal }),
+    reads.profile(search, { signal }).catch(orTooMany),
+    reads.ids({ ...search, idAccess: 'raw ids' }, { signal }),
+  ]);
+  const unlinked = [{ key, kind: null, linkedAt: null }];
+  const members = (person.isLinked ? person.members : unlinked).map((each) => ({
+    kind: each.kind ?? 'unlinked',
+    keyHex: each.key.toString('hex'),
+    // Empty if no event contains the id.
+    id: ids.get(each.key.toString('hex')) ?? '',
+  }));
+  const isKnown = person.isLinked || ids.size > 0;
+  return { key, person, members, isKnown, page, timeline, history: history.lines, profile };
+}
 
 /** The id that stands for the person: a user id if one is known. */
-export function toName({ members }: FoundPerson): string {
-  const named = members.filter(({ id }) => id !== null);
-  const { id = null } = named.find(({ kind }) => kind !== 'anonymous') ?? named[0] ?? {};
-  return id ?? `Person ${members[0]?.keyHex.slice(0, 8) ?? ''}…`;
+export function toName({ key, members }: FoundPerson): string {
+  const named = members.filter(({ id }) => id !== '');
+  return (named.find(({ kind }) => kind !== 'anonymous') ?? named[0])?.id ?? `Person ${key.toString('hex', 0, 4)}…`;
 }
 
-export interface ShownTimeline {
-  readonly show: TimelinePart;
-  readonly isFirst: boolean;
-  readonly nowMs: number;
-}
-
-export function toPersonPage(visit: Visit, found: FoundPerson, shown: ShownTimeline): PageResponse {
-  const { keyHex, members } = found;
-  const erase = visit.can('erasure.request')
-    ? html`<a class="btn danger" href="${toPersonPath(visit, keyHex, { confirm: 'erase' })}">Erase person…</a>`
-    : '';
+export function toPersonPage(visit: Visit, found: FoundPerson): PageResponse {
+  const { key, members } = found;
+  const erase = html`<a class="btn danger" href="${toPersonPath(visit, key, { confirm: 'erase' })}">Erase person…</a>`;
   return {
     kind: 'page',
     title: 'Person',
     heading: html`<bdi>${toName(found)}</bdi> ${tag(countText(members.length, 'identity', 'identities'))}`,
-    actions: html`<a class="btn" href="${toPersonPath(visit, keyHex, { as: 'json' })}" download>Export data</a>${erase}`,
-    content: html`<div class="split person">${toTimeline(visit, found, shown)}
-<div>${toProfile(found)}${toIdentities(visit, found)}</div></div>`,
+    actions: html`<a class="btn" href="${toPersonPath(visit, key, { as: 'csv' })}" download>Export data</a>${visit.can('erasure.request') ? erase : ''}`,
+    content: html`<div class="split person">${toTimeline(visit, found)}<div>${toProfile(found)}${toIdentities(visit, found)}</div></div>`,
   };
 }
 
-function toTimeline(visit: Visit, found: FoundPerson, { show, isFirst, nowMs }: ShownTimeline): Markup {
-  const { keyHex, timeline } = found;
-  const choices = PARTS.map((part) => ({
-    text: part.text,
-    href: toPersonPath(visit, keyHex, { show: part.show }),
-    isCurrent: part.show === show,
-  }));
-  const actions = segments('Timeline shows', choices);
-  if (timeline === null)
-    return panel(
-      'Timeline',
-      html`<p>There are too many messages to list. Filter them by time in <a href="${pathInEnvironment(visit, 'explore')}">Explore</a>.</p>`,
-      { actions },
-    );
-  const days = Map.groupBy(timeline.entries, ({ happenedMs }) => toDay(happenedMs, nowMs));
-  const toPageLink = (text: string, after: TimelinePosition | null) => {
-    const query = { show, after: after === null ? '' : `${after.happenedMs}.${after.id}` };
-    return html`<a href="${toPersonPath(visit, keyHex, query)}">${text}</a> `;
-  };
-  const none = html`<p class="muted">${isFirst ? 'Nothing is stored here yet.' : 'Nothing older is stored.'} New entries appear within seconds.</p>`;
-  const content = html`${timeline.entries.length === 0 ? none : ''}${[...days].map(
+function toTimeline(visit: Visit, found: FoundPerson): Markup {
+  const { key, page, timeline } = found;
+  const choices = PARTS.map(({ text, show }) => {
+    return { text, href: toPersonPath(visit, key, { show }), isCurrent: show === page.show };
+  });
+  const days = Map.groupBy(timeline?.lines ?? [], ({ happenedMs }) => toDay(happenedMs));
+  const toLink = (text: string, { happenedMs, id }: TimelinePosition) =>
+    html`<a href="${toPersonPath(visit, key, { show: page.show, after: `${happenedMs}.${id}` })}">${text}</a>`;
+  const none = html`<p class="muted">No ${page.after === undefined ? '' : 'older '}entries. New entries appear within seconds.</p>`;
+  const tooMany = html`<p>There are too many messages to list. Filter them by time in <a href="${pathInEnvironment(visit, 'explore')}">Explore</a>.</p>`;
+  const lists = [...days].map(
     ([day, entries]) =>
       html`<h3 class="group">${day}</h3><ul class="timeline">${entries.map((each) => toEntry(visit, found, each))}</ul>`,
-  )}
-<p>${isFirst ? '' : toPageLink('Newest', null)}${timeline.next === null ? '' : toPageLink('Older', timeline.next)}</p>`;
-  return panel('Timeline', content, { actions });
+  );
+  const older = timeline?.next ? html`<p>${toLink('Older', timeline.next)}</p>` : '';
+  const content = html`${timeline === null ? tooMany : days.size === 0 ? none : lists}${older}`;
+  return panel('Timeline', content, { actions: segments('Entries', choices) });
 }
 
-const DAY_MS = 86_400_000;
-
-function toDay(ms: number, nowMs: number): string {
-  const age = Math.floor(nowMs / DAY_MS) - Math.floor(ms / DAY_MS);
-  if (age === 0 || age === 1) return age === 0 ? 'Today' : 'Yesterday';
-  return new Intl.DateTimeFormat('en-US', { dateStyle: 'medium', timeZone: 'UTC' }).format(ms);
-}
+const toDate = (ms: number) => new Intl.DateTimeFormat('en-US', { dateStyle: 'medium', timeZone: 'UTC' }).format(ms);
+const toDay = (ms: number) => (toDate(ms) === toDate(Date.now()) ? 'Today' : toDate(ms));
 
 function toEntry(visit: Visit, found: FoundPerson, entry: TimelineEntry): Markup {
-  const { happenedMs, messageId, traceId } = entry;
-  const iso = new Date(happenedMs).toISOString();
-  const { title, note, kind, detail } = toTexts(found, entry);
-  const ids: [string, HtmlValue][] = [['Time', time(happenedMs)]];
-  if (messageId !== '') {
-    const explore = html`<a href="${pathInEnvironment(visit, 'explore')}?message=${messageId}">Open in Explore</a>`;
-    ids.push(['Message', html`${shortened(messageId, 'the message id')} ${entry.entry === 'event' ? explore : ''}`]);
-  }
-  ids.push(['Trace id', shortened(traceId, 'the trace id')]);
-  return html`<li class="${entry.entry === 'event' ? '' : 'mark'}"><time class="mono faint" datetime="${iso}" title="${iso.replace('T', ' ').replace('Z', ' UTC')}">${iso.slice(11, 16)}</time>
-<details><summary>${kind === null ? html`<b>${title}</b>` : status(kind, title)} <bdi class="muted">${note}</bdi></summary>
-${keyValues(ids)}${detail === '' ? '' : html`<pre tabindex="0">${detail}</pre>`}</details></li>\n`;
-}
-
-interface EntryTexts {
-  readonly title: string;
-  readonly note: string;
-  /** Null for messages. */
-  readonly kind: 'ok' | 'wait' | 'warn' | null;
-  readonly detail: string;
-}
-
-function toTexts(found: FoundPerson, entry: TimelineEntry): EntryTexts {
-  const { what, name, origin, detail } = entry;
-  if (entry.entry === 'consent') {
-    const note = `${what}${origin === '' ? '' : `, by ${origin}`}`;
-    return { title: 'consent changed', note, kind: CONSENT_KINDS[what] ?? 'wait', detail };
-  }
-  if (entry.entry === 'link') {
-    const kind = name === 'linked' || name === 'unlinked' ? 'ok' : 'warn';
-    return { title: LINK_TITLES[name] ?? 'ruling', note: explainEntry(found, entry), kind, detail };
-  }
+  const { happenedMs, messageId, traceId, what, name, origin, detail } = entry;
+  const rows: [string, HtmlValue][] = [['Time', time(happenedMs)]];
+  if (messageId !== '') rows.push(['Message id', shortened(messageId, 'the message id')]);
+  rows.push(['Trace id', shortened(traceId, 'the trace id')]);
+  const show = (title: HtmlValue, note: string, more: HtmlValue = '') =>
+    html`<li class="${entry.entry}"><span class="mono muted">${toIso(happenedMs).slice(11, 16)}</span>
+<details><summary>${title} <bdi class="muted">${note}</bdi></summary>${keyValues(rows)}${more}</details></li>\n`;
+  if (entry.entry === 'consent') return show(html`<b>consent changed</b>`, `${what}, by ${origin || 'the client'}`);
+  if (entry.entry === 'link')
+    return show(status(name === 'refused' ? 'warn' : 'ok', `${what} ${name}`), explain(found, entry));
   const message = parse(detail);
   const facts = toFacts(what === 'identify' ? message.traits : message.properties).slice(0, 3);
-  const note = facts.length === 0 ? origin : facts.map(([fact, value]) => `${fact} ${value}`).join(', ');
-  const title = name === '' ? what : what === 'track' ? name : `${what}: ${name}`;
+  const note = facts.map(([fact, value]) => `${fact} ${value}`).join(', ') || origin;
   // Numbers with more digits than a JavaScript number can hold are shown as sent.
-  return { title, note, kind: null, detail: /\d{16}/.test(detail) ? detail : JSON.stringify(message, null, 2) };
+  const text = /\d{16}/.test(detail) ? detail : JSON.stringify(message, null, 2);
+  const explore = html`<p><a href="${pathInEnvironment(visit, 'explore')}?message=${messageId}">Open in Explore</a></p>`;
+  const title = what === 'track' ? name : [what, name].filter((each) => each !== '').join(': ');
+  return show(html`<b>${title}</b>`, note, html`<pre tabindex="0">${text}</pre>${explore}`);
 }
 
-const CONSENT_KINDS: Readonly<Record<string, 'ok' | 'wait' | 'warn'>> = { full: 'ok', anonymous: 'wait', none: 'warn' };
-const LINK_TITLES: Readonly<Record<string, string>> = {
-  linked: 'linked',
-  unlinked: 'split',
-  refused: 'link refused',
-  ambiguous: 'not linked',
-};
+/** Explains a decision in a sentence. */
+function explain(
+  { members }: FoundPerson,
+  { what: link, name: outcome, origin: reason, ...ids }: TimelineEntry,
+): string {
+  const toText = (keyHex: string, kind: string) =>
+    `${kind} id “${members.find((each) => each.keyHex === keyHex)?.id || `${keyHex.slice(0, 8)}…`}”`;
+  const [a, b] = [toText(ids.identityId, ids.kind), toText(ids.otherId, ids.otherKind)];
+  return explainLink({ link, outcome, reason }, a, b);
+}
 
 function parse(json: string): Record<string, unknown> {
   try {
@@ -158,85 +159,78 @@ function parse(json: string): Record<string, unknown> {
 const FACT_CHARACTERS_MAX = 40;
 
 /** The values of an object that fit in one line. */
-function toFacts(value: unknown): [name: string, value: string][] {
-  return Object.entries(Object(value) as Record<string, unknown>).flatMap(([name, each]): [string, string][] => {
-    const text = typeof each === 'object' ? '' : String(each);
-    return text === '' || text.length > FACT_CHARACTERS_MAX ? [] : [[name, text]];
-  });
-}
+const toFacts = (value: unknown): [name: string, value: string][] =>
+  Object.entries(Object(value) as object)
+    .map(([name, each]): [string, string] => [name, typeof each === 'object' ? '' : String(each)])
+    .filter(([, text]) => text !== '' && text.length <= FACT_CHARACTERS_MAX);
 
+const CONSENT_KINDS: Readonly<Record<string, 'ok' | 'wait' | 'warn'>> = { full: 'ok', none: 'warn' };
 const TRAITS_SHOWN_MAX = 12;
 
 function toProfile({ profile, history, person }: FoundPerson): Markup {
-  const rows: [string, HtmlValue][] = [];
-  if (profile !== null) {
-    const { firstSeenMs, lastSeenMs, firstSurface, counts } = profile;
-    const sessions = counts === null ? '' : ` in ${countText(counts.sessions, 'session', 'sessions')}`;
-    rows.push(['First seen', html`${time(firstSeenMs)} ${tag(firstSurface)}`]);
-    rows.push(['Last seen', html`${time(lastSeenMs)} ${counts === null ? '' : tag(counts.lastSurface)}`]);
-    rows.push(['Events', counts === null ? 'too many to count' : `${number(counts.events)}${sessions}`]);
-  }
-  const current = Map.groupBy(
-    history.filter(({ entry, name }) => entry === 'consent' && name === 'current'),
-    ({ what }) => what,
+  const current = history
+    .filter(({ entry, name }) => entry === 'consent' && name === 'current')
+    .map(({ what }) => what);
+  const consents = [...new Set(current)].map((each) => html`${status(CONSENT_KINDS[each] ?? 'wait', each)} `);
+  const { firstSeenMs, lastSeenMs, firstSurface, lastSurface, events = 0, sessions = 0, traits = '' } = profile ?? {};
+  const toSeen = (ms = 0, surface = '') => (ms === 0 ? '–' : html`${time(ms)} ${tag(surface)}`);
+  return panel(
+    'Profile',
+    keyValues([
+      ['First seen', toSeen(firstSeenMs, firstSurface)],
+      ['Last seen', toSeen(lastSeenMs, lastSurface)],
+      ['Events', `${number(events)} in ${countText(sessions, 'session', 'sessions')}`],
+      ['Consent', consents.length === 0 ? 'not set' : consents],
+      ...toFacts(parse(traits)).slice(0, TRAITS_SHOWN_MAX),
+      ['Person key', shortened(person.personKey.toString('hex'), 'the person key')],
+    ]),
   );
-  const statuses = [...current].map(([what, { length }]) => {
-    const ids = current.size === 1 ? '' : ` for ${countText(length, 'id', 'ids')}`;
-    return html`${status(CONSENT_KINDS[what] ?? 'wait', `${what}${ids}`)} `;
-  });
-  rows.push(['Consent', statuses.length === 0 ? html`<span class="muted">not set</span>` : statuses]);
-  for (const [name, value] of toFacts(parse(profile?.traits ?? '{}')).slice(0, TRAITS_SHOWN_MAX))
-    rows.push([name, html`<bdi>${value}</bdi>`]);
-  rows.push(['Person key', shortened(person.personKey.toString('hex'), 'the person key')]);
-  return panel('Profile', keyValues(rows));
 }
 
-const MEMBERS_SHOWN_MAX = 20;
 const DECISIONS_SHOWN_MAX = 5;
 
 function toIdentities(visit: Visit, found: FoundPerson): Markup {
-  const toRows = (members: readonly FoundMember[]) =>
-    table(
-      'Identities',
-      ['Type', 'Id'],
-      members.map((member) => ({
-        cells: [tag(member.kind ?? 'unknown'), shortened(member.id ?? member.keyHex, 'the id')],
-        detail: toReason(found, member),
-      })),
+  const { key, members, history } = found;
+  const rows = members.map(({ kind, id, keyHex }) => {
+    const decisions = history.filter(
+      (each) => each.entry === 'link' && [each.identityId, each.otherId].includes(keyHex),
     );
-  const [first, rest] = [found.members.slice(0, MEMBERS_SHOWN_MAX), found.members.slice(MEMBERS_SHOWN_MAX)];
-  const others = rest.length === 0 ? '' : disclosure(`Show ${number(rest.length)} more`, toRows(rest));
-  return panel('Identities', html`${toRows(first)}${others}${toSplitForm(visit, found)}`, {
-    note: 'Open a row to see why it is linked',
+    const reasons = decisions
+      .slice(0, DECISIONS_SHOWN_MAX)
+      .map((each) => html`<p>${time(each.happenedMs)}: ${explain(found, each)}</p>`);
+    const detail = html`${reasons.length === 0 ? html`<p>No link to another id is recorded.</p>` : reasons}<p>Identity key ${shortened(keyHex, 'the identity key')}</p>`;
+    return { cells: [tag(kind), shortened(id || keyHex, 'the id')], detail };
   });
-}
-
-function toReason(found: FoundPerson, { keyHex, linkedMs, decisions }: FoundMember): Markup {
-  const none =
-    linkedMs === null
-      ? 'Not linked to any other id.'
-      : 'The messages that linked this id are not among the newest decisions.';
-  const sentences = decisions
-    .slice(0, DECISIONS_SHOWN_MAX)
-    .map(
-      (each) =>
-        html`<p>${time(each.happenedMs)}: ${explainEntry(found, each)} Message ${shortened(each.messageId, 'the message id')}</p>`,
-    );
-  return html`${sentences.length === 0 ? html`<p>${none}</p>` : sentences}
-<p class="muted">Identity key ${shortened(keyHex, 'the identity key')}</p>`;
-}
-
-function toSplitForm(visit: Visit, { keyHex, members }: FoundPerson): HtmlValue {
-  if (!visit.can('people.unlink') || members.length < 2) return '';
   const boxes = members.map(
-    (each) =>
-      html`<label><input type="checkbox" name="member" value="${each.keyHex}"> ${each.kind ?? ''} <code>${each.id ?? each.keyHex}</code></label><br>`,
+    ({ keyHex, kind, id }) =>
+      html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind} <code>${id || keyHex}</code></label><br>`,
   );
-  const form = visit.form(
-    'unlink',
-    html`<p>The selected identities become a separate person. Messages received before the split cannot join the two persons again, but later messages can. Events stay with their identities.</p>
-${hidden('person', keyHex)}${boxes}
-<button class="danger">Split person</button>`,
+  const split = html`<p>The selected identities become a separate person. Messages received before the split cannot join the two persons again, but later messages can. Events stay with their identities.</p>
+${hidden('person', key.toString('hex'))}${boxes}<button class="danger">Split person</button>`;
+  const form =
+    visit.can('people.unlink') && members.length > 1 ? disclosure('Split person…', visit.form('unlink', split)) : '';
+  const note = 'Open a row to see why it is linked';
+  return panel('Identities', html`${table('Identities', ['Type', 'Id'], rows)}${form}`, { note });
+}
+
+const FILE_COLUMNS =
+  'time|entry|type|name|source|type of id|identity key|other type|other key|message id|trace id|data'.split('|');
+
+/** Everything that is stored about a person, for requests under privacy laws. */
+export async function toPersonFile({ people, reads }: Parts, visit: Visit, key: Buffer): Promise<PageResponse> {
+  const environmentId = scopeOf(visit).environment.id;
+  const identityIds = keysOf(await people.members({ environmentId, key })).map((each) => each.toString('hex'));
+  const search = { environmentId, identityIds, show: '' as const };
+  const lists = readPages(
+    (linesMax, after?: TimelineEntry) => reads.timeline({ ...search, linesMax, after }, { signal: visit.signal }),
+    { linesMax: CSV_LINES_MAX, perQuery: HISTORY_MAX },
   );
-  return disclosure('Split person…', form);
+  const toCells = ({ happenedMs, id: _, entry, ...rest }: TimelineEntry) => [
+    toIso(happenedMs),
+    entry,
+    ...Object.values(rest),
+  ];
+  const toLastLine = () => `This export is limited to ${number(CSV_LINES_MAX, 'entries')}.`;
+  const chunks = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
+  return { kind: 'streamed file', name: `person-${key.toString('hex')}.csv`, type: CSV_TYPE, chunks };
 }

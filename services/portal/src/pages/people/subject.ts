@@ -1,13 +1,13 @@
 import { ID_CODE_POINTS_MAX, IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { type IdentityKeyer, isPlaceholder, USER_KINDS } from '@playline/people';
+import type { IdentityKeyer } from '@playline/people';
 import type { FormValues } from '../../frame/page.ts';
 
-/** An identity that a person may have. `kind` and `id` are null if only the key is known. */
+/** An identity that a search may mean. `kind` is null and `id` is the key if the key was entered. */
 export interface Subject {
   readonly key: Buffer;
   readonly kind: IdentityKind | null;
-  readonly id: string | null;
+  readonly id: string;
 }
 
 export const SUBJECT_CHOICES = [
@@ -21,14 +21,10 @@ export const SUBJECT_CHOICES = [
   { value: 'key', text: 'identity key' },
 ];
 
-const KEY = /^[0-9a-f]{32}$/i;
-
 export function parseKey(text: string): Buffer | null {
-  const key = KEY.test(text) ? Buffer.from(text, 'hex') : ZERO_KEY;
+  const key = /^[0-9a-f]{32}$/i.test(text) ? Buffer.from(text, 'hex') : ZERO_KEY;
   return key.equals(ZERO_KEY) ? null : key;
 }
-
-export const findKind = (text: string): IdentityKind | null => IDENTITY_KINDS.find((each) => each === text) ?? null;
 
 /** @throws PublicError VALIDATION_ERROR, whose message does not contain the id */
 function assertId(field: string, id: string): void {
@@ -37,50 +33,26 @@ function assertId(field: string, id: string): void {
     throw invalidField(field, `An id can have at most ${ID_CODE_POINTS_MAX} characters.`);
 }
 
-type KeyOf = (kind: IdentityKind, id: string) => Buffer;
+export type KeyOf = (kind: IdentityKind, id: string) => Buffer;
 
-const toSubjects = (kinds: readonly IdentityKind[], id: string, keyOf: KeyOf): Subject[] =>
+export const toSubjects = (id: string, keyOf: KeyOf, kinds: readonly IdentityKind[] = IDENTITY_KINDS) =>
   kinds.map((kind) => ({ key: keyOf(kind, id), kind, id }));
 
-/**
- * Returns the identities that a search may mean.
- * @throws PublicError VALIDATION_ERROR, whose message does not contain the id
- */
+/** @throws PublicError VALIDATION_ERROR, whose message does not contain the id */
 export function readSubjects(values: FormValues, keyOf: KeyOf): Subject[] {
   const [choice, id] = [values.text('kind'), values.text('id')];
   assertId('id', id);
   const key = parseKey(id);
+  const ofKey = key === null ? [] : [{ key, kind: null, id }];
+  if (choice === 'any') return [...toSubjects(id, keyOf), ...ofKey];
   if (choice === 'key' && key === null)
     throw invalidField('id', 'An identity key has 32 hexadecimal digits, not all zeros.');
-  const ofKey = key === null ? [] : [{ key, kind: null, id: null }];
-  if (choice === 'key') return ofKey;
-  if (choice === 'any') return [...toSubjects(IDENTITY_KINDS, id, keyOf), ...ofKey];
-  const kind = findKind(choice);
-  if (kind === null) throw invalidField('kind', 'Choose an id type.');
-  return toSubjects([kind], id, keyOf);
-}
-
-const capitalise = (text: string) => text.replace(/(^|[@. _-])(\p{Ll})/gu, (letters) => letters.toUpperCase());
-
-/** Returns ids that people confuse with this id: of another type, in another case, with spaces or in another encoding. */
-export function listNearSubjects(id: string, keyOf: KeyOf): Subject[] {
-  const texts = [
-    ...[id, id.toLowerCase(), id.toUpperCase(), capitalise(id), id.charAt(0).toUpperCase() + id.slice(1)],
-    ...[` ${id}`, `${id} `, id.normalize('NFC'), id.normalize('NFD')],
-  ];
-  return [...new Set(texts)].flatMap((text) => toSubjects(IDENTITY_KINDS, text, keyOf));
+  const kinds = IDENTITY_KINDS.filter((kind) => kind === choice);
+  if (kinds.length === 0 && choice !== 'key') throw invalidField('kind', 'Choose an id type.');
+  return choice === 'key' ? ofKey : toSubjects(id, keyOf, kinds);
 }
 
 export function toIdentityKeys(id: string, environmentId: string, keyOf: IdentityKeyer): string[] {
   assertId('person', id);
   return IDENTITY_KINDS.map((kind) => keyOf(environmentId, kind, id).toString('hex'));
-}
-
-/** Returns the keys to erase. As in the gateway, a user id is erased under every identity type and without a type. */
-export function toErasureKeys(kind: IdentityKind, id: string, keyOf: KeyOf): Buffer[] {
-  assertId('confirm', id);
-  if (isPlaceholder(id))
-    throw invalidField('id', 'This id is a placeholder that many clients send. No data is stored for it.');
-  const kinds: readonly IdentityKind[] = kind === 'anonymous' ? ['anonymous'] : USER_KINDS;
-  return kinds.map((each) => keyOf(each, id));
 }
