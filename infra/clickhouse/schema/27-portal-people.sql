@@ -1,11 +1,11 @@
 -- Times are capped as in persons. Includes test messages. Messages are counted, not copies; the query reads narrow columns of all
 -- events of the identities, so it exceeds the limits of the account if one of them is a placeholder.
 CREATE VIEW IF NOT EXISTS portal_profile DEFINER = views SQL SECURITY DEFINER AS
-SELECT environment_id, first_seen_at, last_seen_at, first_surface, traits, events, sessions, last_surface
+SELECT {environment: String} AS environment_id, first_seen_at, last_seen_at, first_surface, traits, events, sessions, last_surface
 FROM
 (
     SELECT
-        any(environment_id) AS environment_id, least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at,
+        least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at,
         max(last_active_at) AS last_seen_at, argMinMerge(first_touch).1 AS first_surface, argMaxIfMerge(latest_traits) AS traits
     FROM {{all}}.identities AS identity
     WHERE environment_id = {environment: String}
@@ -39,7 +39,8 @@ SELECT *
 FROM
 (
     SELECT
-        'event' AS entry, event_time AS happened_at, lower(hex(sipHash128(message_id, type, event_name, identity_key))) AS id,
+        'event' AS entry, event_time AS happened_at,
+        lower(hex(sipHash128(event.message_id, type, event_name, identity_key))) AS id,
         toString(type) AS what, toString(event_name) AS name, toString(surface) AS origin, lower(hex(identity_key)) AS identity_id, '' AS kind,
         '' AS other_id, '' AS other_kind, toString(message_id) AS message_id, trace_id,
         concat('{', arrayStringConcat(arrayMap(field -> concat('"', field.1, '":', field.2), arrayFilter(field -> field.2 NOT IN ('', '""'), [
@@ -51,9 +52,9 @@ FROM
             ('screenDensity', ifNull(toString(screen_density), '')), ('pageUrl', toJSONString(page_url)), ('pagePath', toJSONString(page_path)),
             ('pageReferrer', toJSONString(page_referrer)), ('pageTitle', toJSONString(page_title)),
             ('browserLanguage', toJSONString(toString(browser_language))), ('properties', properties), ('traits', traits)])), ','), '}') AS detail
-    FROM {{all}}.events
+    FROM {{all}}.events AS event
     WHERE {show: String} IN ('', 'events')
-        AND (environment_id, event_name, toDate(event_time), identity_key, message_id, toUnixTimestamp64Milli(event_time), type) IN
+        AND (environment_id, event_name, toDate(event_time), identity_key, event.message_id, toUnixTimestamp64Milli(event_time), type) IN
         (
             SELECT environment_id, event_name, toDate(event_time), identity_key, message_id, toUnixTimestamp64Milli(event_time), type
             FROM {{all}}.events
@@ -73,7 +74,7 @@ FROM
             LIMIT {entries: UInt32}
         )
     ORDER BY version DESC
-    LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+    LIMIT 1 BY environment_id, event_name, event_time, identity_key, event.message_id, type
     UNION ALL
     SELECT
         'link' AS entry, received_at AS happened_at, lower(hex(sipHash128(link_generation, link_partition, link_offset, step))) AS id,

@@ -131,8 +131,8 @@ function toEntry(visit: Visit, found: FoundPerson, entry: TimelineEntry): Markup
   const facts = toFacts(what === 'identify' ? message.traits : message.properties).slice(0, 3);
   const note = facts.map(([fact, value]) => `${fact} ${value}`).join(', ') || origin;
   // Numbers with more digits than a JavaScript number can hold are shown as sent.
-  const text = /\d{16}/.test(detail) ? detail : JSON.stringify(message, null, 2);
-  const explore = html`<p><a href="${pathInEnvironment(visit, 'explore')}?message=${messageId}">Open in Explore</a></p>`;
+  const text = /[:[,] *-?\d{16}/.test(detail) ? detail : JSON.stringify(message, null, 2);
+  const explore = html`<p><a href="${pathInEnvironment(visit, 'explore')}?message=${encodeURIComponent(messageId)}">Open in Explore</a></p>`;
   const title = what === 'track' ? name : [what, name].filter((each) => each !== '').join(': ');
   return show(html`<b>${title}</b>`, note, html`<pre tabindex="0">${text}</pre>${explore}`);
 }
