@@ -166,7 +166,7 @@ const REQUESTS: Readonly<Record<string, (a: string, b: string) => string>> = {
 export function explainLink({ link, outcome, reason }: Omit<DecidedLink, 'movedCount'>, a: string, b: string): string {
   const ruling = Object.values(RULING_REASONS).find((each) => each === reason);
   if (ruling !== undefined) return `Ruling about ${a}: ${refusalText(ruling)}.`;
-  const request = REQUESTS[link]?.(a, b) ?? `A message named ${a} and ${b}`;
+  const request = Object.hasOwn(REQUESTS, link) ? REQUESTS[link]!(a, b) : `A message named ${a} and ${b}`;
   if (outcome === 'linked') return `${request}, so they belong to one person.`;
   if (outcome === 'unlinked') return `${request}, so they belong to two persons.`;
   const result = link === 'unlink' ? 'They were not split' : 'They were not linked';

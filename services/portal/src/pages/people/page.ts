@@ -1,6 +1,6 @@
 /** Finds a person by id, shows the person, and requests erasures and splits. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import type { IdentityKind } from '@playline/contracts';
+import { type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
 import {
   isPlaceholder,
@@ -104,21 +104,21 @@ async function showPerson(parts: Parts, visit: Visit, key: Buffer, values?: Form
   const found = await findPerson(parts, visit, key);
   if (!found.isKnown) return toUnknownPage(parts, visit, values);
   const isErasure = visit.query.get('confirm') === 'erase' || values?.text('form') === 'erase';
-  if (!isErasure || !visit.can('erasure.request')) return toPersonPage(visit, found);
+  if (!isErasure || !visit.can('erasure.request')) return toPersonPage(visit, found, values);
   const { events = 0 } = found.profile ?? {};
   const all = `${countText(found.members.length, 'identity', 'identities')} and ${countText(events, 'event', 'events')}`;
   const text = html`This permanently erases all data about <b><bdi>${toName(found)}</bdi></b>: ${all}, with all links and consents. A user id is erased under every type and without a type. The erasure cannot be undone.`;
-  const cancel = html`<a class="btn" href="${toPersonPath(visit, key)}">Cancel</a>`;
-  const form = toEraseForm(visit, text, hidden('person', key.toString('hex')), cancel);
-  return { kind: 'page', title: 'Erase this person?', content: form };
+  const cancel = html`<p><a href="${toPersonPath(visit, key)}">Cancel</a></p>`;
+  const form = toEraseForm(visit, text, hidden('person', key.toString('hex')), values);
+  return { kind: 'page', title: 'Erase this person?', content: html`${form}${cancel}` };
 }
 
-const toEraseForm = (visit: Visit, text: HtmlValue, fields: HtmlValue, cancel: HtmlValue = ''): Markup =>
+const toEraseForm = (visit: Visit, text: HtmlValue, fields: HtmlValue, values?: FormValues): Markup =>
   visit.form(
     'erase',
     html`<p>${text}</p>${fields}
-${field({ name: 'confirm', label: 'To confirm, type the id as it was sent', isRequired: true })}
-<p><button class="danger">Erase person</button> ${cancel}</p>`,
+${field({ name: 'confirm', label: 'To confirm, type the id as it was sent', isRequired: true, value: values?.text('confirm') ?? '' })}
+<button class="danger">Erase person</button>`,
   );
 
 const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
@@ -153,9 +153,7 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const key = parseKey(values.text('person'));
-    if (key === null) throw invalidField('person', 'Find the person again.');
-    const person = await people.members({ environmentId, key });
+    const person = await people.members({ environmentId, key: parseKey(values.text('person')) ?? ZERO_KEY });
     const chosen = new Set(values.all('member'));
     const keys = person.members.map((each) => each.key).filter((each) => chosen.has(each.toString('hex')));
     if (keys.length === 0 || keys.length !== chosen.size)
@@ -175,7 +173,8 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
 
 /** Suggests only ids that can be looked up by key. Offers no erasure until the reader opens it. */
 async function toUnknownPage(parts: Parts, visit: Visit, values?: FormValues): Promise<PageResponse> {
-  const [kind, id] = [values?.text('kind') ?? '', values?.text('id') ?? ''];
+  const id = values?.text('id') ?? '';
+  const isErasable = id !== '' && values?.text('kind') !== 'key' && visit.can('erasure.request');
   const keyOf = keyOfIn(parts, visit);
   const near = id === '' ? [] : listSimilarIds(id).flatMap((each) => toSubjects(each, keyOf));
   const similar = await findKnown(parts, visit, near);
@@ -185,19 +184,20 @@ async function toUnknownPage(parts: Parts, visit: Visit, values?: FormValues): P
     title: 'No person has this id',
     content: html`<p>No message in this environment contains this id. A person appears here within seconds after the first message. ${docsLink(parts.settings, '/docs/identity', 'How ids become a person')}</p>
 ${similar.length === 0 ? '' : panel('Similar ids', toSubjectTable(visit, similar), note)}${toSearch(visit, values)}
-${id === '' || kind === 'key' || !visit.can('erasure.request') ? '' : toUnknownErasure(visit, id, kind)}`,
+${isErasable && values !== undefined ? toUnknownErasure(visit, values) : ''}`,
   };
 }
 
-function toUnknownErasure(visit: Visit, id: string, kind: string): Markup {
+function toUnknownErasure(visit: Visit, values: FormValues): Markup {
   const choices = [
     { value: 'untyped', text: 'a user id, of every type and without a type' },
     { value: 'anonymous', text: 'an anonymous id' },
   ];
-  const fields = html`${hidden('id', id)}${choice({ name: 'kind', label: 'The id is', value: kind, choices })}`;
+  const kind = choice({ name: 'kind', label: 'The id is', value: values.text('kind'), choices });
   const text =
     'Use this only to fulfil an erasure request for exactly this id. Messages that were sent before the request and arrive later are then not stored. The erasure cannot be undone.';
-  return disclosure('Erase an id without messages…', toEraseForm(visit, text, fields));
+  const form = toEraseForm(visit, text, html`${hidden('id', values.text('id'))}${kind}`, values);
+  return disclosure('Erase an id without messages…', form, values.text('form') === 'erase');
 }
 
 function toSearch(visit: Visit, values?: FormValues): Markup {

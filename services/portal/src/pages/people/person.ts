@@ -16,7 +16,7 @@ import {
 } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { PageResponse, Visit } from '../../frame/page.ts';
+import type { FormValues, PageResponse, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { exceedsReadLimits, readPages, type TimelineEntry, type TimelinePosition } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
@@ -41,7 +41,7 @@ export const countText = (count: number, one: string, many: string): string =>
   `${number(count)} ${count === 1 ? one : many}`;
 
 const POSITION = /^(\d{1,14})\.([0-9a-f]{32})$/;
-const ENTRIES_SHOWN_MAX = 50;
+const ENTRIES_SHOWN_MAX = 40;
 /** Decisions and consents that explain identities and the profile. */
 const HISTORY_MAX = 1_000;
 
@@ -76,13 +76,15 @@ export async function findPerson({ people, reads }: Parts, visit: Visit, key: Bu
   return { key, person, members, isKnown, page, timeline, history: history.lines, profile };
 }
 
-/** The id that stands for the person: a user id if one is known. */
+/** The id that stands for the person: an email address or another user id, if one is known. */
 export function toName({ key, members }: FoundPerson): string {
-  const named = members.filter(({ id }) => id !== '');
-  return (named.find(({ kind }) => kind !== 'anonymous') ?? named[0])?.id ?? `Person ${key.toString('hex', 0, 4)}…`;
+  const toRank = ({ kind }: { kind: string }) => (kind === 'email' ? 2 : kind === 'anonymous' ? 0 : 1);
+  const [first] = members.filter(({ id }) => id !== '').toSorted((a, b) => toRank(b) - toRank(a));
+  return first?.id ?? `Person ${key.toString('hex', 0, 4)}…`;
 }
 
-export function toPersonPage(visit: Visit, found: FoundPerson): PageResponse {
+/** @param values a submitted form whose page is shown again */
+export function toPersonPage(visit: Visit, found: FoundPerson, values?: FormValues): PageResponse {
   const { key, members } = found;
   const erase = html`<a class="btn danger" href="${toPersonPath(visit, key, { confirm: 'erase' })}">Erase person…</a>`;
   return {
@@ -90,7 +92,7 @@ export function toPersonPage(visit: Visit, found: FoundPerson): PageResponse {
     title: 'Person',
     heading: html`<bdi>${toName(found)}</bdi> ${tag(countText(members.length, 'identity', 'identities'))}`,
     actions: html`<a class="btn" href="${toPersonPath(visit, key, { as: 'csv' })}" download>Export data</a>${visit.can('erasure.request') ? erase : ''}`,
-    content: html`<div class="split person">${toTimeline(visit, found)}<div>${toProfile(found)}${toIdentities(visit, found)}</div></div>`,
+    content: html`<div class="split person">${toTimeline(visit, found)}<div>${toProfile(found)}${toIdentities(visit, found, values?.all('member'))}</div></div>`,
   };
 }
 
@@ -189,7 +191,7 @@ function toProfile({ profile, history, person }: FoundPerson): Markup {
 
 const DECISIONS_SHOWN_MAX = 5;
 
-function toIdentities(visit: Visit, found: FoundPerson): Markup {
+function toIdentities(visit: Visit, found: FoundPerson, chosen: readonly string[] = []): Markup {
   const { key, members, history } = found;
   const rows = members.map(({ kind, id, keyHex }) => {
     const decisions = history.filter(
@@ -203,12 +205,14 @@ function toIdentities(visit: Visit, found: FoundPerson): Markup {
   });
   const boxes = members.map(
     ({ keyHex, kind, id }) =>
-      html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind} <code>${id || keyHex}</code></label><br>`,
+      html`<label><input type="checkbox" name="member" value="${keyHex}"${chosen.includes(keyHex) ? html` checked` : ''}> ${kind} <code>${id || keyHex}</code></label><br>`,
   );
   const split = html`<p>The selected identities become a separate person. Messages received before the split cannot join the two persons again, but later messages can. Events stay with their identities.</p>
 ${hidden('person', key.toString('hex'))}${boxes}<button class="danger">Split person</button>`;
   const form =
-    visit.can('people.unlink') && members.length > 1 ? disclosure('Split person…', visit.form('unlink', split)) : '';
+    visit.can('people.unlink') && members.length > 1
+      ? disclosure('Split person…', visit.form('unlink', split), chosen.length > 0)
+      : '';
   const note = 'Open a row to see why it is linked';
   return panel('Identities', html`${table('Identities', ['Type', 'Id'], rows)}${form}`, { note });
 }

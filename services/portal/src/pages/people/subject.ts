@@ -10,16 +10,15 @@ export interface Subject {
   readonly id: string;
 }
 
-export const SUBJECT_CHOICES = [
-  { value: 'any', text: 'any type' },
-  { value: 'anonymous', text: 'anonymous id' },
-  { value: 'untyped', text: 'user id without a type' },
-  ...IDENTITY_KINDS.filter((kind) => kind !== 'anonymous' && kind !== 'untyped').map((value) => ({
-    value,
-    text: `user id with type ${value}`,
-  })),
-  { value: 'key', text: 'identity key' },
-];
+const TEXTS: Readonly<Record<string, string>> = {
+  any: 'any type',
+  anonymous: 'anonymous id',
+  untyped: 'user id without a type',
+  key: 'identity key',
+};
+export const SUBJECT_CHOICES = ['any', ...IDENTITY_KINDS, 'key'].map((value) => {
+  return { value, text: TEXTS[value] ?? `user id with type ${value}` };
+});
 
 export function parseKey(text: string): Buffer | null {
   const key = /^[0-9a-f]{32}$/i.test(text) ? Buffer.from(text, 'hex') : ZERO_KEY;
