@@ -105,6 +105,7 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
+    query: ({ personKey }) => ({ person: personKey }),
     actions: {
       search: { references: ({ personKey }) => ({ kind: 'key', id: personKey }) },
       erase: { fields: () => ({ kind: 'anonymous', id: 'player-0', confirm: 'player-0' }) },
@@ -114,6 +115,9 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
   '/projects/:project/environments/:environment/erasures': {},
   '/projects/:project/environments/:environment/mints': {},
   '/projects/:project/environments/:environment/activities': {},
+  '/projects/:project/environments/:environment/erasures/:erasure': {
+    params: ({ erasureId }) => ({ erasure: erasureId }),
+  },
   '/projects/:project/environments/:environment/erasures/:erasure/receipt': {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),
@@ -250,6 +254,7 @@ export function storedMessagesPath(seed: Seed): string {
 
 export const EXPORTS: readonly ((seed: Seed) => string)[] = [
   (seed) => `${storedMessagesPath(seed)}&as=csv`,
+  (seed) => `${pathFor('/projects/:project/environments/:environment/people', seed)}&as=csv`,
   (seed) => `/projects/${encodeURIComponent(seed.id)}/audit?as=csv`,
   (seed) => `${pathFor(REJECTIONS, seed).split('?')[0]}?as=csv`,
   (seed) => `${pathFor('/projects/:project/environments/:environment/mints', seed)}?as=csv`,

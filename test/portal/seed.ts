@@ -14,7 +14,7 @@ import {
   setRates,
 } from '@playline/access-keys';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import { type SeededPortal, seedActivities, seedDecisions, seedRows } from './seeded-portal.ts';
+import { type SeededPortal, seedActivities, seedRows, seedTimeline } from './seeded-portal.ts';
 
 /** A project with a different string in every field that users or clients can set. */
 export type Seed = Awaited<ReturnType<typeof seedProject>>;
@@ -268,6 +268,6 @@ function seedPerson(portal: SeededPortal, environmentId: string, toText: ToText)
   const { parts, rows } = portal;
   const key = parts.people.keyOf(environmentId, 'anonymous', `player in ${environmentId}`).toString('hex');
   rows.ids[environmentId] = { [key]: toText('person id') };
-  seedDecisions(portal, { environmentId, identityId: key }, toText);
+  seedTimeline(portal, { environmentId, identityId: key }, toText);
   return key;
 }

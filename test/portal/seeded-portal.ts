@@ -4,9 +4,9 @@ import type {
   ActivityLine,
   AuditLine,
   ErasureLine,
-  LinkDecision,
   MessageLine,
   MintLine,
+  TimelineEntry,
 } from '../../services/portal/src/reads/index.ts';
 import { createMemoryReads, type MemoryRows } from '../../services/portal/src/test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
@@ -21,7 +21,7 @@ export type SeededRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
 };
 
 const STORES =
-  'rejections traces messages details links consents ids erasures activities tokens mints mintSigners audit live';
+  'rejections traces messages details timelines profiles ids erasures activities tokens mints mintSigners audit live';
 
 export interface SeededPortal extends TestPortal {
   readonly rows: SeededRows;
@@ -161,31 +161,44 @@ interface PersonScope {
   readonly identityId: string;
 }
 
-/** Adds a consent and two decisions for a person: one link and one refusal. */
-export function seedDecisions({ rows }: SeededPortal, scope: PersonScope, toText: ToText): void {
+/** Adds a message, a consent, a link and a refused link for a person, and their profile. */
+export function seedTimeline({ rows }: SeededPortal, scope: PersonScope, toText: ToText): void {
   const { environmentId, identityId } = scope;
-  const decision: LinkDecision = {
-    receivedMs: Date.now(),
-    link: toText('link type'),
-    outcome: 'refused',
-    reason: toText('refusal reason'),
-    a: { identityId, kind: toText('first identity type') },
-    b: { identityId: 'f'.repeat(32), kind: toText('second identity type') },
-    movedCount: 1,
+  const link: TimelineEntry = {
+    entry: 'link',
+    happenedMs: Date.now(),
+    id: '1'.repeat(32),
+    what: toText('link type'),
+    name: 'refused',
+    origin: toText('refusal reason'),
+    identityId,
+    kind: toText('first identity type'),
+    otherId: 'f'.repeat(32),
+    otherKind: toText('second identity type'),
     messageId: toText('refused message id'),
     traceId: toText('link trace id'),
+    detail: '',
   };
-  const linked = { ...decision, outcome: 'linked', reason: '', messageId: toText('linking message id') };
-  rows.links[environmentId] = [decision, linked];
-  rows.consents[environmentId] = [
-    {
-      identityId,
-      status: toText('consent status'),
-      source: toText('consent source'),
-      receivedMs: Date.now(),
-      traceId: toText('consent trace id'),
-    },
+  const of = (number: string, fields: Partial<TimelineEntry>) =>
+    Object.assign({ ...link, id: number.repeat(32) }, fields);
+  const texts = { what: toText('event type'), name: toText('event name'), origin: toText('event surface') };
+  const detail = JSON.stringify({ properties: { [toText('property name')]: toText('property value') } });
+  const consent = { what: toText('consent status'), name: 'current', origin: toText('consent source'), otherId: '' };
+  rows.timelines[environmentId] = [
+    link,
+    of('2', { name: 'linked', origin: '', messageId: toText('linking message id') }),
+    of('3', Object.assign({ entry: 'event', otherId: '', detail }, texts)),
+    of('4', Object.assign({ entry: 'consent', messageId: '', traceId: toText('consent trace id') }, consent)),
   ];
+  rows.profiles[environmentId] = {
+    firstSeenMs: Date.now(),
+    lastSeenMs: Date.now(),
+    firstSurface: toText('first surface'),
+    traits: JSON.stringify({ [toText('trait name')]: toText('trait value') }),
+    events: 73_137,
+    sessions: 73_131,
+    lastSurface: toText('last surface'),
+  };
 }
 
 export interface RowsScope {

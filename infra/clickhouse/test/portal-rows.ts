@@ -39,9 +39,8 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_message: { ...scope, message: quoted(MESSAGE[environment]) },
     portal_rejections: { ...scope, ...range, step: '3600', ...errorFilter },
     portal_rejections_of_trace: { ...scope, trace: quoted(traceOf(environment)) },
-    portal_consents: { ...scope, ...identities },
-    portal_links: { ...scope, ...identities },
-    portal_unlinks: { ...scope, ...identities },
+    portal_profile: { ...scope, ...identities },
+    portal_timeline: { ...scope, ...identities, show: "''", until: '0', before: "''", days: '0', entries: '50' },
     portal_raw_ids: { ...scope, ...identities },
     portal_erasures: scope,
     portal_activities: {

@@ -5,6 +5,8 @@ export * from './identities/decisions.ts';
 export * from './identities/facts.ts';
 export * from './identities/keyer.ts';
 export * from './identities/placeholders.ts';
+export * from './identities/similar-ids.ts';
 export * from './identities/steps.ts';
 export * from './people.ts';
 export * from './rebuild.ts';
+export * from './request-unlink.ts';

@@ -18,6 +18,8 @@ export type AuditedAction =
   | 'activities.save'
   | 'audit.save'
   | 'person.find'
+  | 'person.view'
+  | 'person.save'
   | 'identity.unlink'
   | 'member.remove';
 

@@ -154,3 +154,23 @@ export function describeLink({ link, outcome, reason, movedCount }: DecidedLink)
   if (outcome === 'ambiguous') return 'not linked: the untyped id belongs to the same id under another type';
   return refusalText(reason);
 }
+
+const REQUESTS: Readonly<Record<string, (a: string, b: string) => string>> = {
+  identify: (a, b) => `An identify message named ${a} and ${b} together`,
+  alias: (a, b) => `An alias message declared ${a} and ${b} to be one person`,
+  same_id: (a, b) => `${a} and ${b} are the same id, once with a type and once without`,
+  unlink: (a, b) => `An operator requested to split ${a} from ${b}`,
+};
+
+/** Explains a decision about two ids in a sentence. @param a the text that stands for the first id */
+export function explainLink({ link, outcome, reason }: Omit<DecidedLink, 'movedCount'>, a: string, b: string): string {
+  const ruling = Object.values(RULING_REASONS).find((each) => each === reason);
+  if (ruling !== undefined) return `Ruling about ${a}: ${refusalText(ruling)}.`;
+  const request = Object.hasOwn(REQUESTS, link) ? REQUESTS[link]!(a, b) : `A message named ${a} and ${b}`;
+  if (outcome === 'linked') return `${request}, so they belong to one person.`;
+  if (outcome === 'unlinked') return `${request}, so they belong to two persons.`;
+  const result = link === 'unlink' ? 'They were not split' : 'They were not linked';
+  const cause =
+    outcome === 'ambiguous' ? 'the untyped id belongs to the same id under another type' : refusalText(reason);
+  return `${request}. ${result}: ${cause}.`;
+}

@@ -7,6 +7,7 @@ import type { Visit } from './page.ts';
 
 export interface LayoutOptions {
   readonly title: string;
+  readonly heading?: HtmlValue;
   readonly content: HtmlValue;
   readonly actions?: HtmlValue;
   readonly scripts?: readonly string[];
@@ -17,7 +18,7 @@ const LOGO = html`<img src="/assets/icon.svg" alt="" width="22" height="22">Play
 
 export function toDocument(
   visit: Visit | null,
-  { title, content, actions = '', scripts = [], message = null }: LayoutOptions,
+  { title, heading = title, content, actions = '', scripts = [], message = null }: LayoutOptions,
 ): string {
   const files = ['portal.js', ...scripts];
   const side = visit === null || visit.account === null ? null : toSide(visit);
@@ -36,7 +37,7 @@ ${files.map((name) => html`<script type="module" src="/assets/${name}"></script>
 <a class="skip" href="#content">Skip to content</a>
 ${side ?? html`<header class="bar"><a class="brand" href="/">${LOGO}</a></header>`}
 <main id="content" class="page" tabindex="-1">
-<div class="head"><h1>${title}</h1><span class="grow"></span>${actions}</div>
+<div class="head"><h1>${heading}</h1><span class="grow"></span>${actions}</div>
 ${message === null ? '' : html`<p class="message ${message.kind}" role="${message.kind === 'failed' ? 'alert' : 'status'}">${message.text}</p>`}
 ${content}
 </main>

@@ -51,6 +51,8 @@ export type PageResponse =
   | {
       readonly kind: 'page';
       readonly title: string;
+      /** Replaces the title on the page, but not in the browser history: for titles that contain ids of people. */
+      readonly heading?: HtmlValue;
       readonly content: HtmlValue;
       /** Shown at the right of the title. */
       readonly actions?: HtmlValue;

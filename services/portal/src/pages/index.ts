@@ -9,6 +9,7 @@ import { createAlertsPage } from './alerts/page.ts';
 import { createAnalystSettingsPage } from './analyst-settings/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createErasurePage } from './erasures/erasure.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createExplorePage } from './explore/page.ts';
 import { createHomePage } from './home/page.ts';
@@ -54,6 +55,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createErasuresPage(parts),
     createMintsPage(parts),
     createActivitiesPage(parts),
+    createErasurePage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
     createLivePage(parts),

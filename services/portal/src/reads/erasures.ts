@@ -1,57 +1,58 @@
 import { type ErasureState, stateOf } from '@playline/erasure';
-import type { QueryOptions, QueryRows } from '@playline/stores';
-import { millis, millisOrNull, msOf, number, orNull, queryView, type Row, text } from './query-view.ts';
+import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
+import { millis, millisOrNull, number, orNull, queryView, type Row, text } from './query-view.ts';
 
-const REQUEST_COLUMNS = {
+/** A number that is not known until the eraser has found the person. */
+const found = (column: string) => orNull(number(`if(has_receipt OR ${column} > 0, ${column}, NULL)`));
+
+const COLUMNS = {
   erasureId: text('toString(erasure_id)'),
   requestedMs: millis('requested_at'),
   cutoffMs: millis('cutoff_at'),
   traceId: text('trace_id'),
-};
-const RECEIPT_COLUMNS = {
-  identities: number('identities'),
+  identities: found('identities'),
   // Number of deleted rows in all stores.
-  deleted: number('deleted'),
+  deleted: found('deleted'),
   fencedMs: millisOrNull('fenced_at'),
   visiblyErasedMs: millisOrNull('visibly_erased_at'),
   physicallyErasedMs: millisOrNull('physically_erased_at'),
   logExpiresMs: millisOrNull('log_expires_at'),
   logExpiredMs: millisOrNull('log_expired_at'),
 };
-type ReceiptLine = Row<typeof RECEIPT_COLUMNS>;
-type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
 /** An erasure and its progress. Times are in epoch milliseconds; null if a step is not complete. */
-export interface ErasureLine extends Row<typeof REQUEST_COLUMNS>, Nullable<ReceiptLine> {
+export interface ErasureLine extends Row<typeof COLUMNS> {
   readonly state: ErasureState;
 }
 
-const NO_RECEIPT = Object.fromEntries(Object.keys(RECEIPT_COLUMNS).map((name) => [name, null])) as {
-  readonly [K in keyof ReceiptLine]: null;
-};
+async function readLines(query: QueryRows, environmentId: string, tail: string, options?: QueryOptions) {
+  const args = { environment: environmentId };
+  const columns = { ...COLUMNS, hasReceipt: number('has_receipt') };
+  const rows = await queryView(query, { view: 'portal_erasures', args, columns, tail, rowsMax: 500 }, options);
+  return rows.map(({ hasReceipt, ...row }): ErasureLine => {
+    const { physicallyErasedMs: physicallyErasedAt, logExpiredMs: logExpiredAt } = row;
+    return { ...row, state: stateOf(hasReceipt === 1 ? { physicallyErasedAt, logExpiredAt } : null) };
+  });
+}
 
 /** Returns the newest 500 erasures. */
-export async function readErasures(
+export const readErasures = (query: QueryRows, environmentId: string, options?: QueryOptions): Promise<ErasureLine[]> =>
+  readLines(query, environmentId, 'ORDER BY requested_at DESC, erasure_id', options);
+
+export interface ErasureInEnvironment {
+  readonly environmentId: string;
+  readonly erasureId: string;
+}
+
+/** Returns null until the eraser has stored the request. */
+export async function readErasure(
   query: QueryRows,
-  environmentId: string,
+  { environmentId, erasureId }: ErasureInEnvironment,
   options?: QueryOptions,
-): Promise<ErasureLine[]> {
-  const rows = await queryView(
-    query,
-    {
-      view: 'portal_erasures',
-      args: { environment: environmentId },
-      columns: { ...REQUEST_COLUMNS, ...RECEIPT_COLUMNS, hasReceipt: number('has_receipt') },
-      tail: 'ORDER BY requested_at DESC, erasure_id',
-      rowsMax: 500,
-    },
-    options,
-  );
-  return rows.map(({ hasReceipt, ...row }) => {
-    if (hasReceipt !== 1) return { ...row, ...NO_RECEIPT, state: stateOf(null) };
-    const { physicallyErasedMs: physicallyErasedAt, logExpiredMs: logExpiredAt } = row;
-    return { ...row, state: stateOf({ physicallyErasedAt, logExpiredAt }) };
-  });
+): Promise<ErasureLine | null> {
+  const tail = `WHERE erasure_id = toUUIDOrZero(${quoteText(erasureId)})`;
+  const [line] = await readLines(query, environmentId, tail, options);
+  return line ?? null;
 }
 
 const OPEN_COLUMNS = {
@@ -82,40 +83,14 @@ export async function readOpenErasures(
   );
 }
 
-const raw = (sql: string) => ({ sql, read: (value: unknown) => value });
-const isoTime = (column: string) => orNull({ sql: msOf(column), read: (ms) => new Date(Number(ms)).toISOString() });
-
 /** Returns a receipt in the format in which it was published; null if there is no receipt yet. */
 export async function readReceipt(
   query: QueryRows,
-  { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },
+  { environmentId, erasureId }: ErasureInEnvironment,
   options?: QueryOptions,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  const [receipt] = await queryView(
-    query,
-    {
-      view: 'portal_erasure_receipt',
-      args: { environment: environmentId, erasure: erasureId },
-      columns: {
-        erasureId: raw('toString(erasure_id)'),
-        environmentId: raw('environment_id'),
-        closureHash: raw('closure_digest'),
-        closureCount: number('closure_count'),
-        cutoffAt: isoTime('cutoff_at'),
-        acceptedAt: isoTime('accepted_at'),
-        fencedAt: isoTime('fenced_at'),
-        visiblyErasedAt: isoTime('visibly_erased_at'),
-        physicallyErasedAt: isoTime('physically_erased_at'),
-        logExpiresAt: isoTime('log_expires_at'),
-        logExpiredAt: isoTime('log_expired_at'),
-        deleted: raw('deleted'),
-        verified: raw('verified'),
-        logEnds: raw('log_ends'),
-        traceId: raw('trace_id'),
-      },
-      rowsMax: 1,
-    },
-    options,
-  );
-  return receipt ?? null;
+  const args = { environment: environmentId, erasure: erasureId };
+  const viewQuery = { view: 'portal_erasure_receipt', args, columns: { receipt: text('receipt') }, rowsMax: 1 };
+  const [found] = await queryView<{ receipt: string }>(query, viewQuery, options);
+  return found === undefined ? null : JSON.parse(found.receipt);
 }

@@ -1,11 +1,11 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import { readTokens, searchActivities } from './activities.ts';
 import { readAudit } from './audit.ts';
-import { readErasures, readOpenErasures, readReceipt } from './erasures.ts';
+import { readErasure, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import { countMessages, readMessage, searchMessages } from './messages.ts';
 import { readMintSigners, readMints } from './mints.ts';
 import { readOverview } from './overview.ts';
-import { readConsents, readIds, readLinks } from './people.ts';
+import { readIds, readProfile, readTimeline } from './people.ts';
 import { readRejectionCauses, readRejectionsOfTrace } from './rejections.ts';
 
 export type * from './activities.ts';
@@ -19,7 +19,7 @@ export type * from './mints.ts';
 export { readManyMints } from './mints.ts';
 export type * from './overview.ts';
 export type * from './people.ts';
-export { exceedsReadLimits, type IdAccess, maskId } from './query-view.ts';
+export { exceedsReadLimits, type IdAccess, maskId, readPages } from './query-view.ts';
 export type * from './rejections.ts';
 
 const READS = {
@@ -29,10 +29,11 @@ const READS = {
   overview: readOverview,
   rejections: readRejectionCauses,
   rejectionsOfTrace: readRejectionsOfTrace,
-  consents: readConsents,
-  links: readLinks,
+  timeline: readTimeline,
+  profile: readProfile,
   ids: readIds,
   erasures: readErasures,
+  erasure: readErasure,
   openErasures: readOpenErasures,
   receipt: readReceipt,
   mints: readMints,

@@ -1,5 +1,5 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import { type IdAccess, idFor, millis, number, queryView, type Row, text } from './query-view.ts';
+import { type IdAccess, idFor, millis, number, queryView, type Row, text, toPage } from './query-view.ts';
 
 export interface IdentitySearch {
   readonly environmentId: string;
@@ -7,76 +7,93 @@ export interface IdentitySearch {
   readonly identityIds: readonly string[];
 }
 
-const CONSENT_COLUMNS = {
-  identityId: text('identity_id'),
-  status: text('status'),
-  source: text('source'),
-  receivedMs: millis('received_at'),
-  traceId: text('trace_id'),
-};
-export type ConsentChange = Row<typeof CONSENT_COLUMNS>;
-
-const LINK_COLUMNS = {
-  receivedMs: millis('received_at'),
-  link: text('link'),
-  outcome: text('outcome'),
-  reason: text('reason'),
-  movedCount: number('moved_count'),
-  messageId: text('toString(message_id)'),
-  traceId: text('trace_id'),
-};
-const LINKED_COLUMNS = { aId: text('a_id'), aKind: text('a_kind'), bId: text('b_id'), bKind: text('b_kind') };
-
-interface LinkedIdentity {
-  readonly identityId: string;
-  readonly kind: string;
-}
-export interface LinkDecision extends Row<typeof LINK_COLUMNS> {
-  readonly a: LinkedIdentity;
-  readonly b: LinkedIdentity;
-}
-
 const argsOf = ({ environmentId, identityIds }: IdentitySearch) => ({
   environment: environmentId,
   identities: identityIds,
 });
 
-export function readConsents(query: QueryRows, search: IdentitySearch, options?: QueryOptions) {
-  const viewQuery = {
-    view: 'portal_consents',
-    args: argsOf(search),
-    columns: CONSENT_COLUMNS,
-    tail: 'ORDER BY logged_at DESC, kafka_partition DESC, kafka_offset DESC',
-    rowsMax: 200,
-  };
-  return queryView<ConsentChange>(query, viewQuery, options);
+/** What a timeline contains: everything, messages, link decisions, consent changes, or decisions and changes. */
+export type TimelinePart = '' | 'events' | 'identity' | 'consent' | 'history';
+
+const TIMELINE_COLUMNS = {
+  entry: text('entry'),
+  happenedMs: millis('happened_at'),
+  id: text('id'),
+  // Type of the message or of the link; status of the consent.
+  what: text('what'),
+  // Name of the event; outcome of the link.
+  name: text('name'),
+  // Surface of the message; reason of the decision; source of the consent.
+  origin: text('origin'),
+  identityId: text('identity_id'),
+  kind: text('kind'),
+  otherId: text('other_id'),
+  otherKind: text('other_kind'),
+  messageId: text('message_id'),
+  traceId: text('trace_id'),
+  // The other fields of a message, as a JSON object.
+  detail: text('detail'),
+};
+export type TimelineEntry = Row<typeof TIMELINE_COLUMNS>;
+export type TimelinePosition = Pick<TimelineEntry, 'happenedMs' | 'id'>;
+
+export interface TimelineSearch extends IdentitySearch {
+  readonly show: TimelinePart;
+  /** The last entry of the previous page. */
+  readonly after?: TimelinePosition | undefined;
+  readonly linesMax: number;
 }
 
-/** Returns the decisions that involve any of the identities, newest first. */
-export async function readLinks(
+/** Read first, because a page of a person with many messages then reads only these days. */
+const RECENT_DAYS = 31;
+
+/** Reads a page of what happened to a person, newest first. */
+export async function readTimeline(
+  query: QueryRows,
+  { show, after = { happenedMs: 0, id: '' }, linesMax, ...search }: TimelineSearch,
+  options?: QueryOptions,
+) {
+  const page = { show, until: after.happenedMs, before: after.id, entries: linesMax };
+  const [tail, columns] = ['ORDER BY happened_at DESC, id DESC', TIMELINE_COLUMNS];
+  const read = (days: number) => {
+    const args = { ...argsOf(search), ...page, days };
+    return queryView<TimelineEntry>(
+      query,
+      { view: 'portal_timeline', args, columns, tail, rowsMax: linesMax },
+      options,
+    );
+  };
+  const recent = show === '' || show === 'events' ? await read(RECENT_DAYS) : [];
+  return toPage(recent.length < linesMax ? await read(0) : recent, linesMax);
+}
+
+const PROFILE_COLUMNS = {
+  firstSeenMs: millis('first_seen_at'),
+  lastSeenMs: millis('last_seen_at'),
+  firstSurface: text('first_surface'),
+  lastSurface: text('last_surface'),
+  // A JSON object; empty if no message contains traits.
+  traits: text('traits'),
+  events: number('events'),
+  sessions: number('sessions'),
+};
+export type PersonProfile = Row<typeof PROFILE_COLUMNS>;
+
+/** Returns null if the identities have no events. */
+export async function readProfile(
   query: QueryRows,
   search: IdentitySearch,
   options?: QueryOptions,
-): Promise<LinkDecision[]> {
-  const rows = await queryView(
-    query,
-    {
-      view: 'portal_links',
-      args: argsOf(search),
-      columns: { ...LINK_COLUMNS, ...LINKED_COLUMNS },
-      tail: 'ORDER BY link_generation DESC, link_offset DESC, step DESC, link_partition DESC',
-      rowsMax: 200,
-    },
-    options,
-  );
-  return rows.map(({ aId, aKind, bId, bKind, ...row }) => ({
-    ...row,
-    a: { identityId: aId, kind: aKind },
-    b: { identityId: bId, kind: bKind },
-  }));
+): Promise<PersonProfile | null> {
+  const viewQuery = { view: 'portal_profile', args: argsOf(search), columns: PROFILE_COLUMNS, rowsMax: 1 };
+  const [profile] = await queryView<PersonProfile>(query, viewQuery, options);
+  return profile ?? null;
 }
 
-/** Returns ids by identity key, masked for viewers without access to raw ids. Omits identities that have no events. */
+/**
+ * Returns the identities about which data is stored, with their ids, masked for viewers without access to raw ids. An id
+ * is empty if no event contains it.
+ */
 export async function readIds(
   query: QueryRows,
   search: IdentitySearch & { readonly idAccess: IdAccess },

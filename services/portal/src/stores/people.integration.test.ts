@@ -64,15 +64,18 @@ it('the People page finds linked identities in Redis, and an erasure request cre
   const browser = await portal.signIn({ project, role: 'owner' });
   const path = `/projects/${project.id}/environments/development/people`;
   const found = await browser.submit(path, 'search', { kind: 'anonymous', id: 'visitor' });
-  for (const key of [anonymous, user]) expect(found.text).toContain(key.toString('hex'));
-  const { fields } = browser.formOf(found.text, 'erase')!;
+  const personPath = found.headers.get('location')!;
+  const { text: person } = await browser.get(personPath);
+  for (const key of [anonymous, user]) expect(person).toContain(key.toString('hex'));
+  const { text: confirmation } = await browser.get(`${personPath}&confirm=erase`);
+  const { fields } = browser.formOf(confirmation, 'erase')!;
   fields.set('confirm', 'visitor');
-  const { text } = await browser.post(path, fields);
+  const { headers } = await browser.post(path, fields);
 
   const requests = await readRequests(log, schemas);
   expect(requests).toMatchObject([{ environmentId, subjectKeys: [anonymous], memberKeys: [user] }]);
   const { erasureId, cutoffAt } = requests[0]!;
-  expect(text.replaceAll('-', '')).toContain(erasureId.toString('hex'));
+  expect(headers.get('location')!.replaceAll('-', '')).toContain(erasureId.toString('hex'));
   await until('the hold is permanent', async () => {
     const [hold] = await graph.guards.listHolds(environmentId);
     return hold?.lapsesAtMs === null && hold.cutoffMs === cutoffAt;

@@ -5,9 +5,7 @@ import type {
   ActivitySearch,
   AuditLine,
   AuditPosition,
-  ConsentChange,
   ErasureLine,
-  LinkDecision,
   MessageDetail,
   MessageLine,
   MessagePage,
@@ -18,12 +16,15 @@ import type {
   MintSigner,
   OpenErasures,
   Overview,
+  PersonProfile,
   PortalReads,
   Rejection,
   RejectionCause,
+  TimelineEntry,
+  TimelinePosition,
   TokenLine,
 } from '../reads/index.ts';
-import { maskId } from '../reads/query-view.ts';
+import { maskId, toPage } from '../reads/query-view.ts';
 
 /** Rows by environment id. Audit entries are keyed by project id. */
 export interface MemoryRows {
@@ -41,8 +42,9 @@ export interface MemoryRows {
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
   /** Raw ids by environment id and identity key. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
-  readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
+  readonly timelines?: Readonly<Record<string, readonly TimelineEntry[]>>;
+  /** The profile of all people in an environment. */
+  readonly profiles?: Readonly<Record<string, PersonProfile>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
@@ -93,12 +95,17 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
         (each) => (code === '' || each.code === code) && (field === '' || each.field === field),
       ),
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
-    consents: async ({ environmentId, identityIds }) =>
-      (rows.consents?.[environmentId] ?? []).filter(({ identityId }) => identityIds.includes(identityId)),
-    links: async ({ environmentId, identityIds }) =>
-      (rows.links?.[environmentId] ?? []).filter(({ a, b }) =>
-        [a, b].some(({ identityId }) => identityIds.includes(identityId)),
-      ),
+    timeline: async ({ environmentId, identityIds, show, after, linesMax }) => {
+      const found = (rows.timelines?.[environmentId] ?? [])
+        .filter(({ identityId, otherId }) => identityIds.includes(identityId) || identityIds.includes(otherId))
+        .filter(({ entry }) => ENTRIES_OF[show].includes(entry))
+        .filter((each) => after === undefined || byEntry(each, after) < 0);
+      return toPage(found.toSorted((a, b) => byEntry(b, a)).slice(0, linesMax), linesMax);
+    },
+    profile: async ({ environmentId, identityIds }) =>
+      identityIds.some((id) => rows.ids?.[environmentId]?.[id] !== undefined)
+        ? (rows.profiles?.[environmentId] ?? null)
+        : null,
     ids: async ({ environmentId, identityIds, idAccess }) =>
       new Map(
         Object.entries(rows.ids?.[environmentId] ?? {})
@@ -120,9 +127,12 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
     openErasures: async (environmentIds) =>
       environmentIds.flatMap((id) => openOf(id, rows.erasures?.[id] ?? [])).toSorted((a, b) => a.oldestMs - b.oldestMs),
     mintSigners: async ({ environmentId }) => [...(rows.mintSigners?.[environmentId] ?? [])],
+    erasure: async ({ environmentId, erasureId }) =>
+      rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId) ?? null,
     receipt: async ({ environmentId, erasureId }) => {
       const found = rows.erasures?.[environmentId]?.find((each) => each.erasureId === erasureId);
-      return found === undefined || found.state === 'waiting' ? null : { erasureId, environmentId };
+      if (found === undefined || found.state === 'waiting') return null;
+      return { erasureId, environmentId };
     },
     audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
       (rows.audit?.[projectId] ?? [])
@@ -190,6 +200,16 @@ const NO_DETAIL = Object.fromEntries(
 
 const byMessage = (a: MessagePosition, b: MessagePosition) =>
   a.happenedMs - b.happenedMs || byText(a.messageId, b.messageId);
+
+const ENTRIES_OF = {
+  '': ['event', 'link', 'consent'],
+  events: ['event'],
+  identity: ['link'],
+  consent: ['consent'],
+  history: ['link', 'consent'],
+};
+
+const byEntry = (a: TimelinePosition, b: TimelinePosition) => a.happenedMs - b.happenedMs || byText(a.id, b.id);
 
 const byMint = (a: MintPosition, b: MintPosition) =>
   a.requestedMs - b.requestedMs || byText(a.referenceId, b.referenceId);

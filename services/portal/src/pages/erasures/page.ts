@@ -1,16 +1,5 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import {
-  copyable,
-  duration,
-  emptyState,
-  keyValues,
-  number,
-  type Row,
-  shortened,
-  status,
-  table,
-  time,
-} from '../../frame/components.ts';
+import { duration, emptyState, number, type Row, shortened, status, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';
@@ -19,8 +8,8 @@ import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'reads'>;
 
-const PATH = '/projects/:project/environments/:environment/erasures';
-const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
+export const PATH = '/projects/:project/environments/:environment/erasures';
+export const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
 export function createErasuresPage({ reads }: Parts): PortalPage {
   return {
@@ -72,26 +61,15 @@ ${erasures.length === 500 ? html`<p class="hint">Shows the newest 500. To list o
 const PAGE_LINES = 50;
 
 function toRow(visit: Visit, each: ErasureLine): Row {
-  const receipt = pathInEnvironment(visit, `erasures/${encodeURIComponent(each.erasureId)}/receipt`);
-  const since = (ms: number | null) => (ms === null ? '–' : duration(ms - each.requestedMs));
-  const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
-  return {
-    cells: [
-      time(each.requestedMs),
-      shortened(each.erasureId, 'the erasure id'),
-      status(each.visiblyErasedMs === null ? 'wait' : 'ok', each.state),
-      toDeletedText(each),
-      since(each.visiblyErasedMs),
-      each.state === 'waiting' ? '–' : html`<a href="${receipt}">Download</a>`,
-    ],
-    detail: keyValues([
-      ['Erasure', copyable(each.erasureId, 'the erasure id')],
-      ['Fenced', since(each.fencedMs)],
-      ['Invisible', since(each.visiblyErasedMs)],
-      ['Disk purged', since(each.physicallyErasedMs)],
-      ['Log expired', each.logExpiredMs === null ? due : since(each.logExpiredMs)],
-    ]),
-  };
+  const path = pathInEnvironment(visit, `erasures/${encodeURIComponent(each.erasureId)}`);
+  return [
+    html`<a href="${path}">${time(each.requestedMs)}</a>`,
+    shortened(each.erasureId, 'the erasure id'),
+    status(each.visiblyErasedMs === null ? 'wait' : 'ok', each.state),
+    toDeletedText(each),
+    each.visiblyErasedMs === null ? '–' : duration(each.visiblyErasedMs - each.requestedMs),
+    each.state === 'waiting' ? html`<a href="${path}">Follow</a>` : html`<a href="${path}/receipt">Download</a>`,
+  ];
 }
 
 /** Reports an erasure that found no data: the id in the request may not have been percent-encoded. */

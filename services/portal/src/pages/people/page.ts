@@ -1,77 +1,150 @@
-/** Finds a person by id, shows their identities, links and consents, and requests erasures and splits. */
+/** Finds a person by id, shows the person, and requests erasures and splits. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { describeLink, keysOf, SPLIT_BLOCKERS, SUSPECT_LIMIT, type Suspect, splitPerson } from '@playline/people';
-import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
+import {
+  isPlaceholder,
+  keysOf,
+  listSimilarIds,
+  SPLIT_BLOCKERS,
+  SUSPECT_LIMIT,
+  splitPerson,
+  USER_KINDS,
+} from '@playline/people';
+import {
+  choice,
+  disclosure,
+  docsLink,
+  field,
+  hidden,
+  number,
+  panel,
+  shortened,
+  table,
+  tag,
+  time,
+} from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { LinkDecision } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
-import { readSubject, SUBJECT_CHOICES, type Subject, toErasureKeys } from './subject.ts';
+import { countText, findPerson, toName, toPersonFile, toPersonPage, toPersonPath } from './person.ts';
+import { type KeyOf, parseKey, readSubjects, SUBJECT_CHOICES, type Subject, toSubjects } from './subject.ts';
 
-type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit' | 'settings'>;
 
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/people',
     access: 'people.raw-ids',
     show: async (visit, failure) => {
-      const { environment } = scopeOf(visit);
-      const action = failure?.values.text('form');
-      if (failure !== undefined && (action === 'erase' || action === 'unlink'))
-        return showPerson(parts, visit, failure.values);
-      return {
-        kind: 'page',
-        title: `People in ${environment.name}`,
-        content: html`<p class="quiet">Find a person by any id that clients send.</p>${toSearch(visit, failure?.values)}${await readHeldIds(parts, environment.id)}`,
-      };
+      const key = parseKey(visit.query.get('person') ?? failure?.values.text('person') ?? '');
+      if (key !== null) return showPerson(parts, visit, key, failure?.values);
+      if (failure?.values.text('form') === 'erase') return toUnknownPage(parts, visit, failure.values);
+      const content = html`${toSearch(visit, failure?.values)}${await toHeldIds(parts, visit)}`;
+      return { kind: 'page', title: 'Find a person', content };
     },
     actions: {
-      search: {
-        access: 'people.raw-ids',
-        run: async (visit, values) => {
-          const response = await showPerson(parts, visit, values);
-          const detail = { page: 'people', by: values.text('kind') };
-          await parts.writeAudit(visit, { action: 'person.find', detail });
-          return response;
-        },
-      },
+      search: { access: 'people.raw-ids', run: (visit, values) => search(parts, visit, values) },
       erase: eraseAction(parts),
       unlink: unlinkAction(parts),
+    },
+    notices: {
+      split: 'The identities now belong to two persons.',
+      'split-requested':
+        'Split requested. It may wait for the linker or for an erasure of this person, or it may be refused. The decision appears in the timeline.',
     },
   };
 }
 
-async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
-  const { environment } = scopeOf(visit);
-  const subject = readSubject(values, environment.id, parts.people.keyOf);
-  const found = await findPerson(parts, subject, visit.signal);
-  return {
-    kind: 'page',
-    title: `People in ${environment.name}`,
-    content: html`${toSearch(visit)}${toPerson(visit, found)}`,
-  };
+const keyOfIn = ({ people }: Pick<Parts, 'people'>, visit: Visit): KeyOf => {
+  const { id: environmentId } = scopeOf(visit).environment;
+  return (kind: IdentityKind, id: string) => people.keyOf(environmentId, kind, id);
+};
+
+/** Uses POST, so that ids never appear in a URL, a log or the browser history. */
+async function search(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+  const subjects = readSubjects(values, keyOfIn(parts, visit));
+  await parts.writeAudit(visit, { action: 'person.find', detail: { page: 'people', by: values.text('kind') } });
+  const found = await findKnown(parts, visit, subjects);
+  if (found.length === 0) return toUnknownPage(parts, visit, values);
+  if (found.length === 1) return { kind: 'redirect', to: toPersonPath(visit, found[0]!.key) };
+  const content = html`<p>Different people use this id under different types.</p>${toSubjectTable(visit, found)}`;
+  return { kind: 'page', title: `${number(found.length)} people have this id`, content };
 }
+
+const toSubjectTable = (visit: Visit, subjects: readonly Subject[]): Markup =>
+  table(
+    'People',
+    ['Type', 'Id'],
+    subjects.map(({ key, kind, id }) => [
+      tag(kind ?? 'identity key'),
+      html`<a class="exact" href="${toPersonPath(visit, key)}"><bdi>${id}</bdi></a>`,
+    ]),
+  );
+
+/** Returns one subject per person. The graph knows links that ClickHouse does not contain yet. */
+async function findKnown({ people, reads }: Parts, visit: Visit, subjects: readonly Subject[]): Promise<Subject[]> {
+  const environmentId = scopeOf(visit).environment.id;
+  const identityIds = subjects.map(({ key }) => key.toString('hex'));
+  const known = await reads.ids({ environmentId, identityIds, idAccess: 'raw ids' }, { signal: visit.signal });
+  const byPerson = new Map<string, Subject>();
+  for (const subject of subjects) {
+    const { isLinked, personKey } = await people.members({ environmentId, key: subject.key });
+    if (!isLinked && !known.has(subject.key.toString('hex'))) continue;
+    byPerson.set(personKey.toString('hex'), byPerson.get(personKey.toString('hex')) ?? subject);
+  }
+  return [...byPerson.values()];
+}
+
+async function showPerson(parts: Parts, visit: Visit, key: Buffer, values?: FormValues): Promise<PageResponse> {
+  const isFile = visit.query.get('as') === 'csv';
+  await parts.writeAudit(visit, { action: isFile ? 'person.save' : 'person.view', object: key.toString('hex') });
+  if (isFile) return toPersonFile(parts, visit, key);
+  const found = await findPerson(parts, visit, key);
+  if (!found.isKnown) return toUnknownPage(parts, visit, values);
+  const isErasure = visit.query.get('confirm') === 'erase' || values?.text('form') === 'erase';
+  if (!isErasure || !visit.can('erasure.request')) return toPersonPage(visit, found, values);
+  const { events = 0 } = found.profile ?? {};
+  const all = `${countText(found.members.length, 'identity', 'identities')} and ${countText(events, 'event', 'events')}`;
+  const text = html`This permanently erases all data about <b><bdi>${toName(found)}</bdi></b>: ${all}, with all links and consents. A user id is erased under every type and without a type. The erasure cannot be undone.`;
+  const cancel = html`<p><a href="${toPersonPath(visit, key)}">Cancel</a></p>`;
+  const form = toEraseForm(visit, text, hidden('person', key.toString('hex')), values);
+  return { kind: 'page', title: 'Erase this person?', content: html`${form}${cancel}` };
+}
+
+const toEraseForm = (visit: Visit, text: HtmlValue, fields: HtmlValue, values?: FormValues): Markup =>
+  visit.form(
+    'erase',
+    html`<p>${text}</p>${fields}
+${field({ name: 'confirm', label: 'To confirm, type the id as it was sent', isRequired: true, value: values?.text('confirm') ?? '' })}
+<button class="danger">Erase person</button>`,
+  );
 
 const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
   access: 'erasure.request',
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const subjectKeys = toErasureKeys(readSubject(values, environmentId, people.keyOf), people.keyOf);
-    if (values.text('confirm') !== values.text('id'))
-      throw invalidField('confirm', 'Nothing was erased. Type the same id again to erase this person.');
+    const [keyOf, person] = [keyOfIn({ people }, visit), parseKey(values.text('person'))];
+    const keys =
+      person === null
+        ? readSubjects(values, keyOf).map(({ key }) => key)
+        : keysOf(await people.members({ environmentId, key: person }));
+    // The confirmation is an id of the person, from which the keys to erase follow. It may begin or end with spaces.
+    const typed = [values.all('confirm')[0] ?? '', values.text('confirm')].flatMap((id) => toSubjects(id, keyOf));
+    const match = typed.find(({ key }) => keys.some((each) => each.equals(key)));
+    if (match === undefined)
+      throw invalidField('confirm', 'Nothing was erased. Type one of the ids of this person exactly as it was sent.');
+    if (isPlaceholder(match.id))
+      throw invalidField('confirm', 'This id is a placeholder that many clients send. No data is stored for it.');
+    // As in the gateway, a user id is erased under every identity type and without a type.
+    const kinds: readonly IdentityKind[] = match.kind === 'anonymous' ? ['anonymous'] : USER_KINDS;
+    const subjectKeys = kinds.map((kind) => keyOf(kind, match.id));
     const { traceId, traceparent } = visit.exchange;
     const erasureId = await people.requestErasure({ environmentId, subjectKeys, traceId, traceparent });
     await writeAudit(visit, { action: 'erasure.request', object: erasureId });
-    return {
-      kind: 'page',
-      title: 'Erasure requested',
-      content: html`<p>Erasure id: ${copyable(erasureId, 'the erasure id')}</p>
-<p>The erasure completes within minutes. Its progress and receipt appear on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
-<p><a class="button" href="${visit.path}">Back to people</a></p>`,
-    };
+    return { kind: 'redirect', to: pathInEnvironment(visit, `erasures/${erasureId}`) };
   },
 });
 
@@ -80,9 +153,9 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const person = await people.members(readSubject(values, environmentId, people.keyOf));
+    const person = await people.members({ environmentId, key: parseKey(values.text('person')) ?? ZERO_KEY });
     const chosen = new Set(values.all('member'));
-    const keys = person.members.map(({ key }) => key).filter((key) => chosen.has(key.toString('hex')));
+    const keys = person.members.map((each) => each.key).filter((each) => chosen.has(each.toString('hex')));
     if (keys.length === 0 || keys.length !== chosen.size)
       throw invalidField(
         'member',
@@ -90,172 +163,69 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
       );
     const split = splitPerson(keys, person);
     if (typeof split === 'string') throw invalidField('member', SPLIT_BLOCKERS[split]);
-    const { traceId } = visit.exchange;
-    const isApplied = await people.requestUnlink({ ...split, environmentId, traceId });
+    const isApplied = await people.requestUnlink({ ...split, environmentId, traceId: visit.exchange.traceId });
     const detail = { split: split.leaving.length, stayed: split.staying.length };
     await writeAudit(visit, { action: 'identity.unlink', object: person.personKey.toString('hex'), detail });
-    return {
-      kind: 'page',
-      title: isApplied ? 'Person split' : 'Split requested',
-      content: html`<p>${isApplied ? 'The identities now belong to two persons.' : 'No decision has arrived yet. The split may be waiting for the linker or for an erasure of this person, or it may have been refused. Find the person again to see the decision.'}</p>
-<p>Trace id: <code>${traceId}</code></p>
-<p><a class="button" href="${visit.path}">Back to people</a></p>`,
-    };
+    const to = toPersonPath(visit, split.staying[0]!.key);
+    return { kind: 'redirect', to, notice: isApplied ? 'split' : 'split-requested' };
   },
 });
 
-/** Uses POST, so that ids never appear in a URL, a log or the browser history. */
-function toSearch(visit: Visit, values?: FormValues): Markup {
-  return visit.form(
-    'search',
-    html`${choice({ name: 'kind', label: 'Id type', value: values?.text('kind') || 'anonymous', choices: SUBJECT_CHOICES })}
-${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'The id as sent by clients. It never appears in a URL or a log.' })}
-<button>Find</button>`,
-  );
+/** Suggests only ids that can be looked up by key. Offers no erasure until the reader opens it. */
+async function toUnknownPage(parts: Parts, visit: Visit, values?: FormValues): Promise<PageResponse> {
+  const id = values?.text('id') ?? '';
+  const isErasable = id !== '' && values?.text('kind') !== 'key' && visit.can('erasure.request');
+  const keyOf = keyOfIn(parts, visit);
+  const near = id === '' ? [] : listSimilarIds(id).flatMap((each) => toSubjects(each, keyOf));
+  const similar = await findKnown(parts, visit, near);
+  const note = { note: 'of another type, in another case or with spaces' };
+  return {
+    kind: 'page',
+    title: 'No person has this id',
+    content: html`<p>No message in this environment contains this id. A person appears here within seconds after the first message. ${docsLink(parts.settings, '/docs/identity', 'How ids become a person')}</p>
+${similar.length === 0 ? '' : panel('Similar ids', toSubjectTable(visit, similar), note)}${toSearch(visit, values)}
+${isErasable && values !== undefined ? toUnknownErasure(visit, values) : ''}`,
+  };
 }
 
-/** Returns a note if Redis is unavailable, so that the search form is still shown. */
-async function readHeldIds({ people }: Parts, environmentId: string): Promise<HtmlValue> {
-  const suspects = await people.suspects(environmentId).catch(() => null);
-  return suspects === null ? html`<p class="quiet">Held ids are currently unavailable.</p>` : toHeldIds(suspects);
+function toUnknownErasure(visit: Visit, values: FormValues): Markup {
+  const choices = [
+    { value: 'untyped', text: 'a user id, of every type and without a type' },
+    { value: 'anonymous', text: 'an anonymous id' },
+  ];
+  const kind = choice({ name: 'kind', label: 'The id is', value: values.text('kind'), choices });
+  const text =
+    'Use this only to fulfil an erasure request for exactly this id. Messages that were sent before the request and arrive later are then not stored. The erasure cannot be undone.';
+  const form = toEraseForm(visit, text, html`${hidden('id', values.text('id'))}${kind}`, values);
+  return disclosure('Erase an id without messages…', form, values.text('form') === 'erase');
+}
+
+function toSearch(visit: Visit, values?: FormValues): Markup {
+  const hint =
+    'Any id that clients send, such as an email address or an anonymous id, or an identity key. It never appears in a URL or a log.';
+  return visit.form(
+    'search',
+    html`${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint })}
+${choice({ name: 'kind', label: 'Type', value: values?.text('kind') || 'any', choices: SUBJECT_CHOICES })}
+<button>Find person</button>`,
+    { className: 'form find' },
+  );
 }
 
 const HELD_SHOWN_MAX = 50;
 
-/** Lists ids that have linked more anonymous ids than one person is likely to have. */
-function toHeldIds(suspects: readonly Suspect[]): HtmlValue {
+/** Lists ids that have linked more anonymous ids than one person is likely to have. Works without Redis. */
+async function toHeldIds({ people }: Parts, visit: Visit): Promise<HtmlValue> {
+  const suspects = await people.suspects(scopeOf(visit).environment.id).catch(() => null);
+  if (suspects === null) return html`<p class="muted">Held ids are currently unavailable.</p>`;
   const held = suspects.filter(({ state }) => state === 'held');
   if (held.length === 0) return '';
   const rows = held
     .slice(0, HELD_SHOWN_MAX)
-    .map(({ key, since }) => [copyable(key.toString('hex'), 'the identity key'), time(since)]);
-  return html`<h2>Held ids (${number(held.length)})</h2>
-<p>Each of these ids has linked more than ${number(SUSPECT_LIMIT.anonymousIdsMax)} anonymous ids within ${number(SUSPECT_LIMIT.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
-${table('Held ids', ['Identity key', 'Held since'], rows)}`;
-}
-
-const MEMBER_COLUMNS = ['Type', 'Id', 'Identity key', 'Linked', 'Linked by message', 'Trace id'];
-const LINK_COLUMNS = ['Time', 'Link', 'First identity', 'Second identity', 'Outcome', 'Message id', 'Trace id'];
-
-function toPerson(visit: Visit, found: FoundPerson): Markup {
-  const { links, consents, members } = found;
-  const refused = links.filter(({ outcome }) => outcome === 'refused');
-  const membersByKey = new Map(members.map((member) => [member.keyHex, member]));
-  const linkTable = (caption: string, shown: readonly LinkDecision[]) =>
-    table(
-      caption,
-      LINK_COLUMNS,
-      shown.map((each) => toLinkRow(each, membersByKey)),
-    );
-  const unlinked = found.isKnown ? 'Not linked to any other identity.' : 'No message contains this id.';
-  return html`<h2>${found.isKnown ? 'Person' : 'No person has this id'}</h2>
-<dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">${unlinked}</span>`}</dd></dl>
-${table('Identities', MEMBER_COLUMNS, members.map(toMemberRow))}
-<h2>Refused links</h2>
-${refused.length === 0 ? html`<p class="quiet">No refused links among the newest ${number(links.length)} decisions.</p>` : linkTable('Refused links', refused)}
-${links.length === 0 ? '' : disclosure(`All link decisions (${links.length})`, linkTable('Link decisions', links))}
-<h2>Consents</h2>
-${consents.length === 0 ? html`<p class="quiet">No consents are recorded for this person.</p>` : toConsents(found, membersByKey)}
-<h2>Erasure</h2>
-<p>Erasure requests and their progress are on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
-${toEraseForm(visit, found)}${toSplitForm(visit, found)}`;
-}
-
-function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): HtmlValue[] {
-  return [
-    kind ?? '–',
-    id === null ? '–' : html`<code>${id}</code>`,
-    copyable(keyHex, 'the identity key'),
-    linkedMs === null ? '–' : time(linkedMs),
-    linkedBy === null ? '–' : copyable(linkedBy.messageId, 'the message id'),
-    linkedBy === null ? '–' : copyable(linkedBy.traceId, 'the trace id'),
-  ];
-}
-
-type MembersByKey = ReadonlyMap<string, FoundMember>;
-
-/** Shows the id if it is known, and otherwise the first digits of the key. */
-function toIdentityText(keyHex: string, kind: string, membersByKey: MembersByKey): HtmlValue {
-  return html`${kind} <code>${membersByKey.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
-}
-
-function toLinkRow(link: LinkDecision, membersByKey: MembersByKey): HtmlValue[] {
-  return [
-    time(link.receivedMs),
-    link.link,
-    toIdentityText(link.a.identityId, link.a.kind, membersByKey),
-    toIdentityText(link.b.identityId, link.b.kind, membersByKey),
-    html`${link.outcome}: ${describeLink(link)}`,
-    copyable(link.messageId, 'the message id'),
-    copyable(link.traceId, 'the trace id'),
-  ];
-}
-
-function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): HtmlValue {
-  const seen = new Set<string>();
-  const rows = consents.map(({ identityId, status, source, receivedMs, traceId }) => {
-    const isCurrent = !seen.has(identityId);
-    seen.add(identityId);
-    const identity = toIdentityText(identityId, membersByKey.get(identityId)?.kind ?? '', membersByKey);
-    return [identity, status, isCurrent ? 'yes' : 'no', source, time(receivedMs), copyable(traceId, 'the trace id')];
-  });
-  return table('Consents, newest first', ['Identity', 'Status', 'Current', 'Source', 'Time', 'Trace id'], rows);
-}
-
-function toEraseForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
-  const { named } = subject;
-  if (!visit.can('erasure.request')) return '';
-  if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
-  const types = named.kind === 'anonymous' ? '' : ' The user id is erased under every type and without a type.';
-  const identities = members.length === 1 ? 'identity' : 'identities';
-  const form = visit.form(
-    'erase',
-    html`<p>This permanently erases all data about this person (${number(members.length)} ${identities}).${types} The erasure cannot be undone.</p>
-${hidden('kind', named.kind)}${hidden('id', named.id)}
-${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
-<button class="danger">Erase this person</button>`,
+    .map(({ key, since }) => [shortened(key.toString('hex'), 'the identity key'), time(since)]);
+  return panel(
+    `Held ids (${number(held.length)})`,
+    html`<p>Each of these ids has linked more than ${number(SUSPECT_LIMIT.anonymousIdsMax)} anonymous ids within ${number(SUSPECT_LIMIT.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
+${table('Held ids', ['Identity key', 'Held since'], rows)}`,
   );
-  return disclosure('Erase this person', form);
-}
-
-function toSplitForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
-  if (!visit.can('people.unlink') || members.length < 2) return '';
-  const boxes = members.map(
-    ({ keyHex, kind, id }) =>
-      html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind ?? ''} <code>${id ?? keyHex}</code></label><br>`,
-  );
-  const form = visit.form(
-    'unlink',
-    html`<p>The selected identities become a separate person. Messages received before the split cannot join the two persons again, but later messages can. Events stay with their identities.</p>
-${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
-<button class="danger">Split person</button>`,
-  );
-  return disclosure('Split this person', form);
-}
-
-type FoundPerson = Awaited<ReturnType<typeof findPerson>>;
-type FoundMember = FoundPerson['members'][number];
-
-async function findPerson({ people, reads }: Parts, subject: Subject, signal: AbortSignal) {
-  const person = await people.members(subject);
-  const identityIds = keysOf(person).map((key) => key.toString('hex'));
-  const search = { environmentId: subject.environmentId, identityIds };
-  const [links, consents, ids] = await Promise.all([
-    reads.links(search, { signal }),
-    reads.consents(search, { signal }),
-    reads.ids({ ...search, idAccess: 'raw ids' }, { signal }),
-  ]);
-  const unlinked = [{ key: subject.key, kind: subject.named?.kind ?? null, linkedAt: null }];
-  const members = (person.members.length === 0 ? unlinked : person.members).map(({ key, kind, linkedAt }) => {
-    const keyHex = key.toString('hex');
-    const isLinkOf = ({ a, b, outcome }: LinkDecision) =>
-      outcome === 'linked' && (a.identityId === keyHex || b.identityId === keyHex);
-    // Decisions are sorted newest first, so this is the oldest decision that linked the identity.
-    const linkedBy = links.findLast(isLinkOf) ?? null;
-    // `id` is null if no event contains the id. `kind` is null for an unlinked identity that was found by key.
-    return { keyHex, kind, linkedMs: linkedAt, id: ids.get(keyHex) ?? null, linkedBy };
-  });
-  const { isLinked } = person;
-  const isKnown = isLinked || ids.size + links.length + consents.length > 0;
-  return { subject, personHex: person.personKey.toString('hex'), isLinked, isKnown, members, links, consents };
 }

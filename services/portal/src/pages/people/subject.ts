@@ -1,26 +1,29 @@
 import { ID_CODE_POINTS_MAX, IDENTITY_KINDS, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { type IdentityKeyer, isPlaceholder, USER_KINDS } from '@playline/people';
+import type { IdentityKeyer } from '@playline/people';
 import type { FormValues } from '../../frame/page.ts';
 
+/** An identity that a search may mean. `kind` is null and `id` is the key if the key was entered. */
 export interface Subject {
-  readonly environmentId: string;
   readonly key: Buffer;
-  /** Null if the person was found by identity key. */
-  readonly named: { readonly kind: IdentityKind; readonly id: string } | null;
+  readonly kind: IdentityKind | null;
+  readonly id: string;
 }
 
-export const SUBJECT_CHOICES = [
-  { value: 'anonymous', text: 'anonymous id' },
-  { value: 'untyped', text: 'user id without a type' },
-  ...IDENTITY_KINDS.filter((kind) => kind !== 'anonymous' && kind !== 'untyped').map((value) => ({
-    value,
-    text: `user id with type ${value}`,
-  })),
-  { value: 'key', text: 'identity key' },
-];
+const TEXTS: Readonly<Record<string, string>> = {
+  any: 'any type',
+  anonymous: 'anonymous id',
+  untyped: 'user id without a type',
+  key: 'identity key',
+};
+export const SUBJECT_CHOICES = ['any', ...IDENTITY_KINDS, 'key'].map((value) => {
+  return { value, text: TEXTS[value] ?? `user id with type ${value}` };
+});
 
-const KEY = /^[0-9a-f]{32}$/i;
+export function parseKey(text: string): Buffer | null {
+  const key = /^[0-9a-f]{32}$/i.test(text) ? Buffer.from(text, 'hex') : ZERO_KEY;
+  return key.equals(ZERO_KEY) ? null : key;
+}
 
 /** @throws PublicError VALIDATION_ERROR, whose message does not contain the id */
 function assertId(field: string, id: string): void {
@@ -29,30 +32,26 @@ function assertId(field: string, id: string): void {
     throw invalidField(field, `An id can have at most ${ID_CODE_POINTS_MAX} characters.`);
 }
 
+export type KeyOf = (kind: IdentityKind, id: string) => Buffer;
+
+export const toSubjects = (id: string, keyOf: KeyOf, kinds: readonly IdentityKind[] = IDENTITY_KINDS) =>
+  kinds.map((kind) => ({ key: keyOf(kind, id), kind, id }));
+
 /** @throws PublicError VALIDATION_ERROR, whose message does not contain the id */
-export function readSubject(values: FormValues, environmentId: string, keyOf: IdentityKeyer): Subject {
-  const [kindText, id] = [values.text('kind'), values.text('id')];
+export function readSubjects(values: FormValues, keyOf: KeyOf): Subject[] {
+  const [choice, id] = [values.text('kind'), values.text('id')];
   assertId('id', id);
-  if (kindText === 'key') {
-    const key = KEY.test(id) ? Buffer.from(id, 'hex') : ZERO_KEY;
-    if (key.equals(ZERO_KEY)) throw invalidField('id', 'An identity key has 32 hexadecimal digits, not all zeros.');
-    return { environmentId, key, named: null };
-  }
-  const kind = IDENTITY_KINDS.find((each) => each === kindText);
-  if (kind === undefined) throw invalidField('kind', 'Choose an id type.');
-  return { environmentId, key: keyOf(environmentId, kind, id), named: { kind, id } };
+  const key = parseKey(id);
+  const ofKey = key === null ? [] : [{ key, kind: null, id }];
+  if (choice === 'any') return [...toSubjects(id, keyOf), ...ofKey];
+  if (choice === 'key' && key === null)
+    throw invalidField('id', 'An identity key has 32 hexadecimal digits, not all zeros.');
+  const kinds = IDENTITY_KINDS.filter((kind) => kind === choice);
+  if (kinds.length === 0 && choice !== 'key') throw invalidField('kind', 'Choose an id type.');
+  return choice === 'key' ? ofKey : toSubjects(id, keyOf, kinds);
 }
 
 export function toIdentityKeys(id: string, environmentId: string, keyOf: IdentityKeyer): string[] {
   assertId('person', id);
   return IDENTITY_KINDS.map((kind) => keyOf(environmentId, kind, id).toString('hex'));
-}
-
-/** Returns the keys to erase. As in the gateway, a user id is erased under every identity type and without a type. */
-export function toErasureKeys({ environmentId, named }: Subject, keyOf: IdentityKeyer): Buffer[] {
-  if (named === null) throw invalidField('id', 'To request an erasure, enter the id, not its identity key.');
-  if (isPlaceholder(named.id))
-    throw invalidField('id', 'This id is a placeholder that many clients send. No data is stored for it.');
-  const kinds: readonly IdentityKind[] = named.kind === 'anonymous' ? ['anonymous'] : USER_KINDS;
-  return kinds.map((kind) => keyOf(environmentId, kind, named.id));
 }
