@@ -1,6 +1,6 @@
 import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
-import { GROUPS, INSTANCE } from '../../services/portal/src/frame/layout.ts';
+import { NAVIGATION } from '../../services/portal/src/frame/layout.ts';
 import { readShape } from './page-shape.ts';
 import { type Client, getActionSpec, listPages, openClient, pathFor, type Response } from './pages.ts';
 import { EXPECTED_STATUSES, USER_TYPES, type UserType } from './role-table.ts';
@@ -70,8 +70,7 @@ describe(`access to ${ACTIONS.length} pages and forms by ${USER_TYPES.length} us
   });
 
   it('each entry of the sidebar requires the access of its page', () => {
-    const links = [...GROUPS, INSTANCE].flatMap((group) => group.links.map(([, , path, action]) => ({ path, action })));
-    const differing = links.flatMap(({ path, action }) => {
+    const differing = NAVIGATION.flatMap(([, , , path, action]) => {
       const page = PAGES.find((each) => each.path === path);
       return page === undefined || page.access === (action ?? 'signed in') ? [] : [`${path}: ${action}`];
     });
