@@ -8,6 +8,7 @@ import type {
   RateLimitKeyRecord,
   SignableKeyRecord,
 } from '@playline/access-keys';
+import type { AnalystStore } from '@playline/access-keys/analysts';
 import type { PortalSettings } from './config.ts';
 import type { LiveHub } from './live/index.ts';
 import type { PipelineStatus } from './pipeline-status.ts';
@@ -29,5 +30,7 @@ export interface PortalParts {
   readonly reads: PortalReads;
   /** Logs actions that do not change a record. */
   readonly audit: AuditLog;
+  /** Database credentials of members. Null without CLICKHOUSE_ACCOUNTS_PASSWORD. */
+  readonly analysts: AnalystStore | null;
   readonly settings: PortalSettings;
 }

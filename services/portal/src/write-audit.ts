@@ -19,7 +19,9 @@ export type AuditedAction =
   | 'audit.save'
   | 'person.find'
   | 'identity.unlink'
-  | 'member.remove';
+  | 'member.remove'
+  | 'analyst.create'
+  | 'analyst.revoke';
 
 /** An audited action. Must not contain secrets, logins or player ids. */
 export interface AuditedEvent {

@@ -13,7 +13,7 @@ function createServer() {
 
 it('createBySql creates an account with the analyst roles and limits, and sends only the hash of its password', async () => {
   const { printed, run } = createServer();
-  const created = await createBySql(run, true);
+  const created = await createBySql(run, { rawIds: true });
   expect(created).toMatchObject({
     account: expect.stringMatching(/^analyst_raw_[0-9a-f]{8}$/),
     password: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -33,7 +33,7 @@ it('createBySql creates an account with the analyst roles and limits, and sends 
 
 it('createBySql does not grant raw ids unless requested', async () => {
   const { printed, run } = createServer();
-  const created = await createBySql(run, false);
+  const created = await createBySql(run, { rawIds: false });
   expect(printed).toContain(`GRANT reads_views TO ${created?.account}`);
   expect(printed.join('\n')).not.toContain('reads_raw_ids');
 });

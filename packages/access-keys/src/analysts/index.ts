@@ -1,0 +1,3 @@
+export * from './accounts.ts';
+export * from './assign.ts';
+export * from './credentials.ts';
