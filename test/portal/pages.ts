@@ -94,6 +94,12 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
       enable: { references: ({ disabledAddress }) => ({ address: disabledAddress }) },
     },
   },
+  '/projects/:project/environments/:environment/connect': {
+    actions: {
+      create: { fields: () => ({ name: 'Created' }) },
+      revoke: { references: ({ credentials }) => ({ account: credentials }) },
+    },
+  },
   '/projects/:project/environments/:environment/live': {
     query: () => ({ find: STORED_ID }),
     actions: { person: { fields: () => ({ person: 'player-0' }) } },

@@ -1,6 +1,7 @@
 import {
   ACCESS_KEYS,
   ACCOUNTS,
+  type AuditLog,
   type Change,
   COLLECTIONS,
   createPasswords,
@@ -10,6 +11,7 @@ import {
   type RecordKind,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
+import { createAnalystStore, openRoleFollower, toRevocation } from '@playline/access-keys/analysts';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';
@@ -70,6 +72,23 @@ async function openAllRecords(use: Use, log: LogParts) {
   };
 }
 
+/** Database credentials of members, which follow their roles. Null if the portal has no account to create them. */
+async function openAnalysts(use: Use, records: Awaited<ReturnType<typeof openAllRecords>>, audit: AuditLog) {
+  const { CLICKHOUSE_ACCOUNTS_PASSWORD: password, ANALYST_ACCOUNTS: pool = [] } = config;
+  if (password === undefined) return null;
+  const store = createAnalystStore({ ...clickhouse, user: 'accounts', password }, pool);
+  const { accounts, projects } = records;
+  await use('database credentials', () =>
+    openRoleFollower({
+      store,
+      readRecords: async () => ({ accounts: await accounts.all(), projects: await projects.all() }),
+      onDrop: (account) => audit.append(toRevocation(account)),
+      onFault: (error) => logger.warn({ error }, 'cannot compare database credentials with roles; retrying'),
+    }),
+  );
+  return store;
+}
+
 await runService(logger, async (use) => {
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
@@ -88,6 +107,8 @@ await runService(logger, async (use) => {
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
+  const audit = createAudit(log);
+  const analysts = await openAnalysts(use, records, audit);
   let server: HttpServer | null = null;
   // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
@@ -121,7 +142,8 @@ await runService(logger, async (use) => {
     people,
     reads,
     live,
-    audit: createAudit(log),
+    audit,
+    analysts,
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });

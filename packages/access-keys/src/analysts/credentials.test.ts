@@ -7,7 +7,11 @@ import { environmentsOf, followRole, openRoleFollower, type PortalRecordLists } 
 
 type Roles = AccountRecord['roles'];
 
-function toRecords({ roles, state = 'live', environments = ['p-one', 'p-two'] }: {
+function toRecords({
+  roles,
+  state = 'live',
+  environments = ['p-one', 'p-two'],
+}: {
   readonly roles: Roles;
   readonly state?: AccountRecord['state'];
   readonly environments?: readonly string[];

@@ -2,6 +2,7 @@
 import type { AccountRecord, ProjectRecord } from '@playline/contracts';
 import type { ClickHouseAccount } from '@playline/stores';
 import { mayDo } from '../accounts/roles.ts';
+import type { AuditEntry } from '../audit/audit-log.ts';
 import { nextPoll } from '../records/record-copy.ts';
 import {
   type AnalystAccount,
@@ -81,6 +82,12 @@ export async function followRole(
   );
   return true;
 }
+
+/** Describes the revocation of credentials whose owner no longer has access to the project. */
+export const toRevocation = ({ account, owner }: OwnedAccount): AuditEntry => {
+  const place = { projectId: owner.projectId, environmentId: '', address: '', requestId: '' };
+  return { ...place, actor: '', action: 'analyst.revoke', object: account, detail: { owner: owner.accountId } };
+};
 
 const FOLLOW_EVERY_MS = 2_000;
 /** Also repairs grants that were changed in ClickHouse. */

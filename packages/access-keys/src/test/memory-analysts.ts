@@ -10,7 +10,7 @@ export function createMemoryAnalysts(): AnalystStore {
       count += 1;
       const account = `analyst_${rawIds ? 'raw_' : ''}${count}`;
       accounts.set(account, { account, owner, rawIds, environments: [], since: '', createdAt: count });
-      return { account, password: `password of ${account}` };
+      return { account, password: `secret-of-${account}` };
     },
     setGrant: async (account, { environmentId, revoked }) => {
       const found = accounts.get(account)!;

@@ -8,6 +8,7 @@ import { createActivitiesPage } from './activities/page.ts';
 import { createAlertsPage } from './alerts/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createConnectPage } from './connect/page.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
@@ -44,6 +45,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createKeysPage(parts),
     createCollectionsPage(parts),
     createSignableKeysPage(parts),
+    createConnectPage(parts),
     createRejectionsPage(parts),
     createPeoplePage(parts),
     createErasuresPage(parts),
