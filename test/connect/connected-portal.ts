@@ -1,6 +1,12 @@
 // A portal whose database credentials are accounts of a ClickHouse with the production accounts.
-import { createProject, type ProjectRecord, type Role } from '@playline/access-keys';
-import { type AnalystStore, createAnalystStore, openRoleFollower } from '@playline/access-keys/analysts';
+import {
+  type AnalystStore,
+  createAnalystStore,
+  createProject,
+  openRoleFollower,
+  type ProjectRecord,
+  type Role,
+} from '@playline/access-keys';
 import { type AnalystsEngine, openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
 

@@ -14,7 +14,7 @@ const python = join(folder, 'bin', 'python');
 let world: ConnectedPortal;
 beforeAll(async () => {
   await run('python3', ['-m', 'venv', folder]);
-  await run(python, ['-m', 'pip', 'install', '--quiet', 'clickhouse-connect==1.12.0']);
+  await run(python, ['-m', 'pip', 'install', '--quiet', 'clickhouse-connect[sqlalchemy]==1.12.0']);
   world = await openConnectedPortal();
 }, START_MS);
 afterAll(async () => {
@@ -28,7 +28,7 @@ it('the Python snippet and the address for Superset of the Connect page work as 
   const { stdout } = await run(python, ['-c', snippets.Python ?? ''], { env });
   expect(stdout).toBe('level_started 5\n');
   const uri = snippets.Superset?.split('\n').at(-1)?.replace('PASSWORD', password) ?? '';
-  const script = `import clickhouse_connect, sys; print(clickhouse_connect.get_client(dsn=sys.argv[1]).command('SELECT 1'))`;
-  // Superset passes the address to the same driver.
-  expect((await run(python, ['-c', script, uri.replace('clickhousedb', 'clickhouse')])).stdout).toBe('1\n');
+  const script = `import sqlalchemy, sys
+print(sqlalchemy.create_engine(sys.argv[1]).connect().exec_driver_sql('SELECT count() FROM analysis_events').scalar())`;
+  expect((await run(python, ['-c', script, uri])).stdout).toBe('10\n');
 });

@@ -1,5 +1,4 @@
-import { parseSignerPublicKey } from '@playline/access-keys';
-import { parseAnalystAccounts } from '@playline/access-keys/analysts';
+import { parseAnalystAccounts, parseSignerPublicKey } from '@playline/access-keys';
 import {
   clickhouseSettings,
   deploymentSettings,

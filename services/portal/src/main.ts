@@ -4,14 +4,16 @@ import {
   type AuditLog,
   type Change,
   COLLECTIONS,
+  createAnalystStore,
   createPasswords,
+  openRoleFollower,
   PROJECTS,
   RATE_LIMIT_KEYS,
   RECORD_KINDS,
   type RecordKind,
   SIGNABLE_KEYS,
+  toRevocation,
 } from '@playline/access-keys';
-import { createAnalystStore, openRoleFollower, toRevocation } from '@playline/access-keys/analysts';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
 import { TOPICS } from '@playline/contracts';

@@ -1,6 +1,7 @@
 import type {
   AccessKeyRecord,
   AccountRecord,
+  AnalystStore,
   AuditLog,
   CollectionRecord,
   KeyUsage,
@@ -8,7 +9,6 @@ import type {
   RateLimitKeyRecord,
   SignableKeyRecord,
 } from '@playline/access-keys';
-import type { AnalystStore } from '@playline/access-keys/analysts';
 import type { PortalSettings } from './config.ts';
 import type { LiveHub } from './live/index.ts';
 import type { PipelineStatus } from './pipeline-status.ts';

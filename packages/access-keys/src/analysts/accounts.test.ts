@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createBySql, dropAccount, type RunStatement } from './accounts.ts';
+import { createBySql, dropAnalyst, type RunStatement } from './accounts.ts';
 
 function createServer() {
   const printed: string[] = [];
@@ -38,9 +38,9 @@ it('createBySql does not grant raw ids unless requested', async () => {
   expect(printed.join('\n')).not.toContain('reads_raw_ids');
 });
 
-it('dropAccount drops an account and its quota with statements that do not use parameters', async () => {
+it('dropAnalyst drops an account and its quota with statements that do not use parameters', async () => {
   const { printed, run } = createServer();
-  await dropAccount(run, 'analyst_0a1b2c3d');
+  await dropAnalyst(run, 'analyst_0a1b2c3d');
   expect(printed).toEqual(
     expect.arrayContaining(['DROP QUOTA IF EXISTS `analyst_0a1b2c3d`', 'DROP USER IF EXISTS `analyst_0a1b2c3d`']),
   );

@@ -44,7 +44,7 @@ export interface AnalystAccount {
 }
 
 /** Passwords are never stored. */
-export interface Credentials {
+export interface AnalystCredentials {
   readonly account: string;
   readonly password: string;
 }
@@ -54,7 +54,7 @@ export interface NewAccount {
   readonly owner?: AnalystOwner | null;
 }
 
-export const ALL = '*';
+export const ALL_ENVIRONMENTS = '*';
 /** The account that exists in every deployment. */
 const BUILT_IN = 'analyst';
 /** Roles in users.xml: the first role marks analyst accounts, the second role allows raw ids. */
@@ -77,7 +77,7 @@ const ANALYSTS =
   'SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String} AND NOT with_admin_option';
 
 /** Lists all analyst accounts by name, including accounts without grants. */
-export async function listAccounts(run: RunStatement): Promise<AnalystAccount[]> {
+export async function listAnalysts(run: RunStatement): Promise<AnalystAccount[]> {
   const rows = await run(
     `SELECT user_name, max(granted_role_name = {raw: String}),
        arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(given.changed_at),
@@ -140,7 +140,7 @@ export async function findGrantRefusal(run: RunStatement, account: string): Prom
 export async function createBySql(
   run: RunStatement,
   { rawIds, owner = null }: NewAccount,
-): Promise<Credentials | null> {
+): Promise<AnalystCredentials | null> {
   const [directories] = await run(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
   if (Number(directories?.[0]) === 0) return null;
   const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
@@ -162,14 +162,14 @@ export async function createBySql(
 export const canReadRawIds = (account: string) => account.startsWith('analyst_raw_');
 
 /** Whether the account was already assigned with this password. */
-export async function isAssigned(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
+export async function isAssigned(run: RunStatement, { account, password }: AnalystCredentials): Promise<boolean> {
   return (await claimsOf(run, account, fingerprintOf(password))).length > 0;
 }
 
 /** Claims a free account. @returns false if several processes tried concurrently, in which case all of them fail */
 export async function claim(
   run: RunStatement,
-  { account, password }: Credentials,
+  { account, password }: AnalystCredentials,
   owner: AnalystOwner | null,
 ): Promise<boolean> {
   const claimed = { account, mark: fingerprintOf(password), id: randomUUID() };
@@ -180,7 +180,7 @@ export async function claim(
 }
 
 /** Revokes all of an account's grants, and kills its running queries. */
-export async function dropAccount(run: RunStatement, account: string): Promise<void> {
+export async function dropAnalyst(run: RunStatement, account: string): Promise<void> {
   const granted = 'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked';
   const grants = await run(granted, { account });
   for (const [environmentId = ''] of grants) await setGrant(run, account, { environmentId, revoked: true });
@@ -199,7 +199,7 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
 }
 
 /** Whether the account is defined in users.xml and therefore still exists after `drop`. */
-export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
+export async function isAnalystFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
   const fromFile = "SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'";
   return (await run(fromFile, { account })).length > 0;
 }

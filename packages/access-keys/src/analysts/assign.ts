@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import type { ClickHouseAccount } from '@playline/stores';
 import {
-  type Credentials,
+  type AnalystCredentials,
   canReadRawIds,
   claim,
   createBySql,
@@ -26,7 +26,7 @@ export class NoFreeAccount extends Error {
 const POOL_ENTRY = /^(analyst_(?:raw_)?\d+)=(\S+)$/;
 
 /** Parses `account=password,…`. @throws Error that does not quote the text */
-export function parseAnalystAccounts(text: string): Credentials[] {
+export function parseAnalystAccounts(text: string): AnalystCredentials[] {
   return text.split(',').map((entry) => {
     const [, account, password] = POOL_ENTRY.exec(entry.trim()) ?? [];
     if (account === undefined || password === undefined)
@@ -39,20 +39,20 @@ export interface AssignContext {
   readonly clickhouse: ClickHouseAccount;
   readonly run: RunStatement;
   /** Accounts in users.xml with known passwords. */
-  readonly pool: () => readonly Credentials[];
+  readonly pool: () => readonly AnalystCredentials[];
 }
 
 /** Creates an account without grants, or assigns one from users.xml. @throws NoFreeAccount */
-export async function assignAccount(
+export async function assignAnalyst(
   { clickhouse, run, pool }: AssignContext,
   wanted: NewAccount,
-): Promise<Credentials> {
+): Promise<AnalystCredentials> {
   const created = await createBySql(run, wanted);
   if (created !== null) return created;
   const accounts = pool().filter(({ account }) => canReadRawIds(account) === wanted.rawIds);
-  let candidates: readonly Credentials[] = accounts;
+  let candidates: readonly AnalystCredentials[] = accounts;
   while (candidates.length > 0) {
-    const [candidate, ...remaining] = candidates as [Credentials, ...Credentials[]];
+    const [candidate, ...remaining] = candidates as [AnalystCredentials, ...AnalystCredentials[]];
     candidates = remaining;
     if (await isAssigned(run, candidate)) continue;
     // ClickHouse may have been started with a different password.
@@ -69,7 +69,7 @@ function shuffle<T>(values: readonly T[]): T[] {
   return keyed.toSorted((a, b) => a.sortKey - b.sortKey).map(({ value }) => value);
 }
 
-async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: Credentials) {
+async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: AnalystCredentials) {
   const run = createRunStatement({ ...clickhouse, user: account, password });
   return run('SELECT 1').then(
     () => true,

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { AccountRecord, ProjectRecord } from '../index.ts';
 import { createMemoryAnalysts } from '../test/index.ts';
-import { environmentsOf, followRole, openRoleFollower, type PortalRecordLists } from './credentials.ts';
+import { followRole, openRoleFollower, type PortalRecordLists, readableEnvironmentsOf } from './credentials.ts';
 
 type Roles = AccountRecord['roles'];
 
@@ -32,7 +32,7 @@ it.each([
   ['a disabled member', toOwned(false), toRecords({ roles: roleIn('owner'), state: 'disabled' }), null],
   ['a removed account', toOwned(false), { accounts: [], projects: [] }, null],
 ])('the credentials of %s read exactly the environments that the role allows', (_who, owned, records, expected) => {
-  expect(environmentsOf(owned, records)).toEqual(expected);
+  expect(readableEnvironmentsOf(owned, records)).toEqual(expected);
 });
 
 it('after any sequence of role changes, the grants are those of the last role, and lost credentials stay lost', async () => {
@@ -49,7 +49,7 @@ it('after any sequence of role changes, the grants are those of the last role, a
       for (const each of steps) {
         const records = toRecords(each);
         for (const account of await store.list()) await followRole(store, account, records);
-        expected = expected && environmentsOf(toOwned(rawIds), records);
+        expected = expected && readableEnvironmentsOf(toOwned(rawIds), records);
         expect((await store.list()).map(({ environments }) => environments)).toEqual(
           expected === null ? [] : [expected.toSorted()],
         );

@@ -6,35 +6,35 @@ import type { AuditEntry } from '../audit/audit-log.ts';
 import { nextPoll } from '../records/record-copy.ts';
 import {
   type AnalystAccount,
+  type AnalystCredentials,
   type AnalystOwner,
-  type Credentials,
   createRunStatement,
-  dropAccount,
-  listAccounts,
+  dropAnalyst,
+  listAnalysts,
   setGrant,
 } from './accounts.ts';
-import { assignAccount } from './assign.ts';
+import { assignAnalyst } from './assign.ts';
 
-export type OwnedAccount = AnalystAccount & { readonly owner: AnalystOwner };
+export type OwnedAnalyst = AnalystAccount & { readonly owner: AnalystOwner };
 
 export interface AnalystStore {
   /** Lists the accounts of all members. */
-  list(): Promise<OwnedAccount[]>;
+  list(): Promise<OwnedAnalyst[]>;
   /** Creates an account without grants. @throws NoFreeAccount */
-  create(wanted: { readonly owner: AnalystOwner; readonly rawIds: boolean }): Promise<Credentials>;
+  create(wanted: { readonly owner: AnalystOwner; readonly rawIds: boolean }): Promise<AnalystCredentials>;
   setGrant(account: string, change: { readonly environmentId: string; readonly revoked: boolean }): Promise<void>;
   /** Revokes all grants, ends running queries, and deletes the account if it was created with SQL. */
   drop(account: string): Promise<void>;
 }
 
 /** @param clickhouse the account `accounts` @param pool accounts in users.xml that can be assigned */
-export function createAnalystStore(clickhouse: ClickHouseAccount, pool: readonly Credentials[]): AnalystStore {
+export function createAnalystStore(clickhouse: ClickHouseAccount, pool: readonly AnalystCredentials[]): AnalystStore {
   const run = createRunStatement(clickhouse);
   return {
-    list: async () => (await listAccounts(run)).filter((each): each is OwnedAccount => each.owner !== null),
-    create: (wanted) => assignAccount({ clickhouse, run, pool: () => pool }, wanted),
+    list: async () => (await listAnalysts(run)).filter((each): each is OwnedAnalyst => each.owner !== null),
+    create: (wanted) => assignAnalyst({ clickhouse, run, pool: () => pool }, wanted),
     setGrant: (account, change) => setGrant(run, account, change),
-    drop: (account) => dropAccount(run, account),
+    drop: (account) => dropAnalyst(run, account),
   };
 }
 
@@ -47,8 +47,8 @@ export interface PortalRecordLists {
  * Returns the environments that the credentials of a member may read: all environments of the project, or none while
  * the member may not read raw ids that the credentials include. Null if the member no longer has access to the project.
  */
-export function environmentsOf(
-  { owner, rawIds }: Pick<OwnedAccount, 'owner' | 'rawIds'>,
+export function readableEnvironmentsOf(
+  { owner, rawIds }: Pick<OwnedAnalyst, 'owner' | 'rawIds'>,
   { accounts, projects }: PortalRecordLists,
 ): readonly string[] | null {
   const { accountId, projectId } = owner;
@@ -61,10 +61,10 @@ export function environmentsOf(
 /** Changes the grants of an account to the environments that its owner may read, or drops the account. */
 export async function followRole(
   store: AnalystStore,
-  account: OwnedAccount,
+  account: OwnedAnalyst,
   records: PortalRecordLists,
 ): Promise<boolean> {
-  const allowed = environmentsOf(account, records);
+  const allowed = readableEnvironmentsOf(account, records);
   if (allowed === null) {
     await store.drop(account.account);
     return false;
@@ -84,9 +84,9 @@ export async function followRole(
 }
 
 /** Describes the revocation of credentials whose owner no longer has access to the project. */
-export const toRevocation = ({ account, owner }: OwnedAccount): AuditEntry => {
-  const place = { projectId: owner.projectId, environmentId: '', address: '', requestId: '' };
-  return { ...place, actor: '', action: 'analyst.revoke', object: account, detail: { owner: owner.accountId } };
+export const toRevocation = ({ account, owner }: OwnedAnalyst): AuditEntry => {
+  const scope = { projectId: owner.projectId, environmentId: '', address: '', requestId: '' };
+  return { ...scope, actor: '', action: 'analyst.revoke', object: account, detail: { owner: owner.accountId } };
 };
 
 const FOLLOW_EVERY_MS = 2_000;
@@ -97,7 +97,7 @@ export interface RoleFollowerOptions {
   readonly store: AnalystStore;
   /** Returns the same lists until a record changes. */
   readonly readRecords: () => Promise<PortalRecordLists>;
-  readonly onDrop: (account: OwnedAccount) => Promise<void>;
+  readonly onDrop: (account: OwnedAnalyst) => Promise<void>;
   /** Called with the first fault of an outage. */
   readonly onFault: (fault: unknown) => void;
   readonly everyMs?: number;

@@ -1,8 +1,8 @@
-import type { AnalystStore, OwnedAccount } from '../analysts/credentials.ts';
+import type { AnalystStore, OwnedAnalyst } from '../analysts/credentials.ts';
 
 /** Database credentials in memory. Passwords contain the account names. */
 export function createMemoryAnalysts(): AnalystStore {
-  const accounts = new Map<string, OwnedAccount>();
+  const accounts = new Map<string, OwnedAnalyst>();
   let count = 0;
   return {
     list: async () => [...accounts.values()],

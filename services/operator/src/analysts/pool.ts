@@ -1,6 +1,6 @@
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Credentials } from '@playline/access-keys/analysts';
+import type { AnalystCredentials } from '@playline/access-keys';
 import { z } from 'zod';
 import { readStack } from '../addresses.ts';
 
@@ -45,12 +45,12 @@ function readStackPool(state: string) {
 const renewInEnvironment = (account: string) =>
   `To make the account available again, change CLICKHOUSE_${account.toUpperCase()}_PASSWORD here and for ClickHouse, and restart ClickHouse.`;
 
-function readPasswords(path: string): Credentials[] {
+function readPasswords(path: string): AnalystCredentials[] {
   const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
   // A stack that was never started has no passwords.
   if (!parsed.success) return [];
   return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
 }
 
-const sortAccounts = (accounts: Credentials[]) =>
+const sortAccounts = (accounts: AnalystCredentials[]) =>
   accounts.toSorted((a, b) => a.account.localeCompare(b.account, 'en', { numeric: true }));

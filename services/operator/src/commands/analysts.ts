@@ -1,18 +1,18 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { FIRST_PROJECT } from '@playline/access-keys';
 import {
-  ALL,
+  ALL_ENVIRONMENTS,
   type AnalystAccount,
-  assignAccount,
+  assignAnalyst,
   createRunStatement,
-  dropAccount,
+  dropAnalyst,
+  FIRST_PROJECT,
   findGrantRefusal,
-  isFromUsersXml,
-  listAccounts,
+  isAnalystFromUsersXml,
+  listAnalysts,
   NoFreeAccount,
   type RunStatement,
   setGrant,
-} from '@playline/access-keys/analysts';
+} from '@playline/access-keys';
 import { type ClickHouseAccount, ClickHouseFault } from '@playline/stores';
 import { type PoolOptions, readPool } from '../analysts/pool.ts';
 import { awaitStore } from '../await-store.ts';
@@ -130,10 +130,10 @@ function grantedEnvironmentOf({
   project,
   allEnvironments = false,
 }: EnvironmentOptions & { readonly allEnvironments?: boolean | undefined }): string {
-  return allEnvironments ? ALL : environmentOf({ environment, project });
+  return allEnvironments ? ALL_ENVIRONMENTS : environmentOf({ environment, project });
 }
 
-const nameOf = (environmentId: string) => (environmentId === ALL ? 'all environments' : environmentId);
+const nameOf = (environmentId: string) => (environmentId === ALL_ENVIRONMENTS ? 'all environments' : environmentId);
 
 async function create(
   deps: Deps,
@@ -141,7 +141,7 @@ async function create(
 ): Promise<void> {
   const { run, clickhouse, terminal } = deps;
   await warnIfUnknown(deps, environmentId);
-  const assigning = assignAccount({ clickhouse, run, pool: () => deps.pool().accounts }, { rawIds });
+  const assigning = assignAnalyst({ clickhouse, run, pool: () => deps.pool().accounts }, { rawIds });
   const found = await assigning.catch((fault: unknown) => {
     throw fault instanceof NoFreeAccount ? toPoolError(fault.known, rawIds) : fault;
   });
@@ -176,7 +176,7 @@ async function grant(
 }
 
 async function list({ run, terminal }: Deps, options: JsonOption): Promise<void> {
-  for (const each of await listAccounts(run))
+  for (const each of await listAnalysts(run))
     if (each.environments.length > 0 || each.owner !== null) print(each, options, terminal);
 }
 
@@ -187,8 +187,8 @@ async function drop(
   const { environments } = await findAccount(run, name);
   const effect = `${name} can read ${environments.map(nameOf).join(', ') || 'nothing'}. This revokes all grants immediately.`;
   await confirm(effect, options, terminal);
-  const isPermanent = await isFromUsersXml(run, name);
-  await dropAccount(run, name);
+  const isPermanent = await isAnalystFromUsersXml(run, name);
+  await dropAnalyst(run, name);
   const isInPool = pool().accounts.some((each) => each.account === name);
   const note = isPermanent ? (isInPool ? pool().renewPassword(name) : '') : 'The account was deleted.';
   const text = `All grants of ${name} were revoked. ${note}`.trim();
@@ -196,14 +196,14 @@ async function drop(
 }
 
 async function findAccount(run: RunStatement, account: string): Promise<AnalystAccount> {
-  const found = (await listAccounts(run)).find((each) => each.account === account);
+  const found = (await listAnalysts(run)).find((each) => each.account === account);
   if (found !== undefined) return found;
   throw new Error(`analyst account ${account} does not exist: npm run analysts -- list shows all accounts`);
 }
 
 /** Warns if an environment has no events. A new environment has none, so the command continues. */
 async function warnIfUnknown({ run, terminal }: Pick<Deps, 'run' | 'terminal'>, environmentId: string) {
-  if (environmentId === ALL) return;
+  if (environmentId === ALL_ENVIRONMENTS) return;
   const query = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
   if ((await run(query, { environment: environmentId })).length === 0)
     terminal.progress(`no events are stored for ${environmentId} yet: check the environment name`);

@@ -1,7 +1,6 @@
 /** Database credentials for analysts, with the snippets of their tools. */
 
-import { toName } from '@playline/access-keys';
-import { environmentsOf, NoFreeAccount, type OwnedAccount } from '@playline/access-keys/analysts';
+import { NoFreeAccount, type OwnedAnalyst, readableEnvironmentsOf, toName } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import {
@@ -50,7 +49,7 @@ async function create({ analysts, accounts, projects, writeAudit, settings }: Pa
   const name = toName(values.text('name'), 'the credentials');
   const rawIds = values.text('raw-ids') === 'on' && visit.can('people.raw-ids');
   const owner = { accountId: signedInOf(visit).account.id, projectId: project.id, name };
-  const isOwn = ({ owner: other }: OwnedAccount) =>
+  const isOwn = ({ owner: other }: OwnedAnalyst) =>
     other.accountId === owner.accountId && other.projectId === project.id;
   if ((await analysts.list()).filter(isOwn).length >= CREDENTIALS_MAX)
     throw conflict(
@@ -60,7 +59,7 @@ async function create({ analysts, accounts, projects, writeAudit, settings }: Pa
     throw fault instanceof NoFreeAccount ? conflict(NO_FREE_ACCOUNT, fault) : fault;
   });
   const records = { accounts: await accounts.all(), projects: await projects.all() };
-  for (const environmentId of environmentsOf({ owner, rawIds }, records) ?? [])
+  for (const environmentId of readableEnvironmentsOf({ owner, rawIds }, records) ?? [])
     await analysts.setGrant(account, { environmentId, revoked: false });
   await writeAudit(visit, { action: 'analyst.create', object: account, detail: { rawIds } });
   const connection = toConnection(settings.clickhouseUrl, environment.id);
@@ -68,7 +67,7 @@ async function create({ analysts, accounts, projects, writeAudit, settings }: Pa
 }
 
 const NO_FREE_ACCOUNT =
-  'All database accounts of this ClickHouse are in use. Revoke unused credentials, then ask an operator to restart the stack.';
+  'All database accounts of this ClickHouse are in use. Revoke unused credentials, then contact an operator to restart the stack.';
 
 const conflict = (message: string, cause?: Error) => new PublicError('CONFLICT_ERROR', { message, cause });
 
@@ -82,14 +81,14 @@ async function revoke({ analysts, writeAudit }: Parts, visit: Visit, values: For
   return { kind: 'redirect', notice: 'revoked' };
 }
 
-function isVisible(visit: Visit, { owner }: OwnedAccount): boolean {
+function isVisible(visit: Visit, { owner }: OwnedAnalyst): boolean {
   const isOwn = owner.accountId === signedInOf(visit).account.id;
   return owner.projectId === scopeOf(visit).project.id && (isOwn || visit.can('analysts.revoke'));
 }
 
 interface View {
-  readonly own: readonly OwnedAccount[];
-  readonly others: readonly OwnedAccount[];
+  readonly own: readonly OwnedAnalyst[];
+  readonly others: readonly OwnedAnalyst[];
   readonly nameOf: (accountId: string) => string;
 }
 
@@ -139,7 +138,7 @@ ${visit.can('people.raw-ids') ? rawIds : ''}
   );
 }
 
-function toTable(visit: Visit, caption: string, rows: readonly OwnedAccount[], nameOf?: View['nameOf']): HtmlValue {
+function toTable(visit: Visit, caption: string, rows: readonly OwnedAnalyst[], nameOf?: View['nameOf']): HtmlValue {
   const headers = ['For', ...(nameOf === undefined ? [] : ['Member']), 'User', 'Reads', 'Created', ''];
   return table(
     caption,
