@@ -58,7 +58,7 @@ it('the account that creates credentials can create only analyst accounts, and p
     'ALTER USER operator IDENTIFIED WITH no_password',
     'ALTER USER analyst_1 IDENTIFIED WITH no_password',
     'GRANT SELECT ON playline.events TO analyst_1',
-    'GRANT ALL_ENVIRONMENTS ON *.* TO analyst_1',
+    'GRANT ALL ON *.* TO analyst_1',
     'CREATE ROW POLICY mine ON playline.events USING 1 TO analyst_1',
     'CREATE SETTINGS PROFILE mine',
     'SELECT * FROM events',

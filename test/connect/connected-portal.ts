@@ -68,8 +68,9 @@ export async function openConnectedPortal(): Promise<ConnectedPortal> {
       openRoleFollower({
         store,
         everyMs: 100,
-        readRecords: async () => ({ accounts: await accounts.all(), projects: await projects.all() }),
-        onDrop: async () => {},
+        accounts,
+        projects,
+        audit: portal.parts.audit,
         onFault: (fault) => console.error(fault),
       }),
     close: async () => {
@@ -84,7 +85,7 @@ const toText = (html: string) => html.replace(/&(amp|lt|gt|quot|#39);/g, (_, nam
 
 async function toCreated(store: AnalystStore, html: string): Promise<Created> {
   const [, password = ''] = /export CLICKHOUSE_PASSWORD=(\w+)/.exec(html) ?? [];
-  const found = [...html.matchAll(/<summary>(\w+)<\/summary><div class="sample"><pre[^>]*><code>(.*?)<\/code>/gs)];
+  const found = [...html.matchAll(/<label for="tool-\w+">(\w+)<\/label>.*?<code>(.*?)<\/code>/gs)];
   const newest = (await store.list()).toSorted((a, b) => a.createdAt - b.createdAt).at(-1);
   const snippets = Object.fromEntries(found.map(([, tool = '', text = '']) => [tool, toText(text)]));
   return { user: newest?.account ?? '', accountId: newest?.owner.accountId ?? '', password, snippets };

@@ -58,10 +58,7 @@ const schema = z.object({
   CLICKHOUSE_ACCOUNTS_PASSWORD: settings.text().optional(),
   /** ClickHouse URL for analysts, which pages show; CLICKHOUSE_URL by default. */
   CLICKHOUSE_PUBLIC_URL: settings.baseUrl().optional(),
-  /**
-   * Accounts in users.xml that members can be assigned, as `analyst_1=password,…`; only for a ClickHouse that cannot
-   * create accounts with SQL.
-   */
+  /** Accounts in users.xml for a ClickHouse that cannot create accounts with SQL: `analyst_1=password,…`. */
   ANALYST_ACCOUNTS: settings.parsed(parseAnalystAccounts).optional(),
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,

@@ -1,7 +1,6 @@
 import {
   ACCESS_KEYS,
   ACCOUNTS,
-  type AuditLog,
   type Change,
   COLLECTIONS,
   createAnalystStore,
@@ -12,7 +11,6 @@ import {
   RECORD_KINDS,
   type RecordKind,
   SIGNABLE_KEYS,
-  toRevocation,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
@@ -55,6 +53,9 @@ const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isReadonly:
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'request to the OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
+const { CLICKHOUSE_ACCOUNTS_PASSWORD: password, ANALYST_ACCOUNTS: pool = [] } = config;
+const accountsAccount = password === undefined ? null : { ...clickhouse, user: 'accounts', password };
+const analysts = accountsAccount && createAnalystStore(accountsAccount, pool);
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
@@ -72,23 +73,6 @@ async function openAllRecords(use: Use, log: LogParts) {
     collections: await open(COLLECTIONS),
     signableKeys: await open(SIGNABLE_KEYS),
   };
-}
-
-/** Database credentials of members, which follow their roles. Null if the portal has no account to create them. */
-async function openAnalysts(use: Use, records: Awaited<ReturnType<typeof openAllRecords>>, audit: AuditLog) {
-  const { CLICKHOUSE_ACCOUNTS_PASSWORD: password, ANALYST_ACCOUNTS: pool = [] } = config;
-  if (password === undefined) return null;
-  const store = createAnalystStore({ ...clickhouse, user: 'accounts', password }, pool);
-  const { accounts, projects } = records;
-  await use('database credentials', () =>
-    openRoleFollower({
-      store,
-      readRecords: async () => ({ accounts: await accounts.all(), projects: await projects.all() }),
-      onDrop: (account) => audit.append(toRevocation(account)),
-      onFault: (error) => logger.warn({ error }, 'cannot compare database credentials with roles; retrying'),
-    }),
-  );
-  return store;
 }
 
 await runService(logger, async (use) => {
@@ -110,7 +94,9 @@ await runService(logger, async (use) => {
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   const audit = createAudit(log);
-  const analysts = await openAnalysts(use, records, audit);
+  const onRoleFault = (error: unknown) => logger.warn({ error }, 'cannot compare credentials with roles; retrying');
+  if (analysts !== null)
+    await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
   let server: HttpServer | null = null;
   // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);

@@ -58,7 +58,7 @@ it('after any sequence of role changes, the grants are those of the last role, a
   );
 });
 
-it('the role follower reports the first fault of an outage, applies changes afterwards, and ignores empty records', async () => {
+it('the role follower reports the first fault of an outage, applies changes afterwards, ignores empty records, and audits what it drops', async () => {
   const store = createMemoryAnalysts();
   const { account } = await store.create(toOwned(false));
   let records: PortalRecordLists | null = null;
@@ -67,12 +67,15 @@ it('the role follower reports the first fault of an outage, applies changes afte
   const follower = openRoleFollower({
     store,
     everyMs: 5,
-    readRecords: async () => {
-      reads += 1;
-      if (records === null) throw new Error('no Redis');
-      return records;
+    accounts: {
+      all: async () => {
+        reads += 1;
+        if (records === null) throw new Error('no Redis');
+        return records.accounts;
+      },
     },
-    onDrop: async (each) => void dropped.push(each.account),
+    projects: { all: async () => records?.projects ?? [] },
+    audit: { append: async ({ action, object }) => void dropped.push(`${action} ${object}`) },
     onFault: (fault) => faults.push(fault),
   });
   const readTwice = async () => {
@@ -87,6 +90,6 @@ it('the role follower reports the first fault of an outage, applies changes afte
   await until('grants', async () => (await store.list())[0]?.environments.length === 2);
   records = toRecords({ roles: [] });
   await until('the account is dropped', async () => (await store.list()).length === 0);
-  expect(dropped).toEqual([account]);
+  expect(dropped).toEqual([`analyst.revoke ${account}`]);
   await follower.close();
 });

@@ -9,7 +9,7 @@ export function createMemoryAnalysts(): AnalystStore {
     create: async ({ owner, rawIds }) => {
       count += 1;
       const account = `analyst_${rawIds ? 'raw_' : ''}${count}`;
-      accounts.set(account, { account, owner, rawIds, environments: [], since: '', createdAt: count });
+      accounts.set(account, { account, owner, rawIds, environments: [], since: '', createdAt: Date.now() + count });
       return { account, password: `secret-of-${account}` };
     },
     setGrant: async (account, { environmentId, revoked }) => {

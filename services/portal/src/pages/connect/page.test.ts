@@ -40,7 +40,7 @@ it('only a member who may read raw ids can include them, and the page explains c
   const [, { account } = { account: '' }] = await list();
   for (const name of ['production', 'development'])
     await portal.parts.analysts!.setGrant(account, { environmentId: `${project.id}-${name}`, revoked: true });
-  expect((await developer.get(path)).text).toContain('raw ids require the developer role');
+  expect((await developer.get(path)).text).toContain('needs the developer role');
 });
 
 it('members see and revoke only their own credentials, owners those of every member of the project', async () => {

@@ -1,12 +1,10 @@
 /** Database credentials for analysts, with the snippets of their tools. */
-
-import { NoFreeAccount, type OwnedAnalyst, readableEnvironmentsOf, toName } from '@playline/access-keys';
+import { readFileSync } from 'node:fs';
+import { createCredentials, listCredentials, type OwnedAnalyst, revokeCredentials } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { PublicError } from '@playline/errors';
 import {
   copyable,
   copyableBlock,
-  disclosure,
   docsLink,
   field,
   hidden,
@@ -20,20 +18,20 @@ import {
 import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf, signedInOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
-import { type Connection, toConnection, toSnippets } from './snippets.ts';
 
 type Parts = Pick<PageParts, 'analysts' | 'accounts' | 'projects' | 'settings' | 'writeAudit'>;
+
+const TOOLS = ['curl', 'Python', 'R', 'Grafana', 'Metabase', 'Superset', 'dbt'].map((tool) => {
+  const file = new URL(`./snippets/${tool.toLowerCase()}.txt`, import.meta.url);
+  return { tool, template: readFileSync(file, 'utf8').trimEnd() };
+});
 
 export function createConnectPage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/connect',
     access: 'analysts.create',
     notices: { revoked: 'Credentials revoked. The database refuses them from the next query on.' },
-    show: async (visit, failure) => ({
-      kind: 'page',
-      title: 'Connect',
-      content: toContent(parts, visit, await readView(parts, visit), failure?.values),
-    }),
+    show: (visit, failure) => show(parts, visit, failure?.values),
     actions: {
       create: { access: 'analysts.create', needsFreshSignIn: true, run: (...form) => create(parts, ...form) },
       revoke: { access: 'analysts.create', needsFreshSignIn: true, run: (...form) => revoke(parts, ...form) },
@@ -41,149 +39,103 @@ export function createConnectPage(parts: Parts): PortalPage {
   };
 }
 
-const CREDENTIALS_MAX = 5;
-
-async function create({ analysts, accounts, projects, writeAudit, settings }: Parts, visit: Visit, values: FormValues) {
-  const { project, environment } = scopeOf(visit);
+function contextOf({ analysts }: Parts, visit: Visit) {
   if (analysts === null) throw pageNotFound();
-  const name = toName(values.text('name'), 'the credentials');
-  const rawIds = values.text('raw-ids') === 'on' && visit.can('people.raw-ids');
-  const owner = { accountId: signedInOf(visit).account.id, projectId: project.id, name };
-  const isOwn = ({ owner: other }: OwnedAnalyst) =>
-    other.accountId === owner.accountId && other.projectId === project.id;
-  if ((await analysts.list()).filter(isOwn).length >= CREDENTIALS_MAX)
-    throw conflict(
-      `You already have ${CREDENTIALS_MAX} credentials in this project. Revoke one that you no longer use.`,
-    );
-  const { account, password } = await analysts.create({ owner, rawIds }).catch((fault: unknown) => {
-    throw fault instanceof NoFreeAccount ? conflict(NO_FREE_ACCOUNT, fault) : fault;
-  });
-  const records = { accounts: await accounts.all(), projects: await projects.all() };
-  for (const environmentId of readableEnvironmentsOf({ owner, rawIds }, records) ?? [])
-    await analysts.setGrant(account, { environmentId, revoked: false });
-  await writeAudit(visit, { action: 'analyst.create', object: account, detail: { rawIds } });
-  const connection = toConnection(settings.clickhouseUrl, environment.id);
-  return toCreatedPage(visit, { account, password, connection });
+  return { store: analysts, viewer: signedInOf(visit).account, projectId: scopeOf(visit).project.id };
 }
 
-const NO_FREE_ACCOUNT =
-  'All database accounts of this ClickHouse are in use. Revoke unused credentials, then contact an operator to restart the stack.';
+async function create(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+  const wanted = { name: values.text('name'), rawIds: values.text('raw-ids') === 'on' };
+  const records = { accounts: await parts.accounts.all(), projects: await parts.projects.all() };
+  const { account, password, rawIds } = await createCredentials(contextOf(parts, visit), wanted, records);
+  await parts.writeAudit(visit, { action: 'analyst.create', object: account, detail: { rawIds } });
+  // No other page shows the password.
+  const content = html`<div class="secret"><p><strong>Copy the password now. It is shown only once.</strong></p>
+${toValues({ User: account, Password: password })}${copyableBlock(`export CLICKHOUSE_PASSWORD=${password}`, 'the line')}</div>
+${toPanels(parts, visit, account).tools}<p><a class="button" href="${visit.path}">Back to Connect</a></p>`;
+  return { kind: 'page', title: 'Your new credentials', content };
+}
 
-const conflict = (message: string, cause?: Error) => new PublicError('CONFLICT_ERROR', { message, cause });
-
-/** Members revoke their own credentials, owners those of every member of the project. */
-async function revoke({ analysts, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+async function revoke(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const account = values.text('account');
-  const found = (await analysts?.list())?.find((each) => each.account === account);
-  if (found === undefined || !isVisible(visit, found)) throw pageNotFound();
-  await analysts?.drop(account);
-  await writeAudit(visit, { action: 'analyst.revoke', object: account });
+  await revokeCredentials(contextOf(parts, visit), account);
+  await parts.writeAudit(visit, { action: 'analyst.revoke', object: account });
   return { kind: 'redirect', notice: 'revoked' };
 }
 
-function isVisible(visit: Visit, { owner }: OwnedAnalyst): boolean {
-  const isOwn = owner.accountId === signedInOf(visit).account.id;
-  return owner.projectId === scopeOf(visit).project.id && (isOwn || visit.can('analysts.revoke'));
+async function show(parts: Parts, visit: Visit, values?: FormValues): Promise<PageResponse> {
+  const { settings, analysts, accounts } = parts;
+  const credentials = analysts === null ? [] : await listCredentials(contextOf(parts, visit));
+  const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
+  const newest = credentials.findLast(({ owner }) => owner.accountId === visit.account?.id);
+  const { connection, tools } = toPanels(parts, visit, newest?.account ?? 'YOUR_USER');
+  const content = html`<p class="muted">Query the events of ${scopeOf(visit).environment.name} with SQL, from your own tools. The database is ClickHouse. Credentials can only read.</p>
+<div class="split">${connection}
+${panel('Create credentials', analysts === null ? UNAVAILABLE : toCreateForm(visit, values))}</div>
+${panel('Credentials', toTable(visit, credentials, names))}
+${tools}`;
+  const actions = html`${docsLink(settings, '/docs/analysts', 'Tables and columns')} ${docsLink(settings, '/docs/cookbook', 'Cookbook')}`;
+  return { kind: 'page', title: 'Connect', actions, content };
 }
 
-interface View {
-  readonly own: readonly OwnedAnalyst[];
-  readonly others: readonly OwnedAnalyst[];
-  readonly nameOf: (accountId: string) => string;
-}
+const UNAVAILABLE = html`<p>This portal cannot create credentials, because its setting <code>CLICKHOUSE_ACCOUNTS_PASSWORD</code> is missing. An operator can create them with <code>npm run analysts -- create</code>.</p>`;
 
-async function readView({ analysts, accounts }: Parts, visit: Visit): Promise<View> {
-  const { id } = signedInOf(visit).account;
-  const visible = ((await analysts?.list()) ?? []).filter((each) => isVisible(visit, each));
-  const names = new Map((await accounts.all()).map((each) => [each.id, each.name]));
-  return {
-    own: visible.filter(({ owner }) => owner.accountId === id),
-    others: visible.filter(({ owner }) => owner.accountId !== id),
-    nameOf: (accountId) => names.get(accountId) ?? '',
-  };
-}
-
-function toContent({ analysts, settings }: Parts, visit: Visit, { own, others, nameOf }: View, values?: FormValues) {
-  const { environment } = scopeOf(visit);
-  const connection = toConnection(settings.clickhouseUrl, environment.id);
-  const user = own.toSorted((a, b) => b.createdAt - a.createdAt)[0]?.account ?? 'YOUR_USER';
-  const unavailable = html`<p>This portal cannot create credentials, because its setting <code>CLICKHOUSE_ACCOUNTS_PASSWORD</code> is missing. An operator can create them with <code>npm run analysts -- create</code>.</p>`;
-  return html`<p class="lead">Query the events of ${environment.name} with SQL, from your own tools. The database is ClickHouse; credentials can only read. ${docsLink(settings, '/docs/analysts', 'Tables and columns')} ${docsLink(settings, '/docs/cookbook', 'Cookbook')}</p>
-<div class="split">${panel('Connection', toConnectionValues(connection))}
-${panel('Create credentials', analysts === null ? unavailable : toCreateForm(visit, values))}</div>
-${panel('Your credentials', own.length === 0 ? toNoCredentials() : toTable(visit, 'Your credentials', own))}
-${others.length === 0 ? '' : panel('Credentials of members', toTable(visit, 'Credentials of members', others, nameOf), { note: 'Only owners see these.' })}
-${toTools(connection, user)}`;
-}
-
-const toNoCredentials = () =>
-  html`<p class="muted">You have no credentials in this project. Create them above: you get a user and a password for a notebook, a dashboard or a script.</p>`;
-
-const toConnectionValues = ({ host, port, isSecure, database, environment }: Connection) =>
-  keyValues([
-    ['Host', copyable(host, 'the host')],
-    ['Port', html`${copyable(port, 'the port')} <span class="muted">${isSecure ? 'HTTPS' : 'HTTP'}</span>`],
-    ['Database', copyable(database, 'the database')],
-    ['Environment', copyable(environment, 'the environment id')],
-  ]);
+const toValues = (values: Readonly<Record<string, string>>) =>
+  keyValues(Object.entries(values).map(([name, value]) => [name, copyable(value, `the ${name.toLowerCase()}`)]));
 
 function toCreateForm(visit: Visit, values?: FormValues): HtmlValue {
-  const rawIds = html`<label class="check"><input type="checkbox" name="raw-ids"${values?.text('raw-ids') === 'on' ? html` checked` : ''}> Include raw ids, page URLs and all properties, which may identify players</label>`;
-  return visit.form(
-    'create',
-    html`${field({ name: 'name', label: 'What are they for?', value: values?.text('name') ?? '', hint: 'Such as Metabase or my notebook. Use separate credentials for each tool.', isRequired: true, maxLength: 200 })}
-${visit.can('people.raw-ids') ? rawIds : ''}
-<p class="hint">They read all environments of the project for as long as you are a member.</p>
-<button>Create credentials</button>`,
+  const isRaw = values?.text('raw-ids') === 'on' ? html` checked` : '';
+  const rawIds = html`<label class="check"><input type="checkbox" name="raw-ids"${isRaw}> Include raw ids, page URLs and all properties, which may identify players</label>`;
+  const name = values?.text('name') ?? '';
+  const hint = 'Such as Metabase or my notebook. Use separate credentials for each tool.';
+  const content = html`${field({ name: 'name', label: 'What are they for?', value: name, hint, isRequired: true, maxLength: 200 })}
+${visit.can('people.raw-ids') ? rawIds : ''}<p class="hint">They read all environments of the project while you are a member.</p>
+<button>Create credentials</button>`;
+  return visit.form('create', content);
+}
+
+function toTable(visit: Visit, credentials: readonly OwnedAnalyst[], names: ReadonlyMap<string, string>): HtmlValue {
+  if (credentials.length === 0)
+    return html`<p class="muted">Your credentials will appear here. Create them to get a user and a password for a notebook, a dashboard or a script.</p>`;
+  const rows = credentials.map(({ account, owner, rawIds, environments, createdAt }) => [
+    owner.name,
+    owner.accountId === visit.account?.id ? 'You' : (names.get(owner.accountId) ?? ''),
+    copyable(account, 'the user'),
+    environments.length === 0
+      ? status('warn', rawIds ? 'needs the developer role' : 'nothing yet')
+      : rawIds
+        ? tag('raw ids')
+        : 'events',
+    time(createdAt),
+    visit.form(
+      'revoke',
+      html`${hidden('account', account)}<button class="outline">Revoke<span class="visually-hidden"> ${owner.name}</span></button>`,
+      { className: 'inline' },
+    ),
+  ]);
+  return table('Credentials', ['For', 'Member', 'User', 'Reads', 'Created', ''], rows);
+}
+
+function toPanels({ settings }: Parts, visit: Visit, user: string) {
+  const environment = scopeOf(visit).environment.id;
+  const { connection, snippets } = toSnippets({ url: settings.clickhouseUrl, environment, user });
+  // Tabs that work without JavaScript.
+  const tabs = snippets.map(
+    ({ tool, text }, index) =>
+      html`<input type="radio" name="tool" id="tool-${tool}" autocomplete="off"${index === 0 ? html` checked` : ''}><label for="tool-${tool}">${tool}</label><div class="pane">${copyableBlock(text, `the ${tool} snippet`)}</div>`,
   );
+  const content = html`<fieldset class="tabs"><legend class="visually-hidden">Tool</legend>${tabs}</fieldset>`;
+  const note = html`Snippets read the password from <code>CLICKHOUSE_PASSWORD</code>.`;
+  return { connection: panel('Connection', toValues(connection)), tools: panel('Tools', content, { note }) };
 }
 
-function toTable(visit: Visit, caption: string, rows: readonly OwnedAnalyst[], nameOf?: View['nameOf']): HtmlValue {
-  const headers = ['For', ...(nameOf === undefined ? [] : ['Member']), 'User', 'Reads', 'Created', ''];
-  return table(
-    caption,
-    headers,
-    rows.map(({ account, owner, rawIds, environments, createdAt }) => [
-      owner.name,
-      ...(nameOf === undefined ? [] : [nameOf(owner.accountId)]),
-      copyable(account, 'the user'),
-      environments.length === 0
-        ? status('warn', rawIds ? 'nothing: raw ids require the developer role' : 'nothing yet')
-        : html`${environments.length === 1 ? '1 environment' : `${environments.length} environments`} ${rawIds ? tag('raw ids') : ''}`,
-      time(createdAt),
-      visit.form(
-        'revoke',
-        html`${hidden('account', account)}<button class="outline">Revoke<span class="visually-hidden"> ${owner.name}</span></button>`,
-        { className: 'inline' },
-      ),
-    ]),
-  );
-}
-
-function toTools(connection: Connection, user: string): HtmlValue {
-  const snippets = toSnippets(connection, user);
-  const content = snippets.map(({ tool, text }, index) =>
-    disclosure(tool, copyableBlock(text, `the ${tool} snippet`), index === 0),
-  );
-  return panel('Tools', content, { note: html`Snippets read the password from <code>CLICKHOUSE_PASSWORD</code>.` });
-}
-
-interface Created {
-  readonly account: string;
-  readonly password: string;
-  readonly connection: Connection;
-}
-
-/** The only page that shows the password. */
-function toCreatedPage(visit: Visit, { account, password, connection }: Created): PageResponse {
-  const content = html`<div class="secret"><p><strong>Copy the password now. It is shown only once.</strong></p>
-${keyValues([
-  ['User', copyable(account, 'the user')],
-  ['Password', copyable(password, 'the password')],
-])}</div>
-${panel('Connection', toConnectionValues(connection))}
-${panel('Set the password for the snippets', copyableBlock(`export CLICKHOUSE_PASSWORD=${password}`, 'the line'))}
-${toTools(connection, account)}
-<p><a class="button" href="${visit.path}">Back to Connect</a></p>`;
-  return { kind: 'page', title: 'Your new credentials', content };
+/** Returns the values of a connection, and the snippets that contain all of them but the password. */
+function toSnippets({ url, environment, user }: Readonly<Record<'url' | 'environment' | 'user', string>>) {
+  const { hostname: host, port, protocol } = new URL(url);
+  const [standard, secure, Secure] = protocol === 'https:' ? ['443', 'true', 'True'] : ['80', 'false', 'False'];
+  // The row policies in users.xml apply to this database only.
+  const connection = { Host: host, Port: port || standard, Database: 'playline', Environment: environment };
+  const values: Readonly<Record<string, string>> = { ...connection, url, User: user, secure, Secure };
+  const fill = (template: string) => template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '');
+  return { connection, snippets: TOOLS.map(({ tool, template }) => ({ tool, text: fill(template) })) };
 }
