@@ -5,7 +5,6 @@ import { type HtmlValue, html } from '@playline/api-docs';
 import {
   copyable,
   copyableBlock,
-  docsLink,
   field,
   hidden,
   keyValues,
@@ -64,7 +63,7 @@ async function revoke(parts: Parts, visit: Visit, values: FormValues): Promise<P
 }
 
 async function show(parts: Parts, visit: Visit, values?: FormValues): Promise<PageResponse> {
-  const { settings, analysts, accounts } = parts;
+  const { analysts, accounts } = parts;
   const credentials = analysts === null ? [] : await listCredentials(contextOf(parts, visit));
   const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
   const newest = credentials.findLast(({ owner }) => owner.accountId === visit.account?.id);
@@ -74,7 +73,7 @@ async function show(parts: Parts, visit: Visit, values?: FormValues): Promise<Pa
 ${panel('Create credentials', analysts === null ? UNAVAILABLE : toCreateForm(visit, values))}</div>
 ${panel('Credentials', toTable(visit, credentials, names))}
 ${tools}`;
-  const actions = html`${docsLink(settings, '/docs/analysts', 'Tables and columns')} ${docsLink(settings, '/docs/cookbook', 'Cookbook')}`;
+  const actions = html`<a class="docs" href="/docs/analysts">Tables and columns</a> <a class="docs" href="/docs/cookbook">Cookbook</a>`;
   return { kind: 'page', title: 'Connect', actions, content };
 }
 
