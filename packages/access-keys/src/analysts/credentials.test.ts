@@ -58,7 +58,7 @@ it('after any sequence of role changes, the grants are those of the last role, a
   );
 });
 
-it('the role follower reports the first fault of an outage, applies changes afterwards, ignores empty records, and audits what it drops', async () => {
+it('the role follower reports an outage once, applies changes afterwards, ignores empty records, and audits what it drops', async () => {
   const store = createMemoryAnalysts();
   const { account } = await store.create(toOwned(false));
   let records: PortalRecordLists | null = null;

@@ -155,7 +155,7 @@ export interface RoleFollowerParts {
   readonly accounts: { all(): Promise<readonly AccountRecord[]> };
   readonly projects: { all(): Promise<readonly ProjectRecord[]> };
   readonly audit: AuditLog;
-  /** Called with the first fault of an outage. */
+  /** Called once per outage, when a second comparison in a row has failed. */
   readonly onFault: (fault: unknown) => void;
   readonly everyMs?: number;
 }
@@ -167,7 +167,7 @@ export interface RoleFollowerParts {
 export function openRoleFollower(parts: RoleFollowerParts) {
   const { store, accounts, projects, audit, onFault, everyMs = FOLLOW_EVERY_MS } = parts;
   const closed = new AbortController();
-  let [followed, comparedAt, isFailing] = [null as PortalRecordLists | null, 0, false];
+  let [followed, comparedAt, failures] = [null as PortalRecordLists | null, 0, 0];
   const follow = async () => {
     const records = { accounts: await accounts.all(), projects: await projects.all() };
     // Without any account, the portal is new or reads the wrong records.
@@ -182,10 +182,11 @@ export function openRoleFollower(parts: RoleFollowerParts) {
     while (!closed.signal.aborted) {
       try {
         await follow();
-        isFailing = false;
+        failures = 0;
       } catch (fault) {
-        if (!isFailing) onFault(fault);
-        isFailing = true;
+        failures += 1;
+        // The first comparison of a new process fails until its records are in sync.
+        if (failures === 2) onFault(fault);
       }
       await nextPoll(everyMs, closed.signal);
     }
