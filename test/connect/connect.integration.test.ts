@@ -1,8 +1,14 @@
 import { execFile } from 'node:child_process';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { disableAccount, setRole } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { markDroppedAccounts } from '../../infra/local/dropped-accounts.ts';
+import { stackPathsOf } from '../../infra/local/paths.ts';
+import { droppedAccountsOf } from '../../infra/local/secrets.ts';
 import { AUTHOR, type ConnectedPortal, openConnectedPortal } from './connected-portal.ts';
 
 const START_MS = 120_000;
@@ -47,6 +53,18 @@ it('credentials follow a change of role within seconds, also if it was made whil
   );
   expect(await query(other, ENVIRONMENTS)).toBe('');
   await follower.close();
+});
+
+it('a stop of the local stack marks the accounts of revoked credentials, whose passwords the next start changes', async () => {
+  const { createCredentials, store, engine } = world;
+  const [revoked, kept] = [await createCredentials('analyst'), await createCredentials('analyst')];
+  await store.drop(revoked.user);
+  const folder = mkdtempSync(join(tmpdir(), 'connect-stack-'));
+  const paths = stackPathsOf(folder);
+  await markDroppedAccounts(paths, { clickhouse: engine.accountOf('operator') });
+  const marked = readdirSync(droppedAccountsOf(paths));
+  rmSync(folder, { recursive: true, force: true });
+  expect([marked.includes(revoked.user), marked.includes(kept.user)]).toEqual([true, false]);
 });
 
 it('the account that creates credentials can create only analyst accounts, and pass on only the roles of analysts', async () => {
