@@ -108,6 +108,7 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
     writer: secrets.writerPassword,
     reader: secrets.readerPassword,
     portal: secrets.portalPassword,
+    accounts: secrets.accountsPassword,
     views: secrets.viewsPassword,
     analyst: secrets.analystPassword,
     ...secrets.analystPasswords,

@@ -11,6 +11,8 @@ export interface Secrets {
   writerPassword: string;
   readerPassword: string;
   portalPassword: string;
+  /** Password of the account with which the portal creates analyst accounts. */
+  accountsPassword: string;
   analystPassword: string;
   /** Passwords by account. `npm run analysts` assigns accounts; a start changes the passwords of dropped accounts. */
   analystPasswords: Readonly<Record<string, string>>;
@@ -34,6 +36,15 @@ const toNames = (prefix: string, count: number) => Array.from({ length: count },
 /** Analyst accounts in users.xml, without and with raw ids. */
 export const ANALYST_POOL: readonly string[] = [...toNames('analyst_', 8), ...toNames('analyst_raw_', 4)];
 
+/** Settings of the service that creates analyst accounts. The engine cannot create accounts, so they are assigned. */
+export function analystSettings({ accountsPassword, analystPasswords }: Secrets): Record<string, string> {
+  const pool = Object.entries(analystPasswords).map(([account, password]) => `${account}=${password}`);
+  return { CLICKHOUSE_ACCOUNTS_PASSWORD: accountsPassword, ANALYST_ACCOUNTS: pool.join(',') };
+}
+
+/** Accounts in this folder get a new password at the next start. */
+export const droppedAccountsOf = ({ state }: StackPaths): string => join(state, 'dropped-accounts');
+
 /** Secrets contain only letters and digits, because they are used in URLs and configuration files. */
 const secret = () => randomBytes(32).toString('hex');
 
@@ -41,7 +52,7 @@ const secret = () => randomBytes(32).toString('hex');
 export function loadSecrets(paths: StackPaths): Secrets {
   const path = join(paths.state, 'secrets.json');
   const stored = readJsonFile(path) as Partial<Secrets> | null;
-  const dropped = join(paths.state, 'dropped-accounts');
+  const dropped = droppedAccountsOf(paths);
   const toAnalystPassword = (account: string) =>
     existsSync(join(dropped, account)) ? secret() : (stored?.analystPasswords?.[account] ?? secret());
   const secrets: Secrets = {
@@ -50,6 +61,7 @@ export function loadSecrets(paths: StackPaths): Secrets {
     writerPassword: stored?.writerPassword ?? secret(),
     readerPassword: stored?.readerPassword ?? secret(),
     portalPassword: stored?.portalPassword ?? secret(),
+    accountsPassword: stored?.accountsPassword ?? secret(),
     analystPassword: stored?.analystPassword ?? secret(),
     analystPasswords: Object.fromEntries(ANALYST_POOL.map((account) => [account, toAnalystPassword(account)])),
     viewsPassword: stored?.viewsPassword ?? secret(),

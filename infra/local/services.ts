@@ -17,6 +17,8 @@ export interface ServiceEntry {
   /** True if the service waits until Redis has an identity graph. */
   readonly needsIdentities?: boolean;
   readonly needsChain?: boolean;
+  /** True if the service creates analyst accounts, with the ClickHouse account `accounts`. */
+  readonly assignsAnalysts?: boolean;
   /** True if the service receives the keys that decrypt sealed keys. */
   readonly canSign?: boolean;
   /** Topics of the consumer group, which has the name of the service. */
@@ -103,6 +105,7 @@ export const SERVICES = [
     name: 'portal',
     address: 'portal',
     account: 'portal',
+    assignsAnalysts: true,
     nodeOptions: [NO_PRETENURING, ...SMALL_HEAP, NO_COLLECTIONS_AT_START],
     environment: FRUGAL_ALLOCATOR,
   },
@@ -142,6 +145,8 @@ interface ServiceSetting {
   /** Settings only for services that sign. */
   signing: Readonly<Record<string, string>>;
   passwords: { readonly reader: string; readonly portal: string };
+  /** Settings only for services that create analyst accounts. */
+  analysts: Readonly<Record<string, string>>;
 }
 
 const mainOf = (paths: StackPaths, service: ServiceEntry) =>
@@ -194,7 +199,7 @@ function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
 }
 
 export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
-  const { ports, env, passwords, signing } = setting;
+  const { ports, env, passwords, signing, analysts } = setting;
   const admin = adminAddressOf(service.name, ports);
   const publicPort =
     service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[service.name]) };
@@ -216,6 +221,7 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
       CLICKHOUSE_PUBLIC_URL: env.CLICKHOUSE_URL,
       ...env,
       ...(service.canSign === true ? signing : {}),
+      ...(service.assignsAnalysts === true ? analysts : {}),
       ...login,
       ...publicPort,
       ADMIN_HOST: '127.0.0.1',

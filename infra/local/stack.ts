@@ -16,6 +16,7 @@ import {
   openChainPart,
   readDemoKeys,
 } from './deployment.ts';
+import { markDroppedAccounts } from './dropped-accounts.ts';
 import { installStores } from './install-stores.ts';
 import type { Java } from './java.ts';
 import { kafkaSpec } from './kafka.ts';
@@ -25,7 +26,7 @@ import { claimPorts, type PortGuard } from './ports.ts';
 import { redisAddress, redisSpec } from './redis.ts';
 import { registryAddress, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
-import { loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
+import { analystSettings, loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
 import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
 import {
@@ -198,7 +199,8 @@ class RunningStack implements Stack {
     this.report(`starting ${services.map((service) => service.name).join(', ')}`);
     const { readerPassword: reader, portalPassword: portal } = this.secrets;
     const signing = signingSettings(this.secrets);
-    const setting = { ports: this.ports, env: this.serviceEnv(), passwords: { reader, portal }, signing };
+    const analysts = analystSettings(this.secrets);
+    const setting = { ports: this.ports, env: this.serviceEnv(), passwords: { reader, portal }, signing, analysts };
     this.file = { ...this.file, ...addressesOf(services, setting) };
     if (isRedisEmpty) this.missing = [...this.missing, REDIS_IS_EMPTY];
     const started = services.map(async (service) => {
@@ -275,6 +277,7 @@ class RunningStack implements Stack {
   private async stopAll(): Promise<void> {
     if (this.services.length > 0) this.report('stopping the services');
     await Promise.all(this.services.map((keeper) => keeper.stop()));
+    if (this.services.length > 0) await markDroppedAccounts(this.paths, this.file);
     if (this.stores.length > 0) this.report('stopping the stores');
     await this.chain?.close();
     await Promise.all(this.stores.map((keeper) => keeper.stop({ immediately: this.options.isDisposable === true })));

@@ -99,6 +99,12 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
     query: () => ({ message: STORED_ID }),
     actions: { person: { fields: () => ({ person: 'player-0' }) } },
   },
+  '/projects/:project/environments/:environment/connect': {
+    actions: {
+      create: { fields: () => ({ name: 'Created' }) },
+      revoke: { references: ({ credentials }) => ({ account: credentials }) },
+    },
+  },
   '/projects/:project/environments/:environment/live': {
     actions: { person: { fields: () => ({ person: 'player-0' }) } },
   },

@@ -63,13 +63,17 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
       reason: toText('collection wait reason'),
     },
   ];
+  const people = await seedPeople(portal, id, toText);
+  const owner = { accountId: people.members.developer, projectId: id, name: toText('credentials name') };
   return {
     id,
     project,
+    /** ClickHouse account of the developer. */
+    credentials: (await portal.parts.analysts!.create({ owner, rawIds: true })).account,
     /** Name of the environment that contains all data, as used in paths. */
     environment,
     environmentId,
-    ...(await seedPeople(portal, id, toText)),
+    ...people,
     rateLimitKeyId: await seedRateLimitKey(portal, toText),
     contractAddress,
     address,
@@ -108,6 +112,7 @@ export function createMissingSeed(id: string, environment = 'nil'): Seed {
     personKey: 'ef'.repeat(16),
     contractAddress: `0x${'e'.repeat(40)}`,
     address: `0x${'f'.repeat(40)}`,
+    credentials: 'analyst_none',
     disabledAddress: `0x${'d'.repeat(40)}`,
   };
 }

@@ -11,15 +11,18 @@ CREATE TABLE IF NOT EXISTS analyst_grants
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (account, environment_id)
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Environments that each account may read through the views, maintained by npm run analysts. Read with FINAL.';
+COMMENT 'Environments that each account may read through the views, maintained by npm run analysts and by the portal. Read with FINAL.';
 
--- The claim is part of the sorting key. When two commands claim the same account concurrently, either each command reads both
--- claims or one command reads only its own claim. In both cases, at most one person is shown a password.
+-- The claim is part of the sorting key. When two processes claim the same account concurrently, either each process reads both
+-- claims or one process reads only its own claim. In both cases, at most one person is shown a password.
 CREATE TABLE IF NOT EXISTS analyst_accounts
 (
     account LowCardinality(String) COMMENT 'ClickHouse account',
     password_mark String COMMENT 'Prefix of the password hash, different for each password of the account',
-    claim UUID COMMENT 'Id of the command that claimed the account',
+    claim UUID COMMENT 'Id of the command or request that claimed the account',
+    owner_id String COMMENT 'Portal account whose role determines the environments; empty for accounts of npm run analysts',
+    project_id LowCardinality(String) COMMENT 'Project whose environments the owner grants; empty without an owner',
+    name String COMMENT 'What the owner uses the credentials for; empty without an owner',
     dropped Bool COMMENT 'Flag that indicates whether the account was released',
     changed_at DateTime64(3, 'UTC') COMMENT 'Time when the account was claimed or released',
     version UInt64 COMMENT 'Version of the row: 0 when claimed, 1 when released; the row with the greatest version applies'
@@ -27,7 +30,7 @@ CREATE TABLE IF NOT EXISTS analyst_accounts
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (account, password_mark, claim)
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'ClickHouse accounts assigned to analysts, maintained by npm run analysts. analyst_grants contains their environments. Read with FINAL.';
+COMMENT 'ClickHouse accounts assigned to analysts, maintained by npm run analysts and by the portal. analyst_grants contains their environments. Read with FINAL.';
 
 -- Every row policy reads this view (users.xml). authenticatedUser() returns the account that logged in, even inside a view that
 -- runs with the rights of another account; a native-protocol client can set currentUser(). The accounts `operator` and `writer`

@@ -11,6 +11,8 @@ import { type Accounts, createAccounts } from './accounts.ts';
 
 export interface AnalystsEngine extends Accounts {
   readonly url: string;
+  /** Accounts in users.xml for analysts. */
+  readonly pool: readonly { readonly account: string; readonly password: string }[];
   readonly passwords: readonly string[];
   readonly secretsFile: string;
   readonly logFile: string;
@@ -40,6 +42,7 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
     views: secrets.viewsPassword,
     writer: secrets.writerPassword,
     portal: secrets.portalPassword,
+    accounts: secrets.accountsPassword,
     reader: secrets.readerPassword,
   };
   const accounts = createAccounts(url, passwordOf);
@@ -60,7 +63,8 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   const passwords = Object.values(passwordOf);
   const files = { secretsFile: join(paths.state, 'secrets.json'), logFile: spec.logFile };
   const accountOf = (user: string) => ({ url, user, password: passwordOf[user] ?? '', database: 'playline' });
-  return { url, passwords, ...files, ...accounts, accountOf, grant, close };
+  const pool = Object.entries(secrets.analystPasswords).map(([account, password]) => ({ account, password }));
+  return { url, pool, passwords, ...files, ...accounts, accountOf, grant, close };
 }
 
 /** Changes the start statement so that it opens the listeners of all configured ports. */

@@ -17,6 +17,7 @@ export * from './accounts/passwords.ts';
 export * from './accounts/roles.ts';
 export * from './accounts/sessions.ts';
 export * from './accounts/sign-in.ts';
+export * from './analysts/index.ts';
 export * from './audit/audit-log.ts';
 export * from './collections/collection.ts';
 export * from './keys/access-key.ts';

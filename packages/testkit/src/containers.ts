@@ -20,7 +20,7 @@ const CLICKHOUSE_FOLDER = '/etc/clickhouse-server';
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 const ACCOUNTS =
-  `OPERATOR WRITER READER PORTAL ANALYST VIEWS ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6
+  `OPERATOR WRITER READER PORTAL ACCOUNTS ANALYST VIEWS ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6
   ANALYST_7 ANALYST_8 ANALYST_RAW_1 ANALYST_RAW_2 ANALYST_RAW_3 ANALYST_RAW_4`.split(/\s+/);
 
 const toHashes = (password: string): Record<string, string> =>

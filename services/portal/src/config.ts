@@ -1,4 +1,4 @@
-import { parseSignerPublicKey } from '@playline/access-keys';
+import { parseAnalystAccounts, parseSignerPublicKey } from '@playline/access-keys';
 import {
   clickhouseSettings,
   deploymentSettings,
@@ -54,6 +54,12 @@ const schema = z.object({
   ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
+  /** Password of the ClickHouse account `accounts`; required for database credentials on the Connect page. */
+  CLICKHOUSE_ACCOUNTS_PASSWORD: settings.text().optional(),
+  /** ClickHouse URL for analysts, which pages show; CLICKHOUSE_URL by default. */
+  CLICKHOUSE_PUBLIC_URL: settings.baseUrl().optional(),
+  /** Accounts in users.xml for a ClickHouse that cannot create accounts with SQL: `analyst_1=password,…`. */
+  ANALYST_ACCOUNTS: settings.parsed(parseAnalystAccounts).optional(),
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
@@ -104,5 +110,6 @@ export function toSettings(config: Config) {
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
     chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',
+    clickhouseUrl: config.CLICKHOUSE_PUBLIC_URL ?? config.CLICKHOUSE_URL,
   };
 }

@@ -3,7 +3,9 @@ import {
   ACCOUNTS,
   type Change,
   COLLECTIONS,
+  createAnalystStore,
   createPasswords,
+  openRoleFollower,
   PROJECTS,
   RATE_LIMIT_KEYS,
   RECORD_KINDS,
@@ -51,6 +53,9 @@ const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isReadonly:
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'request to the OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
+const { CLICKHOUSE_ACCOUNTS_PASSWORD: password, ANALYST_ACCOUNTS: pool = [] } = config;
+const accountsAccount = password === undefined ? null : { ...clickhouse, user: 'accounts', password };
+const analysts = accountsAccount && createAnalystStore(accountsAccount, pool);
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
@@ -88,6 +93,10 @@ await runService(logger, async (use) => {
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
+  const audit = createAudit(log);
+  const onRoleFault = (error: unknown) => logger.warn({ error }, 'cannot compare credentials with roles; retrying');
+  if (analysts !== null)
+    await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
   let server: HttpServer | null = null;
   // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
@@ -121,7 +130,8 @@ await runService(logger, async (use) => {
     people,
     reads,
     live,
-    audit: createAudit(log),
+    audit,
+    analysts,
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });

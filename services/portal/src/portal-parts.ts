@@ -1,6 +1,7 @@
 import type {
   AccessKeyRecord,
   AccountRecord,
+  AnalystStore,
   AuditLog,
   CollectionRecord,
   KeyUsage,
@@ -29,5 +30,7 @@ export interface PortalParts {
   readonly reads: PortalReads;
   /** Logs actions that do not change a record. */
   readonly audit: AuditLog;
+  /** Database credentials of members. Null without CLICKHOUSE_ACCOUNTS_PASSWORD. */
+  readonly analysts: AnalystStore | null;
   readonly settings: PortalSettings;
 }

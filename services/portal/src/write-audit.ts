@@ -21,7 +21,9 @@ export type AuditedAction =
   | 'person.view'
   | 'person.save'
   | 'identity.unlink'
-  | 'member.remove';
+  | 'member.remove'
+  | 'analyst.create'
+  | 'analyst.revoke';
 
 /** An audited action. Must not contain secrets, logins or player ids. */
 export interface AuditedEvent {

@@ -32,6 +32,8 @@ const EXPECTED: Record<string, [boolean, boolean, boolean]> = {
   'people.unlink': [YES, NO, NO],
   'erasure.request': [YES, NO, NO],
   'erasures.read': [YES, YES, YES],
+  'analysts.create': [YES, YES, YES],
+  'analysts.revoke': [YES, NO, NO],
   'members.read': [YES, YES, YES],
   'members.invite': [YES, NO, NO],
   'members.change': [YES, NO, NO],

@@ -36,6 +36,10 @@ const MINIMUM_ROLES = {
   'people.unlink': 'owner',
   'erasure.request': 'owner',
   'erasures.read': 'analyst',
+  /** Creating database credentials for oneself. */
+  'analysts.create': 'analyst',
+  /** Seeing and revoking the database credentials of other members. */
+  'analysts.revoke': 'owner',
   'members.read': 'analyst',
   'members.invite': 'owner',
   'members.change': 'owner',

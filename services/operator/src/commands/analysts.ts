@@ -1,25 +1,20 @@
-import { randomInt } from 'node:crypto';
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { FIRST_PROJECT } from '@playline/access-keys';
-import { type ClickHouseAccount, ClickHouseFault } from '@playline/stores';
 import {
-  ALL,
+  ALL_ENVIRONMENTS,
   type AnalystAccount,
-  type Credentials,
-  canReadRawIds,
-  claim,
-  createBySql,
+  assignAnalyst,
   createRunStatement,
-  dropAccount,
+  dropAnalyst,
+  FIRST_PROJECT,
   findGrantRefusal,
-  isAssigned,
-  isFromUsersXml,
-  listAccounts,
-  type PoolOptions,
+  isAnalystFromUsersXml,
+  listAnalysts,
+  NoFreeAccount,
   type RunStatement,
-  readPool,
   setGrant,
-} from '../analysts/accounts.ts';
+} from '@playline/access-keys';
+import { type ClickHouseAccount, ClickHouseFault } from '@playline/stores';
+import { type PoolOptions, readPool } from '../analysts/pool.ts';
 import { awaitStore } from '../await-store.ts';
 import {
   type CreateCommand,
@@ -40,6 +35,9 @@ An analyst account can read only views, restricted to the rows of the environmen
 
 If ClickHouse allows accounts to be created with SQL, create adds an account. Otherwise it assigns an account from
 users.xml; passwords are read from the local stack or from CLICKHOUSE_ANALYST_1_PASSWORD and so on.
+
+Members create accounts on the Connect page of the portal. Their environments follow the member's role, so grant refuses
+these accounts. list shows them, and drop revokes them.
 
 Requires CLICKHOUSE_URL with the operator account, or a local stack.`;
 
@@ -132,58 +130,36 @@ function grantedEnvironmentOf({
   project,
   allEnvironments = false,
 }: EnvironmentOptions & { readonly allEnvironments?: boolean | undefined }): string {
-  return allEnvironments ? ALL : environmentOf({ environment, project });
+  return allEnvironments ? ALL_ENVIRONMENTS : environmentOf({ environment, project });
 }
 
-const nameOf = (environmentId: string) => (environmentId === ALL ? 'all environments' : environmentId);
+const nameOf = (environmentId: string) => (environmentId === ALL_ENVIRONMENTS ? 'all environments' : environmentId);
 
 async function create(
   deps: Deps,
   { environmentId, rawIds = false, json }: GrantOptions & { readonly rawIds?: boolean | undefined },
 ): Promise<void> {
-  const { run, terminal } = deps;
+  const { run, clickhouse, terminal } = deps;
   await warnIfUnknown(deps, environmentId);
-  const found = (await createBySql(run, rawIds)) ?? (await claimFromPool(deps, rawIds));
+  const assigning = assignAnalyst({ clickhouse, run, pool: () => deps.pool().accounts }, { rawIds });
+  const found = await assigning.catch((fault: unknown) => {
+    throw fault instanceof NoFreeAccount ? toPoolError(fault.known, rawIds) : fault;
+  });
   await setGrant(run, found.account, { environmentId, revoked: false });
   const line = { account: found.account, environments: [environmentId], rawIds, password: found.password };
   const text = `Account ${found.account} can read ${nameOf(environmentId)}, ${rawIds ? 'with' : 'without'} raw ids. Password (shown only once):`;
   printResult(terminal, { json }, line, [text, found.password]);
 }
 
-async function claimFromPool({ clickhouse, pool, run }: Deps, rawIds: boolean): Promise<Credentials> {
-  const accounts = pool().accounts.filter(({ account }) => canReadRawIds(account) === rawIds);
-  if (accounts.length === 0)
-    throw new Error(
+function toPoolError(known: number, rawIds: boolean): Error {
+  if (known === 0)
+    return new Error(
       'ClickHouse does not allow accounts to be created with SQL, and the passwords in users.xml are unknown: run the ' +
         'command in the folder of the stack, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on, as for ClickHouse',
     );
-  let candidates: readonly Credentials[] = accounts;
-  while (candidates.length > 0) {
-    const [candidate, ...remaining] = candidates as [Credentials, ...Credentials[]];
-    candidates = remaining;
-    if (await isAssigned(run, candidate)) continue;
-    // ClickHouse may have been started with a different password.
-    if (!(await canLogIn(clickhouse, candidate))) continue;
-    if (await claim(run, candidate)) return candidate;
-    // Shuffled, so that two concurrent commands do not collide again.
-    candidates = shuffle(remaining);
-  }
-  throw new Error(
-    `all ${accounts.length} accounts ${rawIds ? 'with' : 'without'} raw ids are assigned or require a restart: drop ` +
+  return new Error(
+    `all ${known} accounts ${rawIds ? 'with' : 'without'} raw ids are assigned or require a restart: drop ` +
       'an unused account (npm run analysts -- list, drop), then run npm run down and npm run up',
-  );
-}
-
-function shuffle<T>(values: readonly T[]): T[] {
-  const keyed = values.map((value) => ({ value, sortKey: randomInt(2 ** 32) }));
-  return keyed.toSorted((a, b) => a.sortKey - b.sortKey).map(({ value }) => value);
-}
-
-async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: Credentials) {
-  const run = createRunStatement({ ...clickhouse, user: account, password });
-  return run('SELECT 1').then(
-    () => true,
-    () => false,
   );
 }
 
@@ -200,7 +176,8 @@ async function grant(
 }
 
 async function list({ run, terminal }: Deps, options: JsonOption): Promise<void> {
-  for (const each of await listAccounts(run)) if (each.environments.length > 0) print(each, options, terminal);
+  for (const each of await listAnalysts(run))
+    if (each.environments.length > 0 || each.owner !== null) print(each, options, terminal);
 }
 
 async function drop(
@@ -210,8 +187,8 @@ async function drop(
   const { environments } = await findAccount(run, name);
   const effect = `${name} can read ${environments.map(nameOf).join(', ') || 'nothing'}. This revokes all grants immediately.`;
   await confirm(effect, options, terminal);
-  const isPermanent = await isFromUsersXml(run, name);
-  await dropAccount(run, name);
+  const isPermanent = await isAnalystFromUsersXml(run, name);
+  await dropAnalyst(run, name);
   const isInPool = pool().accounts.some((each) => each.account === name);
   const note = isPermanent ? (isInPool ? pool().renewPassword(name) : '') : 'The account was deleted.';
   const text = `All grants of ${name} were revoked. ${note}`.trim();
@@ -219,21 +196,27 @@ async function drop(
 }
 
 async function findAccount(run: RunStatement, account: string): Promise<AnalystAccount> {
-  const found = (await listAccounts(run)).find((each) => each.account === account);
+  const found = (await listAnalysts(run)).find((each) => each.account === account);
   if (found !== undefined) return found;
   throw new Error(`analyst account ${account} does not exist: npm run analysts -- list shows all accounts`);
 }
 
 /** Warns if an environment has no events. A new environment has none, so the command continues. */
 async function warnIfUnknown({ run, terminal }: Pick<Deps, 'run' | 'terminal'>, environmentId: string) {
-  if (environmentId === ALL) return;
+  if (environmentId === ALL_ENVIRONMENTS) return;
   const query = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
   if ((await run(query, { environment: environmentId })).length === 0)
     terminal.progress(`no events are stored for ${environmentId} yet: check the environment name`);
 }
 
-function print(analyst: AnalystAccount, options: JsonOption, terminal: Terminal): void {
-  const { account, environments, rawIds, since } = analyst;
-  const rights = `${environments.map(nameOf).join(', ')}  ${rawIds ? 'with' : 'without'} raw ids`;
-  printResult(terminal, options, analyst, `${account}  ${rights}  since ${since}`);
+function print(
+  { account, environments, rawIds, since, owner }: AnalystAccount,
+  options: JsonOption,
+  terminal: Terminal,
+) {
+  const rights = `${environments.map(nameOf).join(', ') || 'no environment'}  ${rawIds ? 'with' : 'without'} raw ids`;
+  const portalAccount = owner === null ? {} : { portalAccount: owner.accountId, name: owner.name };
+  const line = { account, environments, rawIds, since, ...portalAccount };
+  const text = `${account}  ${rights}  since ${since}${owner === null ? '' : `  portal account ${owner.accountId}`}`;
+  printResult(terminal, options, line, text);
 }

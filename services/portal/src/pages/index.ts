@@ -9,6 +9,7 @@ import { createAlertsPage } from './alerts/page.ts';
 import { createAnalystSettingsPage } from './analyst-settings/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createConnectPage } from './connect/page.ts';
 import { createErasurePage } from './erasures/erasure.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createExplorePage } from './explore/page.ts';
@@ -50,6 +51,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createKeysPage(parts),
     createCollectionsPage(parts),
     createSignableKeysPage(parts),
+    createConnectPage(parts),
     createRejectionsPage(parts),
     createPeoplePage(parts),
     createErasuresPage(parts),

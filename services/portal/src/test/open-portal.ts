@@ -19,6 +19,7 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import {
+  createMemoryAnalysts,
   createMemoryKeyUsage,
   createMemoryRecordLog,
   createMemoryRecords,
@@ -88,6 +89,7 @@ const SETTINGS: PortalSettings = {
   gatewayUrl: 'http://gateway.test',
   chainApiUrl: 'http://chain.test',
   servedChains: ['demo-chain', 'other-chain'],
+  clickhouseUrl: 'http://clickhouse.test:8123',
 };
 
 /** Opens a portal with in-memory stores on a free port. */
@@ -179,6 +181,7 @@ function createParts(origin: URL): PortalAppParts {
       openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isComplete: true }),
     },
     audit: { append: async () => {} },
+    analysts: createMemoryAnalysts(),
     settings: SETTINGS,
   };
 }

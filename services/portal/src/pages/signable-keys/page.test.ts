@@ -13,6 +13,7 @@ const settings = {
   gatewayUrl: 'http://g.test',
   chainApiUrl: 'http://c.test',
   servedChains: null,
+  clickhouseUrl: 'http://c.test:8123',
   signerKey: parseSignerPublicKey(toJwk(publicKey)),
 };
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createBySql, dropAccount, type RunStatement } from './accounts.ts';
+import { createBySql, dropAnalyst, type RunStatement } from './accounts.ts';
 
 function createServer() {
   const printed: string[] = [];
@@ -13,7 +13,7 @@ function createServer() {
 
 it('createBySql creates an account with the analyst roles and limits, and sends only the hash of its password', async () => {
   const { printed, run } = createServer();
-  const created = await createBySql(run, true);
+  const created = await createBySql(run, { rawIds: true });
   expect(created).toMatchObject({
     account: expect.stringMatching(/^analyst_raw_[0-9a-f]{8}$/),
     password: expect.stringMatching(/^[0-9a-f]{64}$/),
@@ -33,14 +33,14 @@ it('createBySql creates an account with the analyst roles and limits, and sends 
 
 it('createBySql does not grant raw ids unless requested', async () => {
   const { printed, run } = createServer();
-  const created = await createBySql(run, false);
+  const created = await createBySql(run, { rawIds: false });
   expect(printed).toContain(`GRANT reads_views TO ${created?.account}`);
   expect(printed.join('\n')).not.toContain('reads_raw_ids');
 });
 
-it('dropAccount drops an account and its quota with statements that do not use parameters', async () => {
+it('dropAnalyst drops an account and its quota with statements that do not use parameters', async () => {
   const { printed, run } = createServer();
-  await dropAccount(run, 'analyst_0a1b2c3d');
+  await dropAnalyst(run, 'analyst_0a1b2c3d');
   expect(printed).toEqual(
     expect.arrayContaining(['DROP QUOTA IF EXISTS `analyst_0a1b2c3d`', 'DROP USER IF EXISTS `analyst_0a1b2c3d`']),
   );

@@ -1,9 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type ClickHouseAccount, sendStatement } from '@playline/stores';
-import { z } from 'zod';
-import { readStack } from '../addresses.ts';
 
 /** Runs a statement with parameters such as `{name: String}`. @returns rows of strings @throws Error */
 export type RunStatement = (
@@ -24,8 +20,21 @@ export function createRunStatement(account: ClickHouseAccount): RunStatement {
   };
 }
 
+/** Credentials that a member created in the portal. Their environments follow the member's role in the project. */
+export interface AnalystOwner {
+  /** Portal account. */
+  readonly accountId: string;
+  readonly projectId: string;
+  /** What the credentials are used for, as entered by the member. */
+  readonly name: string;
+}
+
 export interface AnalystAccount {
   readonly account: string;
+  /** Null for accounts that `npm run analysts` created. */
+  readonly owner: AnalystOwner | null;
+  /** Time in epoch milliseconds at which the account was assigned, or 0. */
+  readonly createdAt: number;
   /** Environment ids; `*` means all environments. */
   readonly environments: readonly string[];
   /** Whether the account can read columns that may identify people. */
@@ -35,12 +44,17 @@ export interface AnalystAccount {
 }
 
 /** Passwords are never stored. */
-export interface Credentials {
+export interface AnalystCredentials {
   readonly account: string;
   readonly password: string;
 }
 
-export const ALL = '*';
+export interface NewAccount {
+  readonly rawIds: boolean;
+  readonly owner?: AnalystOwner | null;
+}
+
+export const ALL_ENVIRONMENTS = '*';
 /** The account that exists in every deployment. */
 const BUILT_IN = 'analyst';
 /** Roles in users.xml: the first role marks analyst accounts, the second role allows raw ids. */
@@ -58,21 +72,34 @@ const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
 const fingerprintOf = (password: string) =>
   createHash('sha256').update(`analyst password: ${password}`).digest('hex').slice(0, 16);
 
+/** Accounts that may pass the role on are not analysts. */
+const ANALYSTS =
+  'SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String} AND NOT with_admin_option';
+
 /** Lists all analyst accounts by name, including accounts without grants. */
-export async function listAccounts(run: RunStatement): Promise<AnalystAccount[]> {
+export async function listAnalysts(run: RunStatement): Promise<AnalystAccount[]> {
   const rows = await run(
     `SELECT user_name, max(granted_role_name = {raw: String}),
-       arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(changed_at)
+       arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(given.changed_at),
+       any(owner_id), any(project_id), any(claimed.name), any(claimed_ms)
      FROM system.role_grants AS role
      LEFT JOIN (SELECT * FROM analyst_grants FINAL WHERE NOT revoked) AS given ON given.account = role.user_name
-     WHERE user_name IN (SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String})
+     LEFT JOIN (SELECT *, toUnixTimestamp64Milli(changed_at) AS claimed_ms FROM analyst_accounts FINAL WHERE NOT dropped
+       ORDER BY changed_at DESC LIMIT 1 BY account) AS claimed ON claimed.account = role.user_name
+     WHERE user_name IN (${ANALYSTS})
      GROUP BY user_name ORDER BY user_name`,
     { role: ROLE, raw: RAW_ROLE },
   );
-  return rows.map(([account = '', raw, ids = '', since = '']) => {
-    const environments = ids === '' ? [] : ids.split(',');
-    return { account, rawIds: raw === '1', environments, since: ids === '' ? '' : `${since.replace(' ', 'T')}Z` };
-  });
+  return rows.map(
+    ([account = '', raw, ids = '', since = '', accountId = '', projectId = '', name = '', claimedAt]) => ({
+      account,
+      rawIds: raw === '1',
+      environments: ids === '' ? [] : ids.split(','),
+      since: ids === '' ? '' : `${since.replace(' ', 'T')}Z`,
+      owner: accountId === '' ? null : { accountId, projectId, name },
+      createdAt: Number(claimedAt),
+    }),
+  );
 }
 
 /** Grants or revokes an environment. The version increases even if clocks differ, so the latest change takes effect. */
@@ -93,25 +120,33 @@ export async function setGrant(
 /** Returns why no environment can be granted to an account, or null. */
 export async function findGrantRefusal(run: RunStatement, account: string): Promise<string | null> {
   const rows = await run(
-    `SELECT storage, (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0)
-     FROM system.users WHERE name IN (SELECT user_name FROM system.role_grants WHERE granted_role_name = {role: String})
-       AND name = {account: String}`,
+    `SELECT storage,
+       (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0),
+       (SELECT count() FROM analyst_accounts FINAL WHERE account = {account: String} AND NOT dropped AND owner_id != '')
+     FROM system.users WHERE name IN (${ANALYSTS}) AND name = {account: String}`,
     { account, role: ROLE },
   );
   const [row] = rows;
   if (row === undefined)
     return `analyst account ${account} does not exist: list all accounts (npm run analysts -- list), or create an account`;
-  const [storage, dropped] = row;
+  const [storage, dropped, owned] = row;
+  if (owned !== '0')
+    return `account ${account} belongs to a member of the portal: its environments follow the member's role`;
   if (account === BUILT_IN || storage !== 'users_xml' || dropped === 'false') return null;
   return `account ${account} ${dropped === 'true' ? 'was dropped' : 'is not assigned'}: assign an account with npm run analysts -- create`;
 }
 
 /** Creates an account without grants. @returns null if ClickHouse does not allow accounts to be created with SQL */
-export async function createBySql(run: RunStatement, rawIds: boolean): Promise<Credentials | null> {
+export async function createBySql(
+  run: RunStatement,
+  { rawIds, owner = null }: NewAccount,
+): Promise<AnalystCredentials | null> {
   const [directories] = await run(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
   if (Number(directories?.[0]) === 0) return null;
   const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
   const password = randomBytes(PASSWORD_BYTES).toString('hex');
+  // Claimed first, so that every account in ClickHouse has its owner.
+  await claim(run, { account, password }, owner);
   // Sent as a hash, so that the password does not appear in ClickHouse logs.
   const hash = createHash('sha256').update(password).digest('hex');
   await run(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
@@ -120,24 +155,32 @@ export async function createBySql(run: RunStatement, rawIds: boolean): Promise<C
     `CREATE QUOTA ${account} KEYED BY user_name FOR INTERVAL 10 SECOND MAX result_rows = ${RESULT_ROWS_MAX} TO ${account}`,
   );
   await run(`GRANT ${rawIds ? `${ROLE}, ${RAW_ROLE}` : ROLE} TO ${account}`);
-  await claim(run, { account, password });
   return { account, password };
 }
 
+/** Whether the account can read raw ids, according to its name in users.xml. */
+export const canReadRawIds = (account: string) => account.startsWith('analyst_raw_');
+
 /** Whether the account was already assigned with this password. */
-export async function isAssigned(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
+export async function isAssigned(run: RunStatement, { account, password }: AnalystCredentials): Promise<boolean> {
   return (await claimsOf(run, account, fingerprintOf(password))).length > 0;
 }
 
-/** Claims a free account. @returns false if several commands tried concurrently, in which case all of them fail */
-export async function claim(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
-  const [mark, id] = [fingerprintOf(password), randomUUID()];
-  await putClaim(run, { account, mark, id }, false);
-  return (await claimsOf(run, account, mark)).every((claimId) => claimId === id);
+/** Claims a free account. @returns false if several processes tried concurrently, in which case all of them fail */
+export async function claim(
+  run: RunStatement,
+  { account, password }: AnalystCredentials,
+  owner: AnalystOwner | null,
+): Promise<boolean> {
+  const claimed = { account, mark: fingerprintOf(password), id: randomUUID() };
+  await putClaim(run, claimed, { owner, dropped: false });
+  const isAlone = (await claimsOf(run, account, claimed.mark)).every((id) => id === claimed.id);
+  if (!isAlone) await putClaim(run, claimed, { owner: null, dropped: true });
+  return isAlone;
 }
 
 /** Revokes all of an account's grants, and kills its running queries. */
-export async function dropAccount(run: RunStatement, account: string): Promise<void> {
+export async function dropAnalyst(run: RunStatement, account: string): Promise<void> {
   const granted = 'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked';
   const grants = await run(granted, { account });
   for (const [environmentId = ''] of grants) await setGrant(run, account, { environmentId, revoked: true });
@@ -146,7 +189,7 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
     'SELECT password_mark, claim FROM analyst_accounts FINAL WHERE account = {account: String} AND NOT dropped',
     { account },
   );
-  for (const [mark = '', id = ''] of claims) await putClaim(run, { account, mark, id }, true);
+  for (const [mark = '', id = ''] of claims) await putClaim(run, { account, mark, id }, { owner: null, dropped: true });
   const created = "SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'";
   if ((await run(created, { account })).length === 0) return;
   // These statements do not support parameters. The name is safe, because an account with this name exists.
@@ -156,7 +199,7 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
 }
 
 /** Whether the account is defined in users.xml and therefore still exists after `drop`. */
-export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
+export async function isAnalystFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
   const fromFile = "SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'";
   return (await run(fromFile, { account })).length > 0;
 }
@@ -169,64 +212,16 @@ async function claimsOf(run: RunStatement, account: string, mark: string): Promi
   return rows.map(([id = '']) => id);
 }
 
-async function putClaim(run: RunStatement, claimed: { account: string; mark: string; id: string }, dropped: boolean) {
+async function putClaim(
+  run: RunStatement,
+  claimed: { readonly account: string; readonly mark: string; readonly id: string },
+  { owner, dropped }: { readonly owner: AnalystOwner | null; readonly dropped: boolean },
+) {
+  const { accountId = '', projectId = '', name = '' } = owner ?? {};
   await run(
-    `INSERT INTO analyst_accounts (account, password_mark, claim, dropped, changed_at, version)
-     SELECT {account: String}, {mark: String}, {id: UUID}, {dropped: Bool}, now64(3), toUInt64({dropped: Bool})`,
-    { ...claimed, dropped: String(dropped) },
+    `INSERT INTO analyst_accounts (account, password_mark, claim, owner_id, project_id, name, dropped, changed_at, version)
+     SELECT {account: String}, {mark: String}, {id: UUID}, {accountId: String}, {projectId: String}, {name: String},
+       {dropped: Bool}, now64(3), toUInt64({dropped: Bool})`,
+    { ...claimed, accountId, projectId, name, dropped: String(dropped) },
   );
 }
-
-export interface PoolOptions {
-  /** Folder that may contain a stack in `.playline`. */
-  readonly folder: string;
-  readonly url: string;
-  /** May contain `CLICKHOUSE_ANALYST_1_PASSWORD` and so on, for deployments without a stack. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-}
-
-const POOL_ACCOUNT = /^analyst_(raw_)?\d+$/;
-const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
-const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(POOL_ACCOUNT), z.string().min(1)) });
-
-/** Whether the account can read raw ids, according to its name in users.xml. */
-export const canReadRawIds = (account: string) => account.startsWith('analyst_raw_');
-
-/**
- * Reads the accounts in users.xml and their passwords from the stack in `folder` if its ClickHouse is used, otherwise
- * from the environment. `renewPassword` returns how to make a dropped account available again.
- */
-export function readPool({ folder, url, environment }: PoolOptions) {
-  if (readStack(folder).clickhouse?.url === url) return readStackPool(join(folder, '.playline'));
-  const accounts = Object.entries(environment).flatMap(([variable, password = '']) => {
-    const account = VARIABLE.exec(variable)?.[1]?.toLowerCase();
-    return account === undefined || password === '' ? [] : [{ account, password }];
-  });
-  return { accounts: sortAccounts(accounts), renewPassword: renewInEnvironment };
-}
-
-function readStackPool(state: string) {
-  return {
-    accounts: sortAccounts(readPasswords(join(state, 'secrets.json'))),
-    renewPassword: (account: string) => {
-      // The stack reads this folder when it starts, because only the start writes secrets.json.
-      const dropped = join(state, 'dropped-accounts');
-      mkdirSync(dropped, { recursive: true, mode: 0o700 });
-      closeSync(openSync(join(dropped, account), 'a', 0o600));
-      return 'To make the account available again with a new password, run npm run down and npm run up.';
-    },
-  };
-}
-
-const renewInEnvironment = (account: string) =>
-  `To make the account available again, change CLICKHOUSE_${account.toUpperCase()}_PASSWORD here and for ClickHouse, and restart ClickHouse.`;
-
-function readPasswords(path: string): Credentials[] {
-  const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-  // A stack that was never started has no passwords.
-  if (!parsed.success) return [];
-  return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
-}
-
-const sortAccounts = (accounts: Credentials[]) =>
-  accounts.toSorted((a, b) => a.account.localeCompare(b.account, 'en', { numeric: true }));
