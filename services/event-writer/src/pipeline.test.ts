@@ -96,6 +96,8 @@ const accessKey: AccessKeyRecord = {
     changedBy: 'ada',
     text: null,
     origins: [],
+    endsAt: null,
+    limitId: '',
   },
 };
 

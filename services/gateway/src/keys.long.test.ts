@@ -63,7 +63,7 @@ it('without Redis pub/sub, two gateways under load refuse a refreshed key within
   const oldKey = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, oldKey), 401));
   await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
-  const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable')));
+  const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable'), '--stops', 'now'));
   const refreshedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { acceptedAt } of load) expect(acceptedAt() - refreshedAt).toBeLessThan(1000);
@@ -75,7 +75,7 @@ it('without Redis pub/sub, two gateways under load refuse a revoked key within a
   const key = parseKey(await stores.keys('create', ...toArgs('development', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, key), 401));
   await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
-  await stores.keys('revoke', ...toArgs('development', 'publishable'));
+  await stores.keys('revoke', ...toArgs('development', 'publishable'), '--stops', 'now');
   const revokedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { acceptedAt } of load) expect(acceptedAt() - revokedAt).toBeLessThan(1000);

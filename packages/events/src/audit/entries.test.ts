@@ -74,7 +74,7 @@ const keyFields = {
   createdAt: 500,
   changedBy: 'ada',
 };
-const liveKey: LiveKey = { ...keyFields, keyId: 'key-2', text: secret('text'), origins: [] };
+const liveKey: LiveKey = { ...keyFields, keyId: 'key-2', text: secret('text'), origins: [], endsAt: null, limitId: '' };
 const endedKey: EndedKey = { ...keyFields, keyId: 'key-1', revokedAt: 2_000 };
 const scope = { projectId: 'demo', environmentId: 'demo-production' };
 const key: AccessKeyRecord = {

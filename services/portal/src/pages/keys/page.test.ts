@@ -96,7 +96,7 @@ it('the keys page shows the last use, hourly requests and last refused request o
   expect((await browser.get(path)).text).toContain('<dd>never</dd>');
   const [{ keyId = '' } = {}] = keysOfProject(await usagePortal.parts.keys.all(), project.id);
   const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
-  const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
+  const key = { keyId, uses: 1200, refusals: 7, messages: 34_000, lastUsedAt: lastRefusal.at, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
   const { text } = await browser.get(path);
   await usagePortal.close();

@@ -1,5 +1,6 @@
 /** The publishable key and the secret key of an environment. */
 import {
+  changeKey,
   createKey,
   hashKey,
   type KeyKind,
@@ -10,7 +11,6 @@ import {
   NO_USE,
   refreshKey,
   revokeKey,
-  setKeyOrigins,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
@@ -115,7 +115,7 @@ const originsAction = ({ keys }: Parts): FormAction => ({
       .split(/[\s,]+/)
       .filter((text) => text !== '');
     const environmentId = scopeOf(visit).environment.id;
-    await setKeyOrigins({ store: keys.storeFor(visit.author) }, { environmentId, origins });
+    await changeKey({ store: keys.storeFor(visit.author) }, { environmentId, origins });
     return { kind: 'redirect', notice: 'origins' };
   },
 });
