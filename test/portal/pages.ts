@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { createBytesInFlight } from '@playline/http';
 import {
   createBrowserCookie,
+  createOpenedCookie,
   createProviderCookie,
   createSessionCookie,
 } from '../../services/portal/src/frame/cookies.ts';
@@ -196,6 +197,7 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
     onFault: () => {},
     cookie: createSessionCookie(origin, SECRET),
     providerCookie: createProviderCookie(origin, SECRET, 600),
+    openedCookie: createOpenedCookie(origin, SECRET),
     tokens: createFormTokens(SECRET),
     wallClockMs: Date.now,
     accounts: parts.accounts.all,

@@ -79,8 +79,8 @@ export class Exchange implements Trace {
     this.#sendText(status, ['content-type', 'application/json', ...headers], json);
   }
 
-  answerBytes(status: number, json: Buffer, headers: HeaderList = []): void {
-    this.#send(status, ['content-type', 'application/json', 'content-length', json.length, ...headers], json);
+  answerBytes(status: number, bytes: Buffer, headers: HeaderList = [], type = 'application/json'): void {
+    this.#send(status, ['content-type', type, 'content-length', bytes.length, ...headers], bytes);
   }
 
   /** Sends a response with another content type, such as HTML. HEAD gets only the headers. */

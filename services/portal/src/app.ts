@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import {
   createOpenIdSignIn,
   createSignIn,
@@ -26,7 +25,8 @@ import {
 import { createWindowLimiter } from '@playline/rate-limit';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Config } from './config.ts';
-import { createBrowserCookie, createProviderCookie, createSessionCookie } from './frame/cookies.ts';
+import { createAssetRoutes } from './frame/assets.ts';
+import { createBrowserCookie, createOpenedCookie, createProviderCookie, createSessionCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import type { FrameParts } from './frame/frame-parts.ts';
 import type { PortalLimiters } from './frame/limiters.ts';
@@ -63,6 +63,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     cookie: createSessionCookie(origin.origin, config.PORTAL_SECRET),
     browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
     providerCookie: createProviderCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
+    openedCookie: createOpenedCookie(origin.origin, config.PORTAL_SECRET),
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: accounts.all,
     projects: parts.projects.all,
@@ -91,6 +92,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   return createHttpApp({
     routes: [
       ...createAssetRoutes(),
+      ...createDocsRoutes(parts.settings),
       ...pages.flatMap((page) => createPageRoutes(frame, page)),
       ...createNotFoundRoutes(frame),
     ],
@@ -98,6 +100,15 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     onAnswer: createRequestDurations(parts.metrics),
     onFault,
   });
+}
+
+/** Links to the documentation need not know the address of the gateway, which serves it. */
+function createDocsRoutes({ gatewayUrl }: PortalParts['settings']): Route[] {
+  const handle: Route['handle'] = (exchange) => {
+    const { pathname } = new URL(exchange.request.url ?? '/', 'http://portal');
+    exchange.answerEmpty(302, ['location', gatewayUrl + pathname]);
+  };
+  return ['/docs', '/docs/{*page}'].map((path) => ({ method: 'GET', path, handle }));
 }
 
 /** Shows an HTML page for unknown paths. */
@@ -123,35 +134,6 @@ function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): 
     }
     return addressOf(request);
   };
-}
-
-const ASSETS_FOLDER = new URL('./assets/', import.meta.url);
-
-const ASSETS = [
-  { name: 'portal.css', type: 'text/css; charset=utf-8' },
-  { name: 'portal.js', type: 'text/javascript; charset=utf-8' },
-  { name: 'live.js', type: 'text/javascript; charset=utf-8' },
-  { name: 'passkeys.js', type: 'text/javascript; charset=utf-8' },
-  { name: 'icon.svg', type: 'image/svg+xml' },
-] as const;
-
-/** Longer than a typical visit, but short enough that upgrades take effect soon. */
-const CACHE_MAX_AGE_S = 300;
-const ASSET_HEADERS = Object.entries({
-  'cache-control': `max-age=${CACHE_MAX_AGE_S}`,
-  'x-content-type-options': 'nosniff',
-  'cross-origin-resource-policy': 'same-origin',
-}).flat();
-
-function createAssetRoutes(): Route[] {
-  return ASSETS.map(({ name, type }) => {
-    const text = readFileSync(new URL(name, ASSETS_FOLDER), 'utf8');
-    return {
-      method: 'GET',
-      path: `/assets/${name}`,
-      handle: (exchange) => exchange.answerText(200, { type, text }, ASSET_HEADERS),
-    };
-  });
 }
 
 /** Each form uses 150 bytes in Redis for up to twelve hours, so one address can use at most 6 MB. */

@@ -1,21 +1,22 @@
-// Adds Copy buttons and local times to pages.
+// Adds copy buttons, local times and shortcuts to pages, which also work without this script.
 
-// On phones, the navigation is a single scrolling line.
-document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
-
-/** Shows a Copy button and makes it copy its `data-copy` attribute. */
+/** Shows a copy button and makes it copy its `data-copy` attribute. */
 export function enableCopy(button) {
   button.hidden = false;
   button.addEventListener('click', async () => {
-    const label = button.firstChild;
+    const label = button.querySelector('.visually-hidden') ?? button.firstChild;
+    const text = label.textContent;
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
-      label.textContent = 'Copied';
+      button.classList.add('done');
+      label.textContent = text.replace('Copy', 'Copied');
     } catch {
+      button.classList.add('refused');
       label.textContent = 'Select the text and press Ctrl+C';
     }
     setTimeout(() => {
-      label.textContent = 'Copy';
+      button.classList.remove('done', 'refused');
+      label.textContent = text;
     }, 2000);
   });
 }
@@ -25,13 +26,36 @@ for (const button of document.querySelectorAll('button.copy')) enableCopy(button
 export const toLocalTime = (instant) =>
   new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' }).format(instant);
 
-for (const element of document.querySelectorAll('time[datetime]')) {
-  const instant = new Date(element.dateTime);
-  if (Number.isNaN(instant.getTime())) continue;
-  const local = document.createElement('span');
-  local.textContent = toLocalTime(instant);
-  const utc = document.createElement('span');
-  utc.className = 'quiet';
-  utc.textContent = ` (${element.textContent})`;
-  element.replaceChildren(local, utc);
+/** Creates a time element as `time` in `frame/components.ts` does. */
+export function createTime(ms) {
+  const instant = new Date(ms);
+  const element = document.createElement('time');
+  const [, day, month, year, clock] = instant.toUTCString().split(' ');
+  const date = Number(year) === new Date().getUTCFullYear() ? '' : ` ${year}`;
+  element.textContent = `${month} ${Number(day)}${date}, ${clock}`;
+  element.dateTime = instant.toISOString();
+  element.title = element.dateTime.replace('T', ' ').replace('Z', ' UTC');
+  addLocalTime(element);
+  return element;
 }
+
+function addLocalTime(element) {
+  const instant = new Date(element.dateTime);
+  if (!Number.isNaN(instant.getTime())) element.title += `\n${toLocalTime(instant)} local time`;
+}
+
+for (const element of document.querySelectorAll('time[title]')) addLocalTime(element);
+
+// A click anywhere in a row opens its detail, except on controls and while text is selected.
+document.addEventListener('click', ({ target }) => {
+  if (target.closest('a, button, input, select, textarea, summary, label') !== null) return;
+  if (getSelection()?.isCollapsed === false) return;
+  target.closest('tr')?.querySelector(':scope > .open > .toggle')?.click();
+});
+
+document.addEventListener('keydown', ({ key }) => {
+  if (key !== 'Escape') return;
+  for (const menu of document.querySelectorAll('.switch[open]')) menu.open = false;
+  const drawer = document.getElementById('menu');
+  if (drawer !== null) drawer.checked = false;
+});

@@ -1,10 +1,13 @@
 /** Page components: values, form fields and tables. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import type { PortalSettings } from '../config.ts';
+import { icon } from './icons.ts';
 
+/** Hidden without JavaScript. */
 const copyButton = (text: string, label: string) =>
-  html`<button type="button" class="copy" data-copy="${text}" hidden>Copy<span class="visually-hidden"> ${label}</span></button>`;
+  html`<button type="button" class="copy" data-copy="${text}" title="Copy" hidden>${icon('copy')}<span class="visually-hidden">Copy ${label}</span></button>`;
 
-/** Text with a Copy button, which is hidden without JavaScript. */
+/** Text with a copy button. */
 export function copyable(text: string, label: string): Markup {
   return html`<span class="copyable"><code>${text}</code>${copyButton(text, label)}</span>`;
 }
@@ -13,10 +16,20 @@ export function copyableBlock(text: string, label: string): Markup {
   return html`<div class="sample"><pre tabindex="0"><code>${text}</code></pre>${copyButton(text, label)}</div>`;
 }
 
-/** Renders epoch milliseconds in UTC. `portal.js` adds the local time. */
+const SHORTENED_CHARACTERS_MAX = 16;
+
+/** The first and last characters of a hash, an address or an id, with a copy button for the full text. */
+export function shortened(text: string, label: string): Markup {
+  const shown = text.length <= SHORTENED_CHARACTERS_MAX ? text : `${text.slice(0, 8)}…${text.slice(-4)}`;
+  return html`<span class="copyable"><code title="${text}">${shown}</code>${copyButton(text, label)}</span>`;
+}
+
+/** Renders epoch milliseconds in UTC, with the exact time on hover. `portal.js` formats times in the same way. */
 export function time(ms: number): Markup {
   const iso = new Date(ms).toISOString();
-  return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
+  const [, day = '', month = '', year = '', clock = ''] = new Date(ms).toUTCString().split(' ');
+  const date = Number(year) === new Date().getUTCFullYear() ? '' : ` ${year}`;
+  return html`<time datetime="${iso}" title="${iso.replace('T', ' ').replace('Z', ' UTC')}">${month} ${Number(day)}${date}, ${clock}</time>`;
 }
 
 /** Formats a number with thin spaces as thousands separators and an optional unit. */
@@ -102,17 +115,81 @@ export const withAllOption = (values: readonly string[]) => [
   ...values.map((value) => ({ value, text: value })),
 ];
 
-/** A table that scrolls horizontally on narrow screens. @param caption announced by screen readers */
-export function table(caption: string, headers: readonly string[], rows: readonly (readonly HtmlValue[])[]): Markup {
+export type Header = string | { readonly text: string; readonly align: 'right' };
+/** `detail` opens below the row. */
+export type Row = readonly HtmlValue[] | { readonly cells: readonly HtmlValue[]; readonly detail: HtmlValue };
+
+/** A table with one line per row. On narrow screens, each row is a card. @param caption announced by screen readers */
+export function table(caption: string, headers: readonly Header[], rows: readonly Row[]): Markup {
+  const columns = headers.map((header) => (typeof header === 'string' ? { text: header, align: 'left' } : header));
+  const hasDetails = rows.some((row) => 'detail' in row);
+  const toCell = (cell: HtmlValue, index: number) =>
+    html`<td data-label="${columns[index]?.text ?? ''}"${toAlign(columns[index]?.align)}>${cell}</td>`;
+  const toRow = (row: Row, index: number) => {
+    if (!('detail' in row)) return html`<tr>${hasDetails ? html`<td></td>` : ''}${row.map(toCell)}</tr>\n`;
+    // A checkbox opens the detail without JavaScript.
+    const toggle = html`<td class="open"><input type="checkbox" class="toggle" autocomplete="off" aria-label="Show details of row ${index + 1}"></td>`;
+    return html`<tr>${toggle}${row.cells.map(toCell)}</tr>
+<tr class="detail"><td colspan="${columns.length + 1}">${row.detail}</td></tr>\n`;
+  };
+  const toggleHeader = html`<th scope="col" class="open"><span class="visually-hidden">Details</span></th>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table><caption class="visually-hidden">${caption}</caption>
-<thead><tr>${headers.map((header) => html`<th scope="col">${header}</th>`)}</tr></thead>
-<tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody></table></div>`;
+<thead><tr>${hasDetails ? toggleHeader : ''}${columns.map(({ text, align }) => html`<th scope="col"${toAlign(align)}>${text}</th>`)}</tr></thead>
+<tbody>${rows.map(toRow)}</tbody></table></div>`;
 }
 
+const toAlign = (align = 'left'): Markup => (align === 'right' ? html` class="right"` : html``);
+
+/** A path of the documentation. The portal redirects these paths to the gateway. */
+export type DocsPath = `/docs${string}`;
+
+export const docsLink = ({ gatewayUrl }: Pick<PortalSettings, 'gatewayUrl'>, path: DocsPath, text: string): Markup =>
+  html`<a class="docs" href="${gatewayUrl}${path}">${text}</a>`;
+
 /** Replaces an empty list. `content` explains what will appear and how to get it. */
-export function emptyState(title: string, content: HtmlValue): Markup {
-  return html`<section class="empty"><h2>${title}</h2>${content}</section>`;
+export function emptyState(
+  title: string,
+  content: HtmlValue,
+  docs?: { readonly path: DocsPath; readonly text: string },
+): Markup {
+  const link = docs === undefined ? '' : html`<p><a class="docs" href="${docs.path}">${docs.text}</a></p>`;
+  return html`<section class="empty"><h2>${title}</h2>${content}${link}</section>`;
 }
+
+/** The one-line form above a list. */
+export const filterBar = (content: HtmlValue): Markup =>
+  html`<form class="filters" method="get" aria-label="Filter">${content}</form>`;
+
+export function panel(
+  title: string,
+  content: HtmlValue,
+  { note = '', actions = '' }: { readonly note?: HtmlValue; readonly actions?: HtmlValue } = {},
+): Markup {
+  return html`<section class="panel"><header><h2>${title}</h2><span class="muted">${note}</span><span class="grow"></span>${actions}</header><div class="body">${content}</div></section>`;
+}
+
+/** A figure in a `<section class="cards">`. */
+export const stat = (title: string, value: HtmlValue, detail: HtmlValue = ''): Markup =>
+  html`<div class="panel card"><div class="k">${title}</div><div class="v">${value}</div><div class="d muted">${detail}</div></div>`;
+
+export const status = (kind: 'ok' | 'wait' | 'warn' | 'bad', text: HtmlValue): Markup =>
+  html`<span class="status ${kind}">${text}</span>`;
+
+export const tag = (text: HtmlValue): Markup => html`<span class="tag">${text}</span>`;
+
+export const keyValues = (rows: readonly (readonly [term: string, value: HtmlValue])[]): Markup =>
+  html`<dl class="kv">${rows.map(([term, value]) => html`<dt>${term}</dt><dd>${value}</dd>`)}</dl>`;
+
+export interface Segment {
+  readonly text: string;
+  readonly href: string;
+  readonly isCurrent: boolean;
+}
+
+export const segments = (label: string, choices: readonly Segment[]): Markup =>
+  html`<nav class="seg" aria-label="${label}">${choices.map(
+    ({ text, href, isCurrent }) => html`<a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${text}</a>`,
+  )}</nav>`;
 
 /** A collapsible section that works without JavaScript. */
 export function disclosure(title: string, content: HtmlValue, isOpen = false): Markup {

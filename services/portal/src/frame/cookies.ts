@@ -29,6 +29,14 @@ export function createProviderCookie(origin: string, secret: Buffer, maxAgeS: nu
   return createCookie(origin, secret, { name: 'playline-way', pattern: PROVIDER_VALUE, maxAgeS });
 }
 
+/** Form-encoded. Longer values are not read. */
+const OPENED_VALUE = /^[\w.*%+&=-]{1,2000}$/;
+
+/** The environments that the browser opened last. Grants no access. */
+export function createOpenedCookie(origin: string, secret: Buffer): PortalCookie {
+  return createCookie(origin, secret, { name: 'playline-opened', pattern: OPENED_VALUE, maxAgeS: BROWSER_MAX_AGE_S });
+}
+
 const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
 const BROWSER_VALUE = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
 const BROWSER_ID_BYTES = 16;
@@ -72,8 +80,8 @@ function createCookie(origin: string, secret: Buffer, options: CookieOptions): P
   return {
     read: (header = '') => {
       const values = header.split(';').flatMap((pair) => {
-        const [key = '', value = ''] = pair.split('=', 2);
-        return key.trim() === name ? [value.trim()] : [];
+        const [key = '', ...value] = pair.split('=');
+        return key.trim() === name ? [value.join('=').trim()] : [];
       });
       // A duplicate cookie may come from an attacker, so none of the values is trusted.
       const [value = ''] = values.length === 1 ? values : [];

@@ -9,6 +9,7 @@ export interface FrameParts {
   readonly cookie: PortalCookie;
   readonly browserCookie: BrowserCookie;
   readonly providerCookie: PortalCookie;
+  readonly openedCookie: PortalCookie;
   readonly tokens: FormTokens;
   readonly sessions: Pick<Sessions, 'find'>;
   readonly oneTimeTokens: Pick<OneTimeTokens, 'spend'>;

@@ -1,132 +1,165 @@
-/** The layout of every page, with header and navigation. */
+/** The layout of every page: the sidebar, the title and the content. */
+import type { Action, ProjectEnvironment, ProjectRecord } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { VERSION } from '@playline/runtime';
+import { type IconName, icon } from './icons.ts';
 import type { Visit } from './page.ts';
 
 export interface LayoutOptions {
   readonly title: string;
   readonly content: HtmlValue;
+  readonly actions?: HtmlValue;
   readonly scripts?: readonly string[];
   readonly message?: { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 }
 
-interface NavLink {
-  readonly text: string;
-  readonly path: string;
-}
+const LOGO = html`<img src="/assets/icon.svg" alt="" width="22" height="22">Playline`;
 
 export function toDocument(
   visit: Visit | null,
-  { title, content, scripts = [], message = null }: LayoutOptions,
+  { title, content, actions = '', scripts = [], message = null }: LayoutOptions,
 ): string {
   const files = ['portal.js', ...scripts];
+  const side = visit === null || visit.account === null ? null : toSide(visit);
+  const names = [title, visit?.environment?.name ?? '', visit?.project?.name ?? '', 'Playline'];
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${title} – Playline</title>
+<title>${[...new Set(names)].filter((name) => name !== '').join(' · ')}</title>
 <link rel="icon" href="/assets/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/assets/portal.css">
 ${files.map((name) => html`<script type="module" src="/assets/${name}"></script>\n`)}</head>
-<body>
+<body class="${side === null ? 'alone' : 'app'}">
 <a class="skip" href="#content">Skip to content</a>
-${toHeader(visit)}
-<div class="frame">
-${toSideNav(visit)}
-<main id="content" tabindex="-1">
+${side ?? html`<header class="bar"><a class="brand" href="/">${LOGO}</a></header>`}
+<main id="content" class="page" tabindex="-1">
+<div class="head"><h1>${title}</h1><span class="grow"></span>${actions}</div>
 ${message === null ? '' : html`<p class="message ${message.kind}" role="${message.kind === 'failed' ? 'alert' : 'status'}">${message.text}</p>`}
-<h1>${title}</h1>
 ${content}
 </main>
-</div>
-${visit?.account ? html`<footer>Playline ${VERSION}</footer>\n` : ''}</body>
+</body>
 </html>
 `.text;
 }
 
-function toHeader(visit: Visit | null): Markup {
-  const account = visit?.account ?? null;
-  return html`<header class="top">
-<a class="brand" href="/"><img src="/assets/icon.svg" alt="" width="22" height="22">Playline</a>
-${visit === null ? '' : toScopeNav(visit)}
-${
-  visit === null || account === null
-    ? ''
-    : html`<nav class="who" aria-label="Account"><a href="/settings">${account.name}</a>${visit.form(
-        'sign-out',
-        html`<button class="plain">Sign out</button>`,
-        { path: '/sign-out' },
-      )}</nav>`
-}
-</header>`;
+/** The project and environment of the page; on other pages, those that were opened last. */
+interface Scope {
+  readonly project: ProjectRecord | null;
+  readonly environment: ProjectEnvironment | null;
 }
 
-function toScopeNav({ project, environment, path }: Visit): HtmlValue {
-  if (project === null) return '';
-  const page = environment === null ? 'keys' : (path.split('/')[5] ?? 'keys');
-  const links = project.environments.map(({ name, kind }) => {
-    const current = name === environment?.name ? html` aria-current="true"` : '';
-    return html`<a class="environment ${kind}" href="${environmentPath(project.id, name)}/${page}"${current}>${name}</a>`;
-  });
-  return html`<nav class="scope" aria-label="Project and environment"><a href="${projectPath(project.id)}">${project.name}</a>${links}</nav>`;
+function findScope({ project, environment, projects, opened }: Visit): Scope {
+  const [lastId] = opened.keys();
+  const shown = project ?? projects.find(({ id }) => id === lastId) ?? projects[0] ?? null;
+  if (shown === null) return { project: null, environment: null };
+  const last = shown.environments.find(({ name }) => name === opened.get(shown.id));
+  return { project: shown, environment: environment ?? last ?? shown.environments[0] ?? null };
 }
 
-function toSideNav(visit: Visit | null): HtmlValue {
-  if (visit === null || visit.account === null) return '';
-  const groups = [
-    { name: visit.environment?.name ?? '', links: toEnvironmentLinks(visit) },
-    { name: visit.project?.name ?? '', links: toProjectLinks(visit) },
-    { name: 'Instance', links: visit.account.isAdministrator ? ADMINISTRATOR_LINKS : ADMINISTRATOR_LINKS.slice(0, 1) },
-  ].filter(({ links }) => links.length > 0);
-  const toLink = ({ text, path }: NavLink) =>
-    html`<li><a href="${path}"${path === visit.path ? html` aria-current="page"` : ''}>${text}</a></li>`;
-  return html`<nav class="side" aria-label="Pages">${groups.map(
-    ({ name, links }) => html`<h2>${name}</h2><ul>${links.map(toLink)}</ul>`,
-  )}</nav>`;
+function toSide(visit: Visit): Markup {
+  const { account } = visit;
+  const scope = findScope(visit);
+  const groups = [...GROUPS, ...(account?.isAdministrator === true ? [INSTANCE] : [])];
+  // Without JavaScript, a checkbox opens the sidebar on narrow screens.
+  return html`<header class="bar"><input type="checkbox" id="menu" autocomplete="off" aria-label="Menu"><a class="brand" href="/">${LOGO}</a><span class="muted">${visit.environment?.name ?? ''}</span></header>
+<label class="curtain" for="menu" aria-hidden="true"></label>
+<nav class="side" aria-label="Pages">
+<a class="brand" href="/">${LOGO}</a>
+${toSwitch(visit, scope)}
+${groups.map(({ name, links }) => html`<p class="group">${name}</p><ul>${links.map((link) => toNavLink(visit, scope, link))}</ul>\n`)}
+<div class="who"><a href="/settings">${icon('circle-user')}<span>${account?.name ?? ''}</span></a>${visit.form(
+    'sign-out',
+    html`<button class="plain" title="Sign out">${icon('log-out')}<span class="visually-hidden">Sign out</span></button>`,
+    { path: '/sign-out', className: 'inline' },
+  )}</div>
+<p class="faint">Playline ${VERSION}. Times are in UTC.</p>
+</nav>`;
 }
 
-function toEnvironmentLinks(visit: Visit): NavLink[] {
-  const { project, environment } = visit;
-  if (project === null || environment === null) return [];
-  const base = environmentPath(project.id, environment.name);
-  return ENVIRONMENT_PAGES.filter(({ action }) => visit.can(action)).map(({ text, name }) => ({
-    text,
-    path: `${base}/${name}`,
-  }));
+/** Lists all projects with their environments. Within a project, the same page opens in the other environment. */
+function toSwitch({ projects, path, environment: current }: Visit, { project, environment }: Scope): Markup {
+  const page = (current === null ? undefined : path.split('/')[5]) ?? 'overview';
+  const toItem = (each: ProjectRecord) =>
+    html`<li><a href="${projectPath(each.id)}">${each.name}</a>${each.environments.map(
+      ({ name, kind }) =>
+        html`<a class="environment ${kind}" href="${environmentPath(each.id, name)}/${each === project ? page : 'overview'}"${each === project && name === environment?.name ? html` aria-current="true"` : ''}>${name}</a>`,
+    )}</li>`;
+  return html`<details class="switch"><summary><span><b>${project?.name ?? 'No project'}</b><small class="${environment?.kind ?? ''}">${environment?.name ?? 'Create or join a project'}</small></span>${icon('chevrons-up-down')}</summary>
+<ul>${projects.map(toItem)}<li><a href="/">All projects</a></li></ul></details>`;
 }
 
-const ENVIRONMENT_PAGES = [
-  { text: 'Keys', name: 'keys', action: 'keys.read' },
-  { text: 'Live', name: 'live', action: 'live.read' },
-  { text: 'Rejections', name: 'rejections', action: 'rejections.read' },
-  { text: 'People', name: 'people', action: 'people.raw-ids' },
-  { text: 'Erasures', name: 'erasures', action: 'erasures.read' },
-  { text: 'Collections', name: 'collections', action: 'project.read' },
-  { text: 'Mints', name: 'mints', action: 'project.read' },
-  { text: 'Activities', name: 'activities', action: 'project.read' },
-  { text: 'Signable keys', name: 'signable-keys', action: 'project.read' },
-  { text: 'Limits', name: 'limits', action: 'project.read' },
-] as const;
-
-function toProjectLinks(visit: Visit): NavLink[] {
-  if (visit.project === null) return [];
-  const base = projectPath(visit.project.id);
-  const links = [
-    { text: 'Project', path: base },
-    { text: 'Alerts', path: `${base}/alerts` },
-    { text: 'Members', path: `${base}/members` },
-  ];
-  return visit.can('audit.read') ? [...links, { text: 'Audit', path: `${base}/audit` }] : links;
+function toNavLink(visit: Visit, { project, environment }: Scope, [text, name, pattern, action]: NavLink): Markup {
+  const content = html`${icon(name)}${text}`;
+  const names: Readonly<Record<string, string | undefined>> = { project: project?.id, environment: environment?.name };
+  const path = pattern.replace(/:(\w+)/g, (_, key: string) => encodeURIComponent(names[key] ?? ''));
+  const isKnown = !pattern.includes(':') || (project !== null && environment !== null);
+  // A page that the role may not open keeps its position, so that the sidebar never changes its shape.
+  if (!isKnown || (action !== null && !visit.can(action, project?.id)))
+    return html`<li><a class="nav" role="link" aria-disabled="true">${content}</a></li>`;
+  const isSubpage = pattern.startsWith(ENVIRONMENT) && visit.path.startsWith(`${path}/`);
+  const current = visit.path === path || isSubpage ? html` aria-current="page"` : '';
+  return html`<li><a class="nav" href="${path}"${current}>${content}</a></li>`;
 }
 
-const ADMINISTRATOR_LINKS: readonly NavLink[] = [
-  { text: 'Projects', path: '/' },
-  { text: 'Accounts', path: '/instance/accounts' },
-  { text: 'Rate limit keys', path: '/instance/rate-limit-keys' },
-  { text: 'Audit', path: '/instance/audit' },
+/** `action` is the access that the page requires; null if any account may open it. */
+type NavLink = readonly [text: string, icon: IconName, path: string, action: Action | null];
+
+const PROJECT = '/projects/:project';
+const ENVIRONMENT = `${PROJECT}/environments/:environment`;
+
+export const GROUPS: readonly { readonly name: string; readonly links: readonly NavLink[] }[] = [
+  {
+    name: 'Events',
+    links: [
+      ['Overview', 'layout-grid', `${ENVIRONMENT}/overview`, 'project.read'],
+      ['Live', 'activity', `${ENVIRONMENT}/live`, 'live.read'],
+      ['Explore', 'list', `${ENVIRONMENT}/explore`, 'live.read'],
+      ['Rejections', 'circle-alert', `${ENVIRONMENT}/rejections`, 'rejections.read'],
+    ],
+  },
+  {
+    name: 'People',
+    links: [
+      ['Find a person', 'user-search', `${ENVIRONMENT}/people`, 'people.raw-ids'],
+      ['Erasures', 'trash-2', `${ENVIRONMENT}/erasures`, 'erasures.read'],
+    ],
+  },
+  {
+    name: 'Chain',
+    links: [
+      ['Collections', 'box', `${ENVIRONMENT}/collections`, 'project.read'],
+      ['Mints', 'coins', `${ENVIRONMENT}/mints`, 'project.read'],
+      ['Activity', 'scroll-text', `${ENVIRONMENT}/activities`, 'project.read'],
+      ['Signable keys', 'file-key', `${ENVIRONMENT}/signable-keys`, 'project.read'],
+    ],
+  },
+  {
+    name: 'Set up',
+    links: [
+      ['Keys', 'key-round', `${ENVIRONMENT}/keys`, 'keys.read'],
+      ['Connect', 'plug', `${ENVIRONMENT}/connect`, 'project.read'],
+      ['Limits', 'gauge', `${ENVIRONMENT}/limits`, 'project.read'],
+      ['Members', 'users', `${PROJECT}/members`, 'members.read'],
+      ['Audit', 'history', `${PROJECT}/audit`, 'audit.read'],
+      ['Project settings', 'settings', PROJECT, 'project.read'],
+      ['Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
+      ['Docs', 'book-open', '/docs', null],
+    ],
+  },
 ];
+
+const INSTANCE: (typeof GROUPS)[number] = {
+  name: 'Instance',
+  links: [
+    ['Projects', 'folder', '/', null],
+    ['Accounts', 'circle-user', '/instance/accounts', 'accounts.read'],
+    ['Rate limit keys', 'ticket', '/instance/rate-limit-keys', 'rate-limit-keys.read'],
+    ['Instance audit', 'history', '/instance/audit', 'accounts.read'],
+  ],
+};
 
 export const projectPath = (projectId: string): string => `/projects/${encodeURIComponent(projectId)}`;
 

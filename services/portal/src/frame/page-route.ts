@@ -36,6 +36,7 @@ function createPageHeaders(formOrigins: readonly string[]): HeaderList {
     "style-src 'self'",
     "connect-src 'self'",
     "img-src 'self' data:",
+    "font-src 'self'",
     `form-action ${["'self'", ...formOrigins].join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
@@ -185,13 +186,9 @@ const toFileHeaders = (name: string): HeaderList => [
 
 const HTML = 'text/html; charset=utf-8';
 
-function sendPage(
-  visit: Visit,
-  { status = 200, title, content, scripts = [], formOrigins = [] }: ResponseOf<'page'>,
-  message: Message,
-) {
-  const text = toDocument(visit, { title, content, message, scripts });
-  visit.exchange.answerText(status, { type: HTML, text }, createPageHeaders(formOrigins));
+function sendPage(visit: Visit, { status = 200, formOrigins = [], ...page }: ResponseOf<'page'>, message: Message) {
+  const text = toDocument(visit, { ...page, message });
+  visit.exchange.answerText(status, { type: HTML, text }, [...createPageHeaders(formOrigins), ...visit.headers]);
 }
 
 /** Shows an error page. For an internal error, logs the error and shows only the trace id. */
@@ -312,9 +309,13 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
   const url = new URL(exchange.request.url ?? '/', parts.origin);
   const visitor = await findVisitor(parts, exchange);
   const names = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
-  const { project = null, environment = null } = visitor === null ? {} : await findScope(parts, names, visitor);
+  const projects = visitor === null ? [] : await listProjects(parts, visitor);
+  const { project = null, environment = null } = visitor === null ? {} : findScope(projects, names);
   const account = visitor?.account ?? null;
   const sessionId = visitor?.session.id ?? '';
+  const stored = new URLSearchParams(parts.openedCookie.read(exchange.request.headers.cookie) ?? '');
+  const opened = project === null || environment === null ? stored : markOpened(stored, project.id, environment.name);
+  const isUnchanged = opened.toString() === stored.toString();
   return {
     exchange,
     path: url.pathname,
@@ -323,6 +324,9 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
     environment,
     account,
     params: names,
+    projects,
+    opened,
+    headers: isUnchanged ? [] : ['set-cookie', parts.openedCookie.toSetCookie(opened.toString())],
     signal: exchange.disconnectSignal,
     session: visitor?.session ?? null,
     userAgent: String(exchange.request.headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS_MAX),
@@ -346,16 +350,29 @@ async function findVisitor(parts: FrameParts, { request }: Exchange): Promise<Vi
   return account?.state === 'live' ? { account, session } : null;
 }
 
-async function findScope(
-  parts: FrameParts,
+async function listProjects(parts: FrameParts, { account }: Visitor): Promise<readonly ProjectRecord[]> {
+  return (await parts.projects())
+    .filter(({ id }) => mayDo({ account, action: 'project.read', projectId: id }))
+    .toSorted((a, b) => b.state.localeCompare(a.state) || a.name.localeCompare(b.name));
+}
+
+function findScope(
+  projects: readonly ProjectRecord[],
   { project: id, environment: name }: Readonly<Record<string, string>>,
-  { account }: Visitor,
-): Promise<{ readonly project?: ProjectRecord; readonly environment?: ProjectEnvironment }> {
+): { readonly project?: ProjectRecord; readonly environment?: ProjectEnvironment } {
   if (id === undefined) return {};
-  const project = (await parts.projects()).find((each) => each.id === id);
-  if (project === undefined || !mayDo({ account, action: 'project.read', projectId: project.id })) throw pageNotFound();
+  const project = projects.find((each) => each.id === id);
+  if (project === undefined) throw pageNotFound();
   if (name === undefined) return { project };
   const environment = project.environments.find((each) => each.name === name);
   if (environment === undefined) throw pageNotFound();
   return { project, environment };
 }
+
+const OPENED_MAX = 8;
+
+const markOpened = (opened: URLSearchParams, projectId: string, environment: string) =>
+  new URLSearchParams([
+    [projectId, environment],
+    ...[...opened].filter(([id]) => id !== projectId).slice(0, OPENED_MAX - 1),
+  ]);

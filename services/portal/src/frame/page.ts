@@ -8,7 +8,7 @@ import type {
   SessionRecord,
 } from '@playline/access-keys';
 import type { HtmlValue, Markup } from '@playline/api-docs';
-import type { Exchange } from '@playline/http';
+import type { Exchange, HeaderList } from '@playline/http';
 
 /** All visitors, all signed-in users, or users who may perform an action in the project that the path names. */
 export type Access = 'public' | 'signed in' | Action;
@@ -33,6 +33,12 @@ export interface Visit {
   readonly project: ProjectRecord | null;
   readonly environment: ProjectEnvironment | null;
   readonly params: Readonly<Record<string, string>>;
+  /** The projects that the account can read. Sorted by name; live projects first. */
+  readonly projects: readonly ProjectRecord[];
+  /** The names of the environments that were opened last, by project id. The latest is first. */
+  readonly opened: URLSearchParams;
+  /** Added to pages. */
+  readonly headers: HeaderList;
   /** Checks a permission, by default in the project that the path names. */
   can(action: Action, projectId?: string): boolean;
   /** The account id and trace id that are stored with each change. */
@@ -46,6 +52,8 @@ export type PageResponse =
       readonly kind: 'page';
       readonly title: string;
       readonly content: HtmlValue;
+      /** Shown at the right of the title. */
+      readonly actions?: HtmlValue;
       readonly status?: number;
       /** Files in `assets` to load in addition to `portal.js`. */
       readonly scripts?: readonly string[];
