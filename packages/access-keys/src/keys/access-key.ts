@@ -43,7 +43,7 @@ export interface KeyRecord {
 }
 
 /** Returns the live key and the ended keys, oldest first. */
-export function keysOf({ live, ended, ...owner }: AccessKeyRecord, nowMs: number = Date.now()): KeyRecord[] {
+export function keysOf({ live, ended, ...owner }: AccessKeyRecord, atMs: number = Date.now()): KeyRecord[] {
   const { projectId, environmentId, environment, kind } = owner;
   const common = { projectId, environmentId, environment, kind };
   const keys: KeyRecord[] = ended.toReversed().map((key) => {
@@ -52,7 +52,7 @@ export function keysOf({ live, ended, ...owner }: AccessKeyRecord, nowMs: number
   if (live === null) return keys;
   // Older releases write neither an end nor a limit id.
   const { endsAt = null, limitId = '' } = live as Partial<Live>;
-  const revokedAt = endsAt !== null && endsAt <= nowMs ? endsAt : null;
+  const revokedAt = endsAt !== null && endsAt <= atMs ? endsAt : null;
   keys.push({ ...common, ...live, endsAt, limitId: limitId === '' ? live.keyId : limitId, revokedAt });
   return keys;
 }
@@ -283,10 +283,20 @@ function toLive(store: KeyContext['store'], { kind }: NewKey, key: string): Live
 }
 
 /** @throws PublicError VALIDATION_ERROR */
-function assertEnd(endsAt: number): void {
-  const inMs = endsAt - Date.now();
-  if (!(inMs > 0)) throw invalidField('stops', 'Choose a time in the future.');
-  if (inMs > KEY_END_MAX_MS) throw invalidField('stops', 'Choose a time within the next 366 days.');
+function assertEnd(endsAt: number, wallClockMs: () => number = Date.now): void {
+  const atMs = wallClockMs();
+  if (!(endsAt > atMs)) throw invalidField('stops', 'Choose a time in the future.');
+  if (endsAt > atMs + KEY_END_MAX_MS) throw invalidField('stops', 'Choose a time within the next 366 days.');
+}
+
+const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
+
+/** Parses hours or days from now (24h, 7d), a date in UTC, or a time with a UTC offset. Returns null if invalid. */
+export function parseInstant(text: string, wallClockMs: () => number = Date.now): number | null {
+  const [, count, unit] = /^([1-9]\d{0,3})([hd])$/.exec(text) ?? [];
+  if (count !== undefined) return wallClockMs() + Number(count) * (unit === 'h' ? 3_600_000 : 86_400_000);
+  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(instant) ? null : instant;
 }
 
 const newestOf = (record: AccessKeyRecord): KeyRecord => keysOf(record).at(-1)!;

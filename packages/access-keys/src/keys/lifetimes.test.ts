@@ -52,13 +52,21 @@ it('for any sequence of changes and times, exactly the keys whose end has not pa
         const isPublishable = kind === 'publishable';
         const actions = {
           create: () => createKey(context, wanted).then(add),
-          roll: () => refreshKey(context, { ...wanted, keyId, endsAt }).then((created) => (stop(endsAt), add(created))),
+          roll: () =>
+            refreshKey(context, { ...wanted, keyId, endsAt })
+              .then(add)
+              .then(() => stop(endsAt)),
           end: () => setKeyEnd(context, { ...owner, keyId, endsAt }).then(() => stop(endsAt)),
           keep: () => setKeyEnd(context, { ...owner, keyId, endsAt: null }).then(() => stop(Number.POSITIVE_INFINITY)),
-          refresh: () => refreshKey(context, { ...wanted, keyId }).then((created) => (stop(clock.ms), add(created))),
+          refresh: () =>
+            refreshKey(context, { ...wanted, keyId })
+              .then(add)
+              .then(() => stop(clock.ms)),
           revoke: () => revokeKey(context, { ...wanted, keyId }).then(() => stop(clock.ms)),
           wait: async () => {},
-          crash: async () => void (keys = open()),
+          crash: async () => {
+            keys = open();
+          },
         };
         const isPossible = {
           create: isPublishable ? live.length < 20 : live.length === 0,

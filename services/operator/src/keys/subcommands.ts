@@ -13,6 +13,7 @@ import {
   type NewKey,
   NO_USE,
   PROJECT_ID_CHARACTERS_MAX,
+  parseInstant,
   refreshKey,
   revokeKey,
   setKeyEnd,
@@ -144,8 +145,6 @@ export async function revoke(
   await publish(context, wanted, wanted.kind === 'secret' ? '' : toPublished(records, wanted));
 }
 
-const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000 };
-
 /**
  * Returns when the key stops; null for never. Without `--stops`, only a key without recent messages stops now, so that
  * no builds lose access by surprise.
@@ -160,24 +159,18 @@ async function findEnd(
     throw new UsageError('--stops requires --kind publishable: a replaced or revoked secret key stops immediately');
   if (stops === 'now' || kind === 'secret' || key === null) return 'now';
   if (stops === 'never') return null;
-  if (stops !== undefined) {
-    const [, count, unit = ''] = /^([1-9]\d{0,3})([hd])$/.exec(stops) ?? [];
-    return count === undefined ? parseInstant('--stops', stops) : Date.now() + Number(count) * UNITS_MS[unit]!;
-  }
+  if (stops !== undefined) return instantOf('--stops', stops);
   const { usesOfHour } = (await readUse(context, [key.keyId])).get(key.keyId) ?? NO_USE;
   if (usesOfHour === 0) return 'now';
   const sent = `Clients sent ${plural(usesOfHour, 'request')} with the key ${key.first4}…${key.last4} in the last hour.`;
   throw new UsageError(`${sent} Choose when the key stops: --stops now, 24h, 7d, or a date`);
 }
 
-/** Matches a date, or a time with a UTC offset. */
-const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
-
 /** @throws UsageError */
-export function parseInstant(option: string, text: string): number {
-  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(instant)) return instant;
-  throw new UsageError(`${option}: expected a date, a time with a UTC offset (2027-01-31T12:00Z), or never`);
+export function instantOf(option: string, text: string): number {
+  const instant = parseInstant(text);
+  if (instant !== null) return instant;
+  throw new UsageError(`${option}: expected 24h, 7d, a date, a time with a UTC offset (2027-01-31T12:00Z), or never`);
 }
 
 /** Shows or sets the allowed origins of a publishable key; `any` removes the restriction. */

@@ -11,7 +11,7 @@ import {
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
-import { parseInstant, readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
+import { instantOf, readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface RateLimitKeyDeps extends UsageSource {
@@ -66,7 +66,7 @@ function planOf({ calls, windowS, expires }: RateLimitKeyOptions): Partial<Plan>
   return {
     ...(calls === undefined ? {} : { calls }),
     ...(windowS === undefined ? {} : { windowS }),
-    ...(expires === undefined ? {} : { expiresAt: expires === 'never' ? null : parseInstant('--expires', expires) }),
+    ...(expires === undefined ? {} : { expiresAt: expires === 'never' ? null : instantOf('--expires', expires) }),
   };
 }
 
