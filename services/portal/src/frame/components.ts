@@ -60,7 +60,7 @@ export interface FieldOptions {
   readonly label: string;
   readonly value?: string;
   readonly hint?: string;
-  readonly type?: 'text' | 'password' | 'number' | 'email';
+  readonly type?: 'text' | 'password' | 'number' | 'email' | 'date';
   readonly autocomplete?: string;
   readonly isRequired?: boolean;
   readonly maxLength?: number;
@@ -117,7 +117,9 @@ export const withAllOption = (values: readonly string[]) => [
 
 export type Header = string | { readonly text: string; readonly align: 'right' };
 /** `detail` opens below the row. */
-export type Row = readonly HtmlValue[] | { readonly cells: readonly HtmlValue[]; readonly detail: HtmlValue };
+export type Row =
+  | readonly HtmlValue[]
+  | { readonly cells: readonly HtmlValue[]; readonly detail: HtmlValue; readonly isOpen?: boolean };
 
 /** A table with one line per row. On narrow screens, each row is a card. @param caption announced by screen readers */
 export function table(caption: string, headers: readonly Header[], rows: readonly Row[]): Markup {
@@ -128,7 +130,7 @@ export function table(caption: string, headers: readonly Header[], rows: readonl
   const toRow = (row: Row, index: number) => {
     if (!('detail' in row)) return html`<tr>${hasDetails ? html`<td></td>` : ''}${row.map(toCell)}</tr>\n`;
     // A checkbox opens the detail without JavaScript.
-    const toggle = html`<td class="open"><input type="checkbox" class="toggle" autocomplete="off" aria-label="Show details of row ${index + 1}"></td>`;
+    const toggle = html`<td class="open"><input type="checkbox" class="toggle" autocomplete="off"${row.isOpen === true ? html` checked` : ''} aria-label="Show details of row ${index + 1}"></td>`;
     return html`<tr>${toggle}${row.cells.map(toCell)}</tr>
 <tr class="detail"><td colspan="${columns.length + 1}">${row.detail}</td></tr>\n`;
   };
