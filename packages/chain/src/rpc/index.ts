@@ -13,6 +13,8 @@ import {
 } from '../node.ts';
 import { createTransport, parseResponse, RequestTooLarge } from './transport.ts';
 
+export { createReadCode, type ReadCode } from './read-code.ts';
+
 export interface RpcNodeOptions {
   readonly name: string;
   /** Any part of the URL may be a secret. */

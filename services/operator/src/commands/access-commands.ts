@@ -7,6 +7,7 @@ import {
   RECORD_KINDS,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
+import { createReadCode } from '@playline/chain/rpc';
 import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -20,7 +21,7 @@ import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
 export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
-  readonly addresses: Pick<Addresses, 'redis' | 'signerKey' | 'portal' | 'servedChains'>;
+  readonly addresses: Pick<Addresses, 'redis' | 'signerKey' | 'portal' | 'servedChains' | 'nodes'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
@@ -54,6 +55,7 @@ export function createAccessCommands(
       ...shared,
       collections: sourcesOf(COLLECTIONS),
       servedChains: addresses.servedChains,
+      readCode: (contract) => createReadCode(addresses.nodes())(contract),
     }),
   };
 }

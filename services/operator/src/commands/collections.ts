@@ -28,11 +28,12 @@ export interface CollectionsContext extends ProjectSources {
   readonly collections: RecordSources<CollectionRecord>;
   /** Names of the served chains, or null if unknown. */
   readonly servedChains: () => readonly string[] | null;
+  readonly readCode?: Parameters<typeof linkCollection>[0]['readCode'];
 }
 
 const ABOUT = `
 A collection is a contract that is linked to a project. A contract can be linked to only one project at a time. Other
-projects cannot see who has linked the contract.
+projects cannot see who has linked the contract. An address without code is refused if CHAIN_NODES lists its chain.
 
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
@@ -120,7 +121,9 @@ async function changeInEnvironment(
   const { project: owner, environment: destination } = await requireEnvironment(context, wanted);
   const target = { ...contract, projectId: owner.id, environmentId: destination.id };
   const servedChains = context.servedChains();
-  const changed = await withRecords(context.collections, (store) => change({ store, servedChains }, target));
+  const { readCode } = context;
+  const parts = { servedChains, ...(readCode === undefined ? {} : { readCode }) };
+  const changed = await withRecords(context.collections, (store) => change({ store, ...parts }, target));
   print(changed, options, terminal);
 }
 

@@ -88,6 +88,7 @@ const SETTINGS: PortalSettings = {
   gatewayUrl: 'http://gateway.test',
   chainApiUrl: 'http://chain.test',
   servedChains: ['demo-chain', 'other-chain'],
+  chainNodes: [],
 };
 
 /** Opens a portal with in-memory stores on a free port. */

@@ -89,7 +89,7 @@ it('the collections page reports a missing signer, and that the role is unknown 
 
 const WAITING = { waiting: 3, waitingSinceMs: WAITING_MS, reason: '0xbb has no MINTER_ROLE', roleProvenMs: GRANTED_MS };
 it.each<[string, Partial<MintSigner>, string[]]>([
-  ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
+  ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z"']],
   ['an unknown role if proven on another chain', { roleProvenMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
   ['an unknown role if proven for another contract', { roleProvenMs: GRANTED_MS, contractAddress: '0x9' }, [UNKNOWN]],
   ['an unknown role if proven for another signer', { roleProvenMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],

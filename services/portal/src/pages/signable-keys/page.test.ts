@@ -13,6 +13,7 @@ const settings = {
   gatewayUrl: 'http://g.test',
   chainApiUrl: 'http://c.test',
   servedChains: null,
+  chainNodes: [],
   signerKey: parseSignerPublicKey(toJwk(publicKey)),
 };
 
