@@ -7,6 +7,7 @@ import {
   createSessionCookie,
 } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
+import { createKeptForms } from '../../services/portal/src/frame/kept-forms.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PageParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
@@ -198,6 +199,7 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
     cookie: createSessionCookie(origin, SECRET),
     providerCookie: createProviderCookie(origin, SECRET, 600),
     openedCookie: createOpenedCookie(origin, SECRET),
+    keptForms: createKeptForms(origin, SECRET),
     tokens: createFormTokens(SECRET),
     wallClockMs: Date.now,
     accounts: parts.accounts.all,

@@ -29,6 +29,7 @@ import { createAssetRoutes } from './frame/assets.ts';
 import { createBrowserCookie, createOpenedCookie, createProviderCookie, createSessionCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import type { FrameParts } from './frame/frame-parts.ts';
+import { createKeptForms } from './frame/kept-forms.ts';
 import type { PortalLimiters } from './frame/limiters.ts';
 import { createPageRoutes, respondWithError } from './frame/page-route.ts';
 import { pageNotFound } from './frame/scope.ts';
@@ -64,6 +65,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     browserCookie: createBrowserCookie(origin.origin, config.PORTAL_SECRET),
     providerCookie: createProviderCookie(origin.origin, config.PORTAL_SECRET, OPEN_ID_LIFETIME_S),
     openedCookie: createOpenedCookie(origin.origin, config.PORTAL_SECRET),
+    keptForms: createKeptForms(origin.origin, config.PORTAL_SECRET),
     tokens: createFormTokens(config.PORTAL_SECRET),
     accounts: accounts.all,
     projects: parts.projects.all,

@@ -179,7 +179,7 @@ export const status = (kind: 'ok' | 'wait' | 'warn' | 'bad', text: HtmlValue): M
 
 export const tag = (text: HtmlValue): Markup => html`<span class="tag">${text}</span>`;
 
-export const keyValues = (rows: readonly (readonly [term: string, value: HtmlValue])[]): Markup =>
+export const keyValues = (rows: readonly (readonly [term: HtmlValue, value: HtmlValue])[]): Markup =>
   html`<dl class="kv">${rows.map(([term, value]) => html`<dt>${term}</dt><dd>${value}</dd>`)}</dl>`;
 
 export interface Segment {

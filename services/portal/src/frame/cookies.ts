@@ -72,7 +72,7 @@ export function createBrowserCookie(origin: string, secret: Buffer) {
  * The cookie name contains a digest of the secret, because browsers send cookies to all ports of a host. The `__Host-`
  * prefix requires https.
  */
-function createCookie(origin: string, secret: Buffer, options: CookieOptions): PortalCookie {
+export function createCookie(origin: string, secret: Buffer, options: CookieOptions): PortalCookie {
   const isSecure = origin.startsWith('https:');
   const instance = createHash('sha256').update('instance').update(secret).digest('hex').slice(0, INSTANCE_CHARACTERS);
   const name = `${isSecure ? '__Host-' : ''}${options.name}-${instance}`;

@@ -2,6 +2,7 @@ import type { AccountRecord, OneTimeTokens, ProjectRecord, SessionRecord, Sessio
 import type { BytesInFlight, ClientAddressOf, Exchange } from '@playline/http';
 import type { BrowserCookie, PortalCookie } from './cookies.ts';
 import type { FormTokens } from './form-tokens.ts';
+import type { KeptForms } from './kept-forms.ts';
 import type { PortalLimiters } from './limiters.ts';
 
 export interface FrameParts {
@@ -10,6 +11,7 @@ export interface FrameParts {
   readonly browserCookie: BrowserCookie;
   readonly providerCookie: PortalCookie;
   readonly openedCookie: PortalCookie;
+  readonly keptForms: KeptForms;
   readonly tokens: FormTokens;
   readonly sessions: Pick<Sessions, 'find'>;
   readonly oneTimeTokens: Pick<OneTimeTokens, 'spend'>;

@@ -69,7 +69,7 @@ function toSide(visit: Visit): Markup {
 <nav class="side" aria-label="Pages">
 <a class="brand" href="/">${LOGO}</a>
 ${toSwitch(visit, scope)}
-${groups.map(({ name, links }) => html`<p class="group">${name}</p><ul>${links.map((link) => toNavLink(visit, scope, link))}</ul>\n`)}
+<div class="pages">${groups.map(({ name, links }) => html`<p class="group">${name}</p><ul>${links.map((link) => toNavLink(visit, scope, link))}</ul>\n`)}</div>
 <div class="who"><a href="/settings">${icon('circle-user')}<span>${account?.name ?? ''}</span></a>${visit.form(
     'sign-out',
     html`<button class="plain" title="Sign out">${icon('log-out')}<span class="visually-hidden">Sign out</span></button>`,
@@ -83,12 +83,12 @@ ${groups.map(({ name, links }) => html`<p class="group">${name}</p><ul>${links.m
 function toSwitch({ projects, path, environment: current }: Visit, { project, environment }: Scope): Markup {
   const page = (current === null ? undefined : path.split('/')[5]) ?? 'overview';
   const toItem = (each: ProjectRecord) =>
-    html`<li><a href="${projectPath(each.id)}">${each.name}</a>${each.environments.map(
+    html`<li><a class="project" href="${projectPath(each.id)}">${each.name}</a>${each.environments.map(
       ({ name, kind }) =>
         html`<a class="environment ${kind}" href="${environmentPath(each.id, name)}/${each === project ? page : 'overview'}"${each === project && name === environment?.name ? html` aria-current="true"` : ''}>${name}</a>`,
     )}</li>`;
   return html`<details class="switch"><summary><span><b>${project?.name ?? 'No project'}</b><small class="${environment?.kind ?? ''}">${environment?.name ?? 'Create or join a project'}</small></span>${icon('chevrons-up-down')}</summary>
-<ul>${projects.map(toItem)}<li><a href="/">All projects</a></li></ul></details>`;
+<ul>${projects.map(toItem)}<li><a class="project" href="/">All projects</a></li></ul></details>`;
 }
 
 function toNavLink(visit: Visit, { project, environment }: Scope, [text, name, pattern, action]: NavLink): Markup {
@@ -124,7 +124,7 @@ export const GROUPS: readonly { readonly name: string; readonly links: readonly 
     name: 'People',
     links: [
       ['Find a person', 'user-search', `${ENVIRONMENT}/people`, 'people.raw-ids'],
-      ['Erasures', 'trash-2', `${ENVIRONMENT}/erasures`, 'erasures.read'],
+      ['Erasures', 'trash', `${ENVIRONMENT}/erasures`, 'erasures.read'],
     ],
   },
   {
@@ -143,7 +143,7 @@ export const GROUPS: readonly { readonly name: string; readonly links: readonly 
       ['Connect', 'plug', `${ENVIRONMENT}/connect`, 'project.read'],
       ['Limits', 'gauge', `${ENVIRONMENT}/limits`, 'project.read'],
       ['Members', 'users', `${PROJECT}/members`, 'members.read'],
-      ['Audit', 'history', `${PROJECT}/audit`, 'audit.read'],
+      ['Audit', 'file-clock', `${PROJECT}/audit`, 'audit.read'],
       ['Project settings', 'settings', PROJECT, 'project.read'],
       ['Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
       ['Docs', 'book-open', '/docs', null],
@@ -157,7 +157,7 @@ const INSTANCE: (typeof GROUPS)[number] = {
     ['Projects', 'folder', '/', null],
     ['Accounts', 'circle-user', '/instance/accounts', 'accounts.read'],
     ['Rate limit keys', 'ticket', '/instance/rate-limit-keys', 'rate-limit-keys.read'],
-    ['Instance audit', 'history', '/instance/audit', 'accounts.read'],
+    ['Instance audit', 'file-clock', '/instance/audit', 'accounts.read'],
   ],
 };
 

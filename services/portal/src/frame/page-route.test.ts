@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { keysOfProject } from '@playline/access-keys';
 import { expect, it } from 'vitest';
 import { openPortal, usePortal } from '../test/open-portal.ts';
+import { addPerson, PASSWORD } from '../test/people.ts';
 
 const portal = usePortal();
 
@@ -40,7 +41,7 @@ it('every page allows only its own scripts and styles and forbids framing, cachi
   for (const path of ['/', '/nowhere']) {
     const { headers } = await browser.get(path);
     expect(headers.get('content-security-policy')).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     );
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-frame-options')).toBe('DENY');
@@ -153,7 +154,7 @@ it('a form whose session ends while the body arrives is not processed', async ()
   const browser = await portal.signIn({ project, role: 'developer' });
   const { action, fields } = browser.formOf((await browser.get(keysOf(project.id))).text, 'create')!;
   const status = postSlowly(browser.cookie, { path: action, body: `${fields}` }, async () => {
-    const session = (await portal.parts.sessions.find(browser.cookie.split('=')[1]!))!;
+    const session = (await portal.parts.sessions.find(browser.cookie.split(/[=;]/)[1]!))!;
     await portal.parts.sessions.end(session.id);
   });
   expect([await status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([303, []]);
@@ -167,4 +168,26 @@ it('a form with invalid input shows the error and keeps the entered values', asy
   expect(status).toBe(400);
   expect(text).toContain('value="No &quot;spaces&quot;"');
   expect(text).toMatch(/<p class="message failed" role="alert">An environment name may contain a-z/);
+});
+
+it('a form that needs a fresh sign-in keeps its values and runs only when it is submitted again', async () => {
+  const project = await portal.addProject('Kept');
+  const { id: accountId } = await addPerson(portal, 'kept', { roles: [{ projectId: project.id, role: 'owner' }] });
+  const browser = portal.browser();
+  const session = { accountId, signedInAt: 0, userAgent: '', address: '' };
+  browser.resumeSession((await portal.parts.sessions.create(session)).text);
+  const path = `/projects/${project.id}/members`;
+  const refused = await browser.submit(path, 'invite', { name: 'Dan & Eve', role: 'analyst' });
+  const signIn = refused.headers.get('location')!;
+  expect(signIn).toBe(`/sign-in?again=1&next=${encodeURIComponent(path)}`);
+  const signedIn = await browser.submit(signIn, 'password', { login: 'kept', password: PASSWORD });
+  const { text } = await browser.get(signedIn.headers.get('location')!);
+  expect(text).toContain('You are signed in again');
+  const { action, fields } = browser.formOf(text, 'invite')!;
+  expect([fields.get('name'), fields.get('role')]).toEqual(['Dan & Eve', 'analyst']);
+  const countMembers = async () =>
+    (await portal.parts.accounts.all()).filter(({ name }) => name === 'Dan & Eve').length;
+  expect(await countMembers()).toBe(0);
+  expect((await browser.get(path)).text).not.toContain('Dan &amp; Eve');
+  expect([(await browser.post(action, fields)).status, await countMembers()]).toEqual([200, 1]);
 });

@@ -77,17 +77,29 @@ async function showPage({ parts, page, exchange, params }: PageCall): Promise<vo
   const visit = await createVisit(parts, exchange, params);
   if (!isAllowed(visit, page.access)) return denyAccess(visit, page.access);
   await parts.limiters.run(visit, async () => {
-    const response = await page.show(visit);
+    const kept = readKeptForm(parts, visit);
+    const response = await page.show(visit, kept ?? undefined);
     if (response.kind === 'streamed file') await sendExport(parts, visit, response);
-    else sendResponse(visit, response, readNotice(page, visit));
+    else sendResponse(visit, response, kept === null ? readNotice(page, visit) : { kind: 'done', text: kept.message });
   });
+}
+
+/** Returns the form that the user submitted before signing in again. The user submits the form once more. */
+function readKeptForm(parts: FrameParts, visit: Visit) {
+  if (visit.account === null || !isFresh(visit, parts)) return null;
+  const use = { accountId: visit.account.id, path: visit.path };
+  const values = parts.keptForms.read(visit.exchange.request.headers.cookie, use);
+  if (values === null) return null;
+  visit.headers.push('set-cookie', parts.keptForms.clear());
+  return { message: 'You are signed in again. Check your entries and submit the form.', values: toFormValues(values) };
 }
 
 async function handleForm({ parts, page, exchange, params }: PageCall): Promise<void> {
   if (!checkHost(parts.origin, exchange)) return;
   assertPortalOrigin(parts.origin, exchange);
   // The body is read before the access check, because permissions can change while a slow body arrives.
-  const values = await readForm(exchange.request, parts.formBytes, parts.addressOf(exchange.request));
+  const submitted = await readForm(exchange.request, parts.formBytes, parts.addressOf(exchange.request));
+  const values = toFormValues(submitted);
   const visit = await createVisit(parts, exchange, params);
   if (visit.session === null) parts.admitAnonymous(visit.address);
   else parts.admitAccount(visit.session.accountId);
@@ -98,8 +110,10 @@ async function handleForm({ parts, page, exchange, params }: PageCall): Promise<
   const use = { sessionId: visit.session?.id ?? '', path: visit.path, action: name };
   const token = parts.tokens.check(values.text('token'), use);
   if (token === null) return showFailure({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
-  if (action.needsFreshSignIn === true && !isFresh(visit, parts))
-    return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`);
+  if (action.needsFreshSignIn === true && !isFresh(visit, parts)) {
+    const kept = parts.keptForms.keep(submitted, { accountId: visit.account?.id ?? '', path: visit.path });
+    return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`, [kept]);
+  }
   // Each token is valid once, so reloading the page neither repeats the action nor reveals a secret again.
   const isUnused = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
   if (!isUnused) return sendResponse(visit, toAlreadySubmitted(visit), null);
@@ -218,18 +232,23 @@ const FIELDS_MAX = 200;
  * Reads a form body. Memory is divided fairly among client addresses, because the account is not known yet.
  * @throws PublicError VALIDATION_ERROR if the form is invalid or too large; TOO_MANY_REQUESTS_ERROR if memory runs out
  */
-async function readForm(request: IncomingMessage, formBytes: BytesInFlight, address: string): Promise<FormValues> {
+async function readForm(request: IncomingMessage, formBytes: BytesInFlight, address: string): Promise<URLSearchParams> {
   const plan = planFormBody(request, BODY_BYTES_MAX);
   const reservation = formBytes.admit(address, plan.declaredBytes ?? BODY_BYTES_MAX);
   try {
     const values = new URLSearchParams((await readBody(request, plan, { reservation })).toString('utf8'));
     if (values.size > FIELDS_MAX)
       throw new PublicError('VALIDATION_ERROR', { message: 'The form has too many fields.' });
-    return { text: (name) => (values.get(name) ?? '').trim(), all: (name) => values.getAll(name) };
+    return values;
   } finally {
     reservation.release();
   }
 }
+
+const toFormValues = (values: URLSearchParams): FormValues => ({
+  text: (name) => (values.get(name) ?? '').trim(),
+  all: (name) => values.getAll(name),
+});
 
 /** Counts the export against the project's limit until the download ends. */
 async function sendExport({ limiters }: FrameParts, visit: Visit, file: ResponseOf<'streamed file'>): Promise<void> {

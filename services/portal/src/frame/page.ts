@@ -8,7 +8,7 @@ import type {
   SessionRecord,
 } from '@playline/access-keys';
 import type { HtmlValue, Markup } from '@playline/api-docs';
-import type { Exchange, HeaderList } from '@playline/http';
+import type { Exchange } from '@playline/http';
 
 /** All visitors, all signed-in users, or users who may perform an action in the project that the path names. */
 export type Access = 'public' | 'signed in' | Action;
@@ -37,8 +37,8 @@ export interface Visit {
   readonly projects: readonly ProjectRecord[];
   /** The names of the environments that were opened last, by project id. The latest is first. */
   readonly opened: URLSearchParams;
-  /** Added to pages. */
-  readonly headers: HeaderList;
+  /** Added to the response if it is a page. */
+  readonly headers: string[];
   /** Checks a permission, by default in the project that the path names. */
   can(action: Action, projectId?: string): boolean;
   /** The account id and trace id that are stored with each change. */
@@ -90,7 +90,7 @@ export interface PortalPage {
   /** Express path pattern. `:project` and `:environment` are resolved before `show` is called. */
   readonly path: string;
   readonly access: Access;
-  /** @param failure the error message and submitted values of a failed form action */
+  /** @param failure the error message and submitted values of a form that failed or needed a fresh sign-in */
   show(visit: Visit, failure?: { message: string; values: FormValues }): PageResponse | Promise<PageResponse>;
   /** Form actions, keyed by the name in `visit.form(name, …)`. */
   readonly actions?: Readonly<Record<string, FormAction>>;

@@ -55,7 +55,7 @@ it('an invitation creates one account, which has only the role in the invitation
 
 it('accepting an invitation ends the previous session of the browser', async () => {
   const browser = await portal.signIn();
-  const before = browser.cookie.split('=')[1]!;
+  const before = browser.cookie.split(/[=;]/)[1]!;
   await browser.submit(await createInvitation('zoe'), 'accept', { ...filled, login: 'zoe' });
   expect(await portal.parts.sessions.find(before)).toBeNull();
   expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
@@ -92,7 +92,7 @@ it('accepting an invitation does not count as a fresh sign-in', async () => {
   const { origin: _, ...shared } = portal.parts;
   const stalePortal = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
   const oldBrowser = stalePortal.browser();
-  oldBrowser.resumeSession(browser.cookie.split('=')[1]!);
+  oldBrowser.resumeSession(browser.cookie.split(/[=;]/)[1]!);
   await oldBrowser.submit(await createInvitation('yan'), 'join');
   const session = await portal.parts.sessions.find(oldBrowser.cookie.split('=')[1]!);
   expect(session!.signedInAt).toBeLessThan(Date.now() - 600_000);

@@ -9,7 +9,7 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
-import { choice, copyable, disclosure, field, table, time } from '../../frame/components.ts';
+import { choice, copyable, disclosure, field, keyValues, panel, table, time } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
@@ -87,18 +87,20 @@ function toContent(visit: Visit, erasures: OldestErasures, values?: FormValues):
     ...toCells(project, environment),
     toOldestErasure(erasures, project, [environment]),
   ]);
+  const ids = keyValues([
+    ['Project id', copyable(project.id, 'the project id')],
+    ['Created', time(project.createdAt)],
+  ]);
   return html`${isArchived ? html`<p class="message failed">This project is archived and cannot be changed.</p>` : ''}
-<dl><dt>Project id</dt><dd>${copyable(project.id, 'the project id')}</dd>
-<dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
-<h2>Environments</h2>
-${table('Environments', ['Name', 'Type', 'Id', 'Created', 'Oldest open erasure'], rows)}
+${panel('Environments', table('Environments', ['Name', 'Type', 'Id', 'Created', 'Oldest open erasure'], rows))}
 ${toErasureRemedy(erasures, visit)}
+${panel('Project', ids)}
 ${isArchived ? '' : toForms(visit, project, values)}`;
 }
 
 function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['environments'][number]): HtmlValue[] {
   const { id, name, kind, createdAt } = environment;
-  const link = html`<a class="environment ${kind}" href="${environmentPath(projectId, name)}/keys">${name}</a>`;
+  const link = html`<a href="${environmentPath(projectId, name)}/overview">${name}</a>`;
   return [link, kind, copyable(id, `the id of ${name}`), time(createdAt)];
 }
 
