@@ -13,8 +13,6 @@ import {
 } from '../node.ts';
 import { createTransport, parseResponse, RequestTooLarge } from './transport.ts';
 
-export { createReadCode, type ReadCode } from './read-code.ts';
-
 export interface RpcNodeOptions {
   readonly name: string;
   /** Any part of the URL may be a secret. */

@@ -6,7 +6,10 @@ import { createCallNode } from './index.ts';
  * Returns whether an address has the code of a contract, or null for a chain without configured nodes.
  * @throws NodeFault if no node responds
  */
-export type ReadCode = (contract: { readonly chain: string; readonly contractAddress: string }) => Promise<boolean | null>;
+export type ReadCode = (contract: {
+  readonly chain: string;
+  readonly contractAddress: string;
+}) => Promise<boolean | null>;
 
 /** A person waits for the result. */
 const TIMEOUT_MS = 3_000;
@@ -22,7 +25,8 @@ export function createReadCode(chains: readonly Pick<NodeSettings, 'name' | 'cha
     let hasResponse = false;
     for (const url of settings.urls) {
       try {
-        if (await hasCode(createCallNode({ url, timeoutMs: TIMEOUT_MS }), settings.chainId, contractAddress)) return true;
+        if (await hasCode(createCallNode({ url, timeoutMs: TIMEOUT_MS }), settings.chainId, contractAddress))
+          return true;
         hasResponse = true;
       } catch (error) {
         fault = error;
@@ -39,6 +43,7 @@ async function hasCode(call: CallNode, chainId: number, address: string): Promis
     call({ method: 'eth_getCode', params: [address, 'latest'] }),
   ]);
   if (Number(id) !== chainId) throw new NodeFault('other-chain', 'the node is on another chain');
-  if (typeof code !== 'string' || !code.startsWith('0x')) throw new NodeFault('unreachable', 'the code is not hexadecimal');
+  if (typeof code !== 'string' || !code.startsWith('0x'))
+    throw new NodeFault('unreachable', 'the code is not hexadecimal');
   return !NO_CONTRACT.test(code);
 }

@@ -7,7 +7,7 @@ import {
   RECORD_KINDS,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { createReadCode } from '@playline/chain/rpc';
+import { createReadCode } from '@playline/chain/read-code';
 import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';

@@ -1,7 +1,10 @@
-import { expect, it } from 'vitest';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { chainNodes } from '@playline/chain';
+import { expect, it, onTestFinished } from 'vitest';
 import type { MintSigner } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { usePortal } from '../../test/open-portal.ts';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const mintSigners: Record<string, MintSigner[]> = {};
 const portal = usePortal({ reads: createMemoryReads({ mintSigners }) });
@@ -44,6 +47,52 @@ it('the collections page rejects a contract on a chain that is not served', asyn
   const { status, text } = await browser.submit(path, 'link', { ...values, chain: 'moon-chain' });
   expect([status, text.includes('demo-chain')]).toEqual([400, true]);
   expect(await findCollection(values.contract)).toBeUndefined();
+});
+
+it('the chain of a contract is chosen from the served chains, and is entered only if they are unknown', async () => {
+  const { browser, path } = await openProject();
+  const { text } = await browser.get(path);
+  expect(text).toMatch(/<select[^>]*name="chain"><option value="demo-chain">/);
+  expect(text).toContain('Addresses on demo-chain, other-chain are not checked');
+  const open = await openPortal();
+  const settings = { ...open.parts.settings, servedChains: null };
+  await open.close();
+  const unknown = await openPortal({ settings });
+  onTestFinished(() => unknown.close());
+  const project = await unknown.addProject('Game');
+  const page = await (await unknown.signIn({ project, role: 'owner' })).get(
+    path.replace(/projects\/[^/]*/, `projects/${project.id}`),
+  );
+  expect(page.text).toMatch(/<input[^>]*name="chain"/);
+});
+
+it('the collections page refuses an address without code, and every address while no node of its chain responds', async () => {
+  const node = createServer(async (request, response) => {
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    const { id, method } = JSON.parse(text);
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: method === 'eth_chainId' ? '0x1' : '0x' }));
+  });
+  await new Promise<void>((resolve) => node.listen(0, '127.0.0.1', resolve));
+  const urls = [`http://127.0.0.1:${(node.address() as AddressInfo).port}`];
+  const chains = [{ name: 'demo-chain', id: 'eip155:1', urls }];
+  const first = await openPortal();
+  const settings = { ...first.parts.settings, chainNodes: chainNodes().parse(JSON.stringify(chains)) };
+  await first.close();
+  const nodePortal = await openPortal({ settings });
+  onTestFinished(() => nodePortal.close());
+  const project = await nodePortal.addProject('Game');
+  const browser = await nodePortal.signIn({ project, role: 'owner' });
+  const path = `/projects/${project.id}/environments/production/collections`;
+  const values = { chain: 'demo-chain', contract: `0x${'1'.repeat(40)}`, name: 'Swords' };
+  const refused = await browser.submit(path, 'link', values);
+  expect(refused).toMatchObject({ status: 400, text: expect.stringContaining('There is no contract at 0x1111') });
+  node.closeAllConnections();
+  node.close();
+  const unreachable = await browser.submit(path, 'link', values);
+  expect(unreachable).toMatchObject({ status: 409, text: expect.stringContaining('no node of demo-chain responds') });
+  expect((await browser.get(path)).text).toContain('Addresses on other-chain are not checked');
+  expect(await nodePortal.parts.collections.all()).toEqual([]);
 });
 
 it('an archived project rejects new contracts', async () => {

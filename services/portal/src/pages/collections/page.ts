@@ -12,10 +12,21 @@ import {
   unlinkCollection,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { createReadCode } from '@playline/chain/rpc';
+import { createReadCode } from '@playline/chain/read-code';
 import { invalidField } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
-import { choice, disclosure, emptyState, field, hidden, number, shortened, status, table, time } from '../../frame/components.ts';
+import {
+  choice,
+  disclosure,
+  emptyState,
+  field,
+  hidden,
+  number,
+  shortened,
+  status,
+  table,
+  time,
+} from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -116,7 +127,11 @@ function toContent(view: CollectionsView, records: Records): HtmlValue {
           linked.map((record) => {
             const { state, detail } = toSigner(minterState, visit, record);
             const isOpen = ['rename', 'unlink'].some((action) => isSubmitted(view, action, record));
-            return { cells: [...toCells(record), state], detail: html`<p>${detail}</p>${toActions(view, record)}`, isOpen };
+            return {
+              cells: [...toCells(record), state],
+              detail: html`<p>${detail}</p>${toActions(view, record)}`,
+              isOpen,
+            };
           }),
         );
   return html`${list}${visit.can('collections.link') ? toLinkForm(view) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
@@ -136,7 +151,12 @@ function toLinkForm({ visit, settings: { servedChains, chainNodes }, values }: C
     'link',
     html`${
       servedChains === null
-        ? field({ ...chain, hint: 'The name of the chain in chain API paths, such as demo-chain.', isRequired: true, maxLength: 64 })
+        ? field({
+            ...chain,
+            hint: 'The name of the chain in chain API paths, such as demo-chain.',
+            isRequired: true,
+            maxLength: 64,
+          })
         : choice({ ...chain, choices: servedChains.map((value) => ({ value, text: value })) })
     }${unchecked.length === 0 ? '' : html`<p class="hint">Addresses on ${unchecked.join(', ')} are not checked, because the portal has no node of this chain.</p>`}
 ${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, maxLength: 42 })}
