@@ -29,7 +29,11 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
     name,
     fill(value),
   ]);
-  return parseConfig(configSchema, { ...Object.fromEntries(settings), SIGNER_KEYS: createSignerKeys(), SIGNER_PUBLIC_KEY: '' });
+  return parseConfig(configSchema, {
+    ...Object.fromEntries(settings),
+    SIGNER_KEYS: createSignerKeys(),
+    SIGNER_PUBLIC_KEY: '',
+  });
 }
 
 describe('a chain in docker-compose.yml', () => {

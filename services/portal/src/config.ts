@@ -105,7 +105,7 @@ export function toSettings(config: Config) {
     // If null, contracts on any chain can be linked.
     servedChains: config.CHAINS ?? null,
     // Contracts on other chains are not checked.
-    chainNodes: config.CHAIN_NODES,
+    checkedChains: config.CHAIN_NODES.map(({ name }) => name),
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
     chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',

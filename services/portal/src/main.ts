@@ -12,6 +12,7 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
+import { createReadCode } from '@playline/chain/read-code';
 import { TOPICS } from '@playline/contracts';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
@@ -122,6 +123,7 @@ await runService(logger, async (use) => {
     reads,
     live,
     audit: createAudit(log),
+    readCode: createReadCode(config.CHAIN_NODES),
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });

@@ -6,6 +6,7 @@ import type {
   KeyUsage,
   ProjectRecord,
   RateLimitKeyRecord,
+  ReadCode,
   SignableKeyRecord,
 } from '@playline/access-keys';
 import type { PortalSettings } from './config.ts';
@@ -29,5 +30,6 @@ export interface PortalParts {
   readonly reads: PortalReads;
   /** Logs actions that do not change a record. */
   readonly audit: AuditLog;
+  readonly readCode: ReadCode;
   readonly settings: PortalSettings;
 }

@@ -74,12 +74,14 @@ export function createIsUnlinked(
 
 const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { message });
 
+/** Returns whether a contract has code; null if its chain has no nodes, so that it cannot be checked. */
+export type ReadCode = (contract: Contract) => Promise<boolean | null>;
+
 export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
   /** Null or absent if the served chains are unknown; every chain is accepted in this case. */
   readonly servedChains?: readonly string[] | null;
-  /** Returns whether the contract has code; null if its chain has no nodes, so that it cannot be checked. */
-  readonly readCode?: (contract: Contract) => Promise<boolean | null>;
+  readonly readCode?: ReadCode;
 }
 
 /** The caller must check that the project and the environment exist. */
@@ -172,7 +174,7 @@ function assertServed({ chain }: Contract, servedChains: CollectionContext['serv
   throw new PublicError('VALIDATION_ERROR', { message });
 }
 
-async function assertCode(contract: Contract, readCode: NonNullable<CollectionContext['readCode']>): Promise<void> {
+async function assertCode(contract: Contract, readCode: ReadCode): Promise<void> {
   const { chain, contractAddress } = contract;
   const hasCode = await readCode(contract).catch((cause: unknown) => {
     const message = `The contract could not be checked, because no node of ${chain} responds. Try again later.`;

@@ -2,23 +2,23 @@ import type { NodeSettings } from '../chain-nodes.ts';
 import { type CallNode, NodeFault } from '../node.ts';
 import { createCallNode } from './index.ts';
 
-/**
- * Returns whether an address has the code of a contract, or null for a chain without configured nodes.
- * @throws NodeFault if no node responds
- */
-export type ReadCode = (contract: {
+interface ChainContract {
   readonly chain: string;
   readonly contractAddress: string;
-}) => Promise<boolean | null>;
+}
 
 /** A person waits for the result. */
 const TIMEOUT_MS = 3_000;
 /** An account without code, or one that delegates to a contract (EIP-7702). Neither is a contract. */
 const NO_CONTRACT = /^0x(ef0100[0-9a-f]{40})?$/i;
 
-/** Queries all nodes until one has the code, because a lagging node may not have the block of a new contract. */
-export function createReadCode(chains: readonly Pick<NodeSettings, 'name' | 'chainId' | 'urls'>[]): ReadCode {
-  return async ({ chain, contractAddress }) => {
+/**
+ * Creates a function that returns whether an address has the code of a contract, or null for a chain without nodes. It
+ * queries all nodes until one has the code, because a lagging node may not have the block of a new contract.
+ * @throws NodeFault if no node responds
+ */
+export function createReadCode(chains: readonly Pick<NodeSettings, 'name' | 'chainId' | 'urls'>[]) {
+  return async ({ chain, contractAddress }: ChainContract): Promise<boolean | null> => {
     const settings = chains.find(({ name }) => name === chain);
     if (settings === undefined) return null;
     let fault: unknown = null;

@@ -7,7 +7,6 @@ import {
   RECORD_KINDS,
   SIGNABLE_KEYS,
 } from '@playline/access-keys';
-import { createReadCode } from '@playline/chain/read-code';
 import type { Addresses } from '../addresses.ts';
 import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -21,12 +20,12 @@ import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
 export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
-  readonly addresses: Pick<Addresses, 'redis' | 'signerKey' | 'portal' | 'servedChains' | 'nodes'>;
+  readonly addresses: Pick<Addresses, 'redis' | 'signerKey' | 'portal' | 'servedChains'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'ACCESS_KEY_PREFIX'>;
 }
 
 export function createAccessCommands(
-  stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions'>,
+  stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions' | 'readCode'>,
   { addresses, config, folder }: AccessCommandsContext,
 ): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', CreateCommand>> {
   const topicPrefix = config.TOPIC_PREFIX;
@@ -55,7 +54,7 @@ export function createAccessCommands(
       ...shared,
       collections: sourcesOf(COLLECTIONS),
       servedChains: addresses.servedChains,
-      readCode: (contract) => createReadCode(addresses.nodes())(contract),
+      readCode: stores.readCode,
     }),
   };
 }

@@ -6,6 +6,7 @@ import {
   FIRST_PROJECT,
   linkCollection,
   moveCollection,
+  type ReadCode,
   relinkCollection,
   renameCollection,
   unlinkCollection,
@@ -28,7 +29,7 @@ export interface CollectionsContext extends ProjectSources {
   readonly collections: RecordSources<CollectionRecord>;
   /** Names of the served chains, or null if unknown. */
   readonly servedChains: () => readonly string[] | null;
-  readonly readCode?: Parameters<typeof linkCollection>[0]['readCode'];
+  readonly readCode: ReadCode;
 }
 
 const ABOUT = `
@@ -121,8 +122,7 @@ async function changeInEnvironment(
   const { project: owner, environment: destination } = await requireEnvironment(context, wanted);
   const target = { ...contract, projectId: owner.id, environmentId: destination.id };
   const servedChains = context.servedChains();
-  const { readCode } = context;
-  const parts = { servedChains, ...(readCode === undefined ? {} : { readCode }) };
+  const parts = { servedChains, readCode: context.readCode };
   const changed = await withRecords(context.collections, (store) => change({ store, ...parts }, target));
   print(changed, options, terminal);
 }

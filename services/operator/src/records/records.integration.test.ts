@@ -355,7 +355,12 @@ function runAll(...args: string[]) {
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
     publish: async () => {},
   });
-  const context = { servedChains: () => null, ...shared, collections: sourcesOf(COLLECTIONS) };
+  const context = {
+    servedChains: () => null,
+    readCode: async () => null,
+    ...shared,
+    collections: sourcesOf(COLLECTIONS),
+  };
   return run([keys, createCollectionsCommand(context)], ...args);
 }
 

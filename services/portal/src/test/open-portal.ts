@@ -88,7 +88,7 @@ const SETTINGS: PortalSettings = {
   gatewayUrl: 'http://gateway.test',
   chainApiUrl: 'http://chain.test',
   servedChains: ['demo-chain', 'other-chain'],
-  chainNodes: [],
+  checkedChains: ['demo-chain'],
 };
 
 /** Opens a portal with in-memory stores on a free port. */
@@ -180,6 +180,7 @@ function createParts(origin: URL): PortalAppParts {
       openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isComplete: true }),
     },
     audit: { append: async () => {} },
+    readCode: async () => null,
     settings: SETTINGS,
   };
 }

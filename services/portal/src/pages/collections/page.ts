@@ -12,7 +12,6 @@ import {
   unlinkCollection,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { createReadCode } from '@playline/chain/read-code';
 import { invalidField } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
 import {
@@ -33,11 +32,11 @@ import { scopeOf } from '../../frame/scope.ts';
 import type { MintSigner } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
+type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings' | 'readCode'>;
 
 export function createCollectionsPage(parts: Parts): PortalPage {
-  const { servedChains, chainNodes } = parts.settings;
-  const readCode = createReadCode(chainNodes);
+  const { settings, readCode } = parts;
+  const { servedChains } = settings;
   type Store = ReturnType<Parts['collections']['storeFor']>;
   type Run = (store: Store, visit: Visit, values: FormValues) => Promise<unknown>;
   const change = (access: Action, notice: string, run: Run): FormAction => ({
@@ -59,7 +58,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       const { project, environment } = scopeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minterState = await readMinterState(parts, environment.id, visit.signal);
-      const view = { visit, settings: parts.settings, minterState, values: failure?.values };
+      const view = { visit, settings, minterState, values: failure?.values };
       const content = toContent(view, records);
       return { kind: 'page', title: `Collections in ${environment.name}`, content };
     },
@@ -141,12 +140,11 @@ function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord):
   return [name, html`<code>${chain}</code>`, shortened(contractAddress, `the address of ${name}`), time(changedAt)];
 }
 
-function toLinkForm({ visit, settings: { servedChains, chainNodes }, values }: CollectionsView): HtmlValue {
+function toLinkForm({ visit, settings: { servedChains, checkedChains }, values }: CollectionsView): HtmlValue {
   const isOpen = values?.text('form') === 'link';
   const submitted = (name: string) => (isOpen ? values.text(name) : '');
   const chain = { name: 'chain', label: 'Chain', value: submitted('chain') };
-  const checked = chainNodes.map(({ name }) => name);
-  const unchecked = (servedChains ?? []).filter((name) => !checked.includes(name));
+  const unchecked = (servedChains ?? []).filter((name) => !checkedChains.includes(name));
   const form = visit.form(
     'link',
     html`${

@@ -13,7 +13,7 @@ const settings = {
   gatewayUrl: 'http://g.test',
   chainApiUrl: 'http://c.test',
   servedChains: null,
-  chainNodes: [],
+  checkedChains: [],
   signerKey: parseSignerPublicKey(toJwk(publicKey)),
 };
 
