@@ -4,11 +4,10 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import {
   choice,
-  copyable,
   emptyState,
   field,
+  fields,
   filterBar,
-  keyValues,
   number,
   type Row,
   shortened,
@@ -94,7 +93,7 @@ function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: Cont
   const { activities, next } = page;
   const older = toParams(filter);
   if (next !== null) older.set('after', `${next.updatedUs}.${next.id}`);
-  const columns = ['Changed', 'Type', 'Collection', 'Item', 'From', 'To', 'Price'];
+  const columns = ['Changed', 'Type', 'Item', 'From', 'To', 'Price'];
   const rows = activities.map((each) => toRow(each, names));
   const list = activities.length === 0 ? toEmpty(visit, filter, page) : table('Activities', columns, rows);
   const link = html`<p><a class="button outline" href="${`${visit.path}?${older}`}">Older activities</a></p>`;
@@ -195,43 +194,21 @@ const findContract = <T extends ContractName>(contracts: readonly T[], { chain, 
   );
 
 function toRow(activity: ActivityLine, names: ContractNames): Row {
-  const { id, chain, contractAddress, updatedMs, indexedMs, type, assets, from, to, payment } = activity;
-  const { transactionHash, blockNumber } = activity;
-  const orNone = (text: string, toMarkup: (text: string, label: string) => Markup, label: string) =>
-    text === '' ? '–' : toMarkup(text, label);
-  const [first = '–', ...others] = toAssets(activity, names);
+  const { chain, contractAddress, updatedMs, type, assets, from, to, payment } = activity;
+  const [asset] = assets;
+  const token = findContract(names.tokens, activity);
+  const others = assets.length > 1 ? ` and ${number(assets.length - 1)} more` : '';
   return {
     cells: [
       time(updatedMs),
       type,
-      findContract(names.linked, activity)?.name ?? shortened(contractAddress, 'the contract address'),
-      html`${first}${assets.length > 1 ? html` and ${number(assets.length - 1)} more` : ''}`,
-      orNone(from, shortened, 'the sender’s address'),
-      orNone(to, shortened, 'the recipient’s address'),
+      html`${findContract(names.linked, activity)?.name ?? contractAddress} ${asset === undefined ? '' : toAssetText(asset, token)}${others}`,
+      from === '' ? '–' : shortened(from, 'the sender’s address'),
+      to === '' ? '–' : shortened(to, 'the recipient’s address'),
       payment === null ? '–' : toPrice(chain, payment, names),
     ],
-    detail: keyValues([
-      ['Items', html`${first}${others.map((each) => html`<br>${each}`)}`],
-      ['Indexed', time(indexedMs)],
-      ['Contract', html`${copyable(contractAddress, 'the contract address')} on ${chain}`],
-      ['From', orNone(from, copyable, 'the sender’s address')],
-      ['To', orNone(to, copyable, 'the recipient’s address')],
-      ['Paid with', orNone(payment?.contractAddress ?? '', copyable, 'the payment token’s address')],
-      ['Transaction', orNone(transactionHash, copyable, 'the transaction hash')],
-      ['Block', blockNumber || '–'],
-      ['Activity id', copyable(id, 'the activity id')],
-    ]),
+    detail: fields(COLUMNS, toCsvCells(activity, names.linked)),
   };
-}
-
-/** Maximum number of assets shown per activity. The CSV export contains all assets. */
-const ASSETS_SHOWN_MAX = 5;
-
-function toAssets({ chain, contractAddress, assets }: ActivityLine, names: ContractNames): Markup[] {
-  const token = findContract(names.tokens, { chain, contractAddress });
-  const hiddenCount = assets.length - ASSETS_SHOWN_MAX;
-  const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => toAssetText(asset, token));
-  return hiddenCount > 0 ? [...shown, html`and ${number(hiddenCount)} more`] : shown;
 }
 
 function toAssetText({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {

@@ -1,6 +1,6 @@
 /** The audit log of a project, shown to owners, and the audit log of the instance, shown to administrators. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { emptyState, keyValues, shortened, table, time } from '../../frame/components.ts';
+import { emptyState, keyValues, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
@@ -50,27 +50,20 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
   return { kind: 'page', title, actions, content: toContent(visit, lines, toName) };
 }
 
-/** Returns the names of everything that an audit entry can contain the id of. */
+/** Returns the names of the objects whose ids an audit entry can contain. */
 async function readNames(parts: Parts): Promise<ReadonlyMap<string, string>> {
-  const [accounts, projects, keys, rateLimitKeys, collections, signableKeys] = await Promise.all([
-    parts.accounts.all(),
-    parts.projects.all(),
-    parts.keys.all(),
-    parts.rateLimitKeys.all(),
-    parts.collections.all(),
-    parts.signableKeys.all(),
-  ]);
-  const environments = new Map(projects.flatMap((each) => each.environments.map(({ id, name }) => [id, name])));
-  return new Map<string, string>([
-    ...[...accounts, ...projects, ...collections].map(({ id, name }) => [id, name] as const),
-    ...environments,
-    ...signableKeys.map(({ address, name }) => [address, name] as const),
-    ...rateLimitKeys.map(({ keyId, partner }) => [keyId, partner] as const),
-    ...keys.map(({ id, kind, environmentId }) => [id, `${kind} key in ${environments.get(environmentId)}`] as const),
-    ...keys.flatMap(({ live, ended }) =>
-      [live, ended].flat().flatMap((key) => (key ? [[key.keyId, key.name] as const] : [])),
-    ),
-  ]);
+  const names = new Map<string, string>();
+  const { accounts, projects, collections, signableKeys, rateLimitKeys, keys } = parts;
+  for (const { id, name, environments } of await projects.all())
+    for (const each of [{ id, name }, ...environments]) names.set(each.id, each.name);
+  for (const { id, name } of [await accounts.all(), await collections.all()].flat()) names.set(id, name);
+  for (const { address, name } of await signableKeys.all()) names.set(address, name);
+  for (const { keyId, partner } of await rateLimitKeys.all()) names.set(keyId, partner);
+  for (const { id, kind, environmentId, live, ended } of await keys.all()) {
+    names.set(id, `${kind} key in ${names.get(environmentId)}`);
+    for (const key of [live, ended].flat()) if (key !== null) names.set(key.keyId, key.name);
+  }
+  return names;
 }
 
 /** Longer than any entry id, which consists of a kind, an object id and a request id. */
@@ -114,19 +107,19 @@ function toNamed(id: string, toName: ToName): Markup {
 }
 
 function toDetail({ detail, environmentId, requestId }: AuditLine, toName: ToName): [string, HtmlValue][] {
-  const environment: [string, HtmlValue][] =
-    environmentId === '' ? [] : [['Environment', toNamed(environmentId, toName)]];
-  return [...environment, ...toFields(detail, toName), ['Request', shortened(requestId, 'the request id')]];
+  const environment = environmentId === '' ? {} : { environment: environmentId };
+  const fields = Object.entries({ ...environment, ...parseDetail(detail), request: requestId });
+  return fields.map(([name, value]) => [
+    name,
+    toNamed(typeof value === 'string' ? value : JSON.stringify(value), toName),
+  ]);
 }
 
-function toFields(detail: string, toName: ToName): [string, HtmlValue][] {
+function parseDetail(detail: string): object {
   try {
-    return Object.entries(JSON.parse(detail)).map(([name, value]) => {
-      const text = typeof value === 'string' ? value : JSON.stringify(value);
-      return [name, toNamed(text, toName)];
-    });
+    return JSON.parse(detail);
   } catch {
-    return [['Details', detail]];
+    return { detail };
   }
 }
 

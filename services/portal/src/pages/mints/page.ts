@@ -3,10 +3,9 @@ import { html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
 import {
   choice,
-  copyable,
   emptyState,
+  fields,
   filterBar,
-  keyValues,
   number,
   type Row,
   shortened,
@@ -16,13 +15,14 @@ import {
   withAllOption,
 } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import type { PortalPage } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import { type MintLine, type MintPosition, readManyMints } from '../../reads/index.ts';
+import { type MintLine, readManyMints } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
 /** Long enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
 const MINTS_MAX_AGE_MS = 90 * 86_400_000;
+const MINTS_MAX = 100;
 
 type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
@@ -41,26 +41,13 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
         const chunks = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
         return { kind: 'streamed file', name: `mints-${environment.id}.csv`, type: CSV_TYPE, chunks };
       }
-      const mints = await reads.mints({ ...search, mintsMax: PAGE_LINES + 1, before: readPosition(visit) }, { signal });
+      const mints = await reads.mints({ ...search, mintsMax: MINTS_MAX }, { signal });
       const file = new URLSearchParams({ status, as: 'csv' });
       const actions = html`<a class="button outline" href="${`${visit.path}?${file}`}" title="The last 90 days">Export as CSV</a>`;
-      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;
+      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(mints)}`;
       return { kind: 'page', title: 'Mints', actions, content };
     },
   };
-}
-
-const PAGE_LINES = 50;
-
-/** The reference id is last, because it can contain dots. */
-const POSITION = /^(\d{1,14})\.([\w-]{1,100})\.(0x[0-9a-f]{40})\.(.{1,300})$/is;
-
-function readPosition({ query }: Visit): MintPosition | undefined {
-  const [, requestedMs, chain = '', contractAddress = '', referenceId = ''] =
-    POSITION.exec(query.get('before') ?? '') ?? [];
-  return requestedMs === undefined
-    ? undefined
-    : { requestedMs: Number(requestedMs), chain, contractAddress, referenceId };
 }
 
 const toFilter = (status: string): Markup =>
@@ -76,38 +63,24 @@ const toEmpty = (status: string): Markup =>
       )
     : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 
-function toTable({ path }: Visit, mints: readonly MintLine[], status: string): Markup {
-  const page = mints.slice(0, PAGE_LINES);
-  const { requestedMs, chain, contractAddress, referenceId } = page.at(-1)!;
-  const before = [requestedMs, chain, contractAddress, referenceId].join('.');
-  const older = `${path}?${new URLSearchParams({ status, before })}`;
-  return html`${table('Mint requests', ['Requested', 'Asset', 'Collection', 'Token', 'Owner', 'Status'], page.map(toRow))}
-${mints.length > page.length ? html`<p><a class="button outline" href="${older}">Older mints</a></p>` : ''}`;
+function toTable(mints: readonly MintLine[]): Markup {
+  const columns = ['Requested', 'Asset', 'Collection', 'Token', 'Owner', 'Status'];
+  const note = `Shows the newest ${MINTS_MAX} mints. The CSV file contains all mints of the last 90 days.`;
+  return html`${table('Mint requests', columns, mints.map(toRow))}
+${mints.length === MINTS_MAX ? html`<p class="hint">${note}</p>` : ''}`;
 }
 
 function toRow(mint: MintLine): Row {
-  const { tokenId, amount, transactionHash } = mint;
-  const token = html`${tokenId ?? '–'}${amount === null ? '' : html` × ${amount}`}`;
   return {
     cells: [
       time(mint.requestedMs),
       shortened(mint.referenceId, 'the reference id'),
       shortened(mint.contractAddress, 'the collection’s address'),
-      token,
+      html`${mint.tokenId ?? '–'}${mint.amount === null ? '' : html` × ${mint.amount}`}`,
       shortened(mint.ownerAddress, 'the owner’s address'),
       toStatus(mint),
     ],
-    detail: keyValues([
-      ['Status', toStatus(mint)],
-      ['Changed', time(mint.changedMs)],
-      ['Transaction', transactionHash === null ? '–' : copyable(transactionHash, 'the transaction hash')],
-      ['Chain', mint.chain],
-      ['Collection', copyable(mint.contractAddress, 'the collection’s address')],
-      ['Owner', copyable(mint.ownerAddress, 'the owner’s address')],
-      ['Signer', copyable(mint.signerAddress, 'the signer’s address')],
-      ['Reference id', copyable(mint.referenceId, 'the reference id')],
-      ['Trace id', copyable(mint.traceId, 'the trace id')],
-    ]),
+    detail: fields(COLUMNS, toCells(mint)),
   };
 }
 

@@ -159,9 +159,9 @@ function toProfile(visit: Visit, account: AccountRecord, values?: FormValues): H
     ['Login', account.login],
     ['Name', account.name],
   ]);
-  return html`${panel('Profile', names)}
-${disclosure('Change name', rename, submittedForm === 'rename')}
+  const forms = html`${disclosure('Change name', rename, submittedForm === 'rename')}
 ${disclosure(title, change, submittedForm === 'password')}`;
+  return panel('Profile', html`${names}${forms}`);
 }
 
 function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
@@ -183,8 +183,8 @@ ${passkeyButton('create', `${PATH}/passkey`, 'Create passkey')}`,
     passkeys.length === 0
       ? html`<p class="muted">No passkeys yet. Add one to sign in with your phone or computer instead of a password.</p>`
       : table('Passkeys', ['Name', 'Created', ''], passkeys.map(toRow));
-  return html`${panel('Passkeys', list)}
-${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`)}`;
+  const form = disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`);
+  return panel('Passkeys', html`${list}${form}`);
 }
 
 /** Shows an existing link even if no provider is configured, so that users can remove it. */
