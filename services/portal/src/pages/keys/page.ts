@@ -194,7 +194,8 @@ function toPublishable(view: KeysView): HtmlValue {
   const docs = docsLink(parts.settings, '/docs/keys', 'How to rotate keys');
   const note = html`Game clients send messages with these keys. They are public. ${docs}`;
   const create = toCreateForm(view, 'publishable');
-  if (keys.length === 0) return panel('Publishable keys', create, { note });
+  const first = html`<p>No key yet. Add a key to a game client, and the events that it sends are counted here.</p>${create}`;
+  if (keys.length === 0) return panel('Publishable keys', visit.can('keys.create') ? first : create, { note });
   const rows = keys.map((key) => {
     const use = useOf(view, key);
     const state =
@@ -218,7 +219,7 @@ function toDetail(view: KeysView, key: KeyRecord): HtmlValue {
   const origins = key.origins.length === 0 ? 'any' : html`<code>${key.origins.join(' ')}</code>`;
   const ends = key.endsAt === null ? [] : [['Stops', time(key.endsAt)] as const];
   return html`${keyValues([['Created', time(key.createdAt)], ...ends, ['Allowed origins', origins], ...toUsage(useOf(view, key))])}
-${toKeyForms(view, key)}${view.visit.can('keys.origins') ? toOriginsForm(view, key) : ''}`;
+<div class="key-forms">${toKeyForms(view, key)}${view.visit.can('keys.origins') ? toOriginsForm(view, key) : ''}</div>`;
 }
 
 /** Uses counters from the gateways, which lag by up to ten seconds. */
@@ -249,7 +250,7 @@ function toSecret(view: KeysView): HtmlValue {
     ...used,
     ...toUsage(use),
   ]);
-  return panel('Secret key', html`${rows}${toKeyForms(view, key)}`, { note });
+  return panel('Secret key', html`${rows}<div class="key-forms">${toKeyForms(view, key)}</div>`, { note });
 }
 
 function toEnded({ keys }: KeysView): HtmlValue {
@@ -338,7 +339,7 @@ function toStopFields(view: KeysView, key: KeyRecord, label: string): HtmlValue 
     ...(key.endsAt === null ? [] : [{ value: 'never', text: 'never' }]),
   ];
   return html`<p${use !== null && use.usesOfHour === 0 ? '' : html` class="notice warn"`}>${traffic} Builds that still contain the key when it stops lose their events.</p>
-${choice({ name: 'stops', label, value: submitted('stops'), choices })}
-${field({ name: 'date', label: 'Date', type: 'date', value: submitted('date'), hint: 'Only for “on a date”. The key stops at 00:00 UTC.' })}
-${field({ name: 'confirm', label: `Type ${scopeOf(view.visit).environment.name} to confirm`, hint: 'Only for “now”.' })}`;
+<div class="stops">${choice({ name: 'stops', label, value: submitted('stops'), choices })}
+<div class="date">${field({ name: 'date', label: 'Date', type: 'date', value: submitted('date'), hint: 'The key stops at 00:00 UTC on this date.' })}</div>
+<div class="confirm">${toConfirm(view, false)}</div></div>`;
 }
