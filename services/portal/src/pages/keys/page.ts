@@ -86,7 +86,7 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
   const name = readName(values);
   const live = (await readKeys(parts, visit)).filter((key) => key.kind === kind && key.revokedAt === null);
   if (!isRefresh && kind === 'publishable' && name === '' && live.length > 0)
-    throw invalidField('name', 'Enter a name, such as iOS 2.4, to tell the keys of this environment apart.');
+    throw invalidField('name', 'Enter a name, such as iOS 2.4, so that the keys of this environment can be distinguished.');
   const newKey: NewKey = {
     projectId: project.id,
     environmentId: environment.id,
