@@ -29,14 +29,18 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
     name,
     fill(value),
   ]);
-  return parseConfig(configSchema, { ...Object.fromEntries(settings), SIGNER_KEYS: createSignerKeys() });
+  return parseConfig(configSchema, {
+    ...Object.fromEntries(settings),
+    SIGNER_KEYS: createSignerKeys(),
+    SIGNER_PUBLIC_KEY: '',
+  });
 }
 
 describe('a chain in docker-compose.yml', () => {
-  it('is configured with the same nodes in indexer, minter and chain-api by the example lines for .env', async () => {
+  it('is configured with the same nodes in indexer, minter, chain-api and portal by the example lines for .env', async () => {
     expect([...example.keys()]).toEqual(['CHAIN_NODES', 'CHAIN_NAME', 'CHAIN_ID']);
     const [{ name, id }] = JSON.parse(example.get('CHAIN_NODES') ?? '[]');
-    for (const service of ['chain-indexer', 'minter', 'chain-api'])
+    for (const service of ['chain-indexer', 'minter', 'chain-api', 'portal'])
       expect((await readSettings(service)).CHAIN_NODES, service).toMatchObject([{ name, id }]);
     expect((await readSettings('chain-api')).CHAINS).toEqual([{ name, id }]);
   });
@@ -45,7 +49,7 @@ describe('a chain in docker-compose.yml', () => {
     const settings = Object.entries(compose.services).filter(
       ([, { environment = {} }]) => 'CHAIN_NODES' in environment,
     );
-    expect(settings.map(([name]) => name).sort()).toEqual(['chain-api', 'chain-indexer', 'minter']);
+    expect(settings.map(([name]) => name).sort()).toEqual(['chain-api', 'chain-indexer', 'minter', 'portal']);
     for (const [, { extra_hosts: hosts }] of settings) expect(hosts).toEqual(['host.docker.internal:host-gateway']);
   });
 });

@@ -135,7 +135,7 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'A revoked key remains valid.',
     file: 'packages/access-keys/src/keys/key-lookup.ts',
-    find: 'return key.revokedAt === null ? key : null;',
+    find: 'return key.revokedAt === null && sinceEndMs < 0 ? key : null;',
     replace: 'return key;',
   },
   {

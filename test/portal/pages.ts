@@ -74,7 +74,7 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
   '/projects/:project/environments/:environment/keys': {
     actions: {
       create: { fields: () => ({ kind: 'secret', name: 'Created' }) },
-      refresh: { fields: (seed) => ({ kind: 'publishable', ...confirmEnvironment(seed) }) },
+      refresh: { fields: (seed) => ({ kind: 'publishable', stops: 'now', ...confirmEnvironment(seed) }) },
       revoke: { fields: (seed) => ({ kind: 'secret', ...confirmEnvironment(seed) }) },
       origins: { fields: () => ({ origins: 'https://game.example' }) },
       test: { fields: () => ({ key: 'none' }) },

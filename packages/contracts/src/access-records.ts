@@ -22,20 +22,24 @@ export interface EndedKey {
   revokedAt: number;
 }
 
-/** The valid key of an environment. */
+/** A valid key of an environment. */
 export interface LiveKey extends Omit<EndedKey, 'revokedAt'> {
   /** The publishable key itself; null for a secret key. */
   text: string | null;
   /** Origins that may use a publishable key, such as `https://game.example`. Empty allows any origin. */
   origins: string[];
+  /** When a publishable key stops working; null if no end is set. Gateways compare it with their clock. */
+  endsAt: number | null;
+  /** Keys with the same value share one message rate limit. '' if the key has its own limit. */
+  limitId: string;
 }
 
 /**
- * Value of `access.keys.v1`, keyed by `id`: an environment's keys of one kind. Times are epoch milliseconds. A refresh
- * is a single record, so there is never more than one live key of each kind.
+ * Value of `access.keys.v1`, keyed by `id`: one live key and the keys that it replaced. Times are epoch milliseconds. A
+ * refresh is a single record, so there is never more than one live secret key.
  */
 export interface AccessKeyRecord extends Revision {
-  /** `environmentId/kind` */
+  /** `environmentId/kind`, or `environmentId/publishable/2` and so on for further publishable keys. */
   id: string;
   projectId: string;
   environmentId: string;
@@ -44,7 +48,7 @@ export interface AccessKeyRecord extends Revision {
   live: LiveKey | null;
   /** Newest first. */
   ended: EndedKey[];
-  /** `change` sets the allowed origins. */
+  /** `change` sets the name, the allowed origins or the end of the live key. */
   action: 'create' | 'refresh' | 'revoke' | 'change';
 }
 

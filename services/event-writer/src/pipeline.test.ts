@@ -97,6 +97,8 @@ const accessKey: AccessKeyRecord = {
     changedBy: 'ada',
     text: null,
     origins: [],
+    endsAt: null,
+    limitId: '',
   },
 };
 

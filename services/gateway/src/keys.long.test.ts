@@ -63,7 +63,7 @@ it('without Redis pub/sub, two gateways under load refuse a refreshed key within
   const oldKey = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, oldKey), 401));
   await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
-  const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable')));
+  const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable'), '--stops', 'now'));
   const refreshedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { acceptedAt } of load) expect(acceptedAt() - refreshedAt).toBeLessThan(1000);
@@ -75,11 +75,32 @@ it('without Redis pub/sub, two gateways under load refuse a revoked key within a
   const key = parseKey(await stores.keys('create', ...toArgs('development', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, key), 401));
   await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
-  await stores.keys('revoke', ...toArgs('development', 'publishable'));
+  await stores.keys('revoke', ...toArgs('development', 'publishable'), '--stops', 'now');
   const revokedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { acceptedAt } of load) expect(acceptedAt() - revokedAt).toBeLessThan(1000);
   for (const gateway of gateways) expect(await getPostStatus(gateway, key)).toBe(401);
+});
+
+it('two gateways under load accept a refreshed key until its end, refuse it within a second after, and lose no event of its successor', async () => {
+  const oldKey = parseKey(await stores.keys('create', ...toArgs('development', 'publishable')));
+  const load = gateways.map((gateway) => sendUntilRefused(() => getPostStatus(gateway, oldKey), 401));
+  await until('both gateways accept the key', () => load.every(({ acceptedAt }) => acceptedAt() > 0));
+  const endsAtMs = Date.now() + 4_000;
+  const endsAt = performance.now() + 4_000;
+  const stops = ['--stops', new Date(endsAtMs).toISOString()];
+  const successor = parseKey(await stores.keys('refresh', ...toArgs('development', 'publishable'), ...stops));
+  const statuses: number[] = [];
+  const send = async () => {
+    while (performance.now() < endsAt + 1_000)
+      for (const gateway of gateways) statuses.push(await getPostStatus(gateway, successor));
+  };
+  await Promise.all([send(), ...load.map(({ refused }) => refused)]);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  for (const { acceptedAt } of load) {
+    expect(acceptedAt()).toBeGreaterThan(endsAt - 500);
+    expect(acceptedAt()).toBeLessThan(endsAt + 1_000);
+  }
 });
 
 /** Creates requests with `secret` in every position where a client can send a string. */

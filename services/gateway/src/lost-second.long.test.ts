@@ -39,10 +39,10 @@ afterAll(async () => {
   await redis.close();
 });
 
-const change = (environment: string, action: string) =>
-  stores.keys(action, '--environment', environment, '--kind', 'publishable', '--json');
-const changeKey = async (environment: string, action = 'create') =>
-  (JSON.parse(await change(environment, action)) as { key: string }).key;
+const change = (environment: string, action: string, ...options: string[]) =>
+  stores.keys(action, '--environment', environment, '--kind', 'publishable', '--json', ...options);
+const changeKey = async (environment: string, action = 'create', ...options: string[]) =>
+  (JSON.parse(await change(environment, action, ...options)) as { key: string }).key;
 const postWithKey = (key: string) =>
   Promise.all(gateways.map(async (gateway) => (await gateway.post(key, { messages: [message()] })).status));
 
@@ -82,8 +82,8 @@ it('after a crash in which Redis lost its last writes, lost key changes are rest
   ).key;
   for (const key of [revoked, refreshed, valid]) expect(await postWithKey(key)).toEqual([200, 200]);
   redis.saveState();
-  await change('production', 'revoke');
-  const successor = await changeKey('development', 'refresh');
+  await change('production', 'revoke', '--stops', 'now');
+  const successor = await changeKey('development', 'refresh', '--stops', 'now');
   for (const key of [revoked, refreshed])
     await until('the key is refused', async () => (await postWithKey(key)).every((status) => status === 401));
   await crash();

@@ -50,7 +50,7 @@ it('the new key is always accepted while 1,000 clients at the same address post 
     () => (++posted % 2 === 0 ? oldKey : createUnknownKey()),
     () => isOver && posted >= CLIENTS,
   );
-  const successor = await changeKey('refresh');
+  const successor = await changeKey('refresh', '--stops', 'now');
   const statuses: number[] = [];
   while (statuses.length < NEW_KEY_POSTS) statuses.push(await postWith(successor));
   isOver = true;

@@ -97,6 +97,8 @@ export interface Addresses {
   /** Null unless the local stack is used, because no setting contains this address. */
   chainApi(): ChainApiAddress | null;
   indexedChains(): readonly IndexedChain[];
+  /** Chains with nodes; empty if none are configured. */
+  nodes(): readonly IndexedChain[];
   /** Names of the chains that the chain API serves, or null if CHAINS is not set. */
   servedChains(): readonly string[] | null;
   /** Origin of the local stack's portal; null if no local stack is used. */
@@ -156,6 +158,10 @@ export function createAddresses(
     }),
     chainApi: () => (isConfigured ? null : findChainApi(folder)),
     indexedChains: () => findIndexedChains(config, folder),
+    nodes: () => {
+      if (isConfigured) return config.CHAIN_NODES ?? [];
+      return stack().chain === undefined ? [] : findIndexedChains(config, folder);
+    },
     servedChains: () => (isConfigured ? config.CHAINS : stack().chains?.map(({ name }) => name)) ?? null,
     portal: () => (isConfigured ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),

@@ -1,4 +1,5 @@
-import { ACCESS_KEYS, PROJECTS, type SignableKeyRecord } from '@playline/access-keys';
+import { ACCESS_KEYS, minuteOf, PROJECTS, type SignableKeyRecord } from '@playline/access-keys';
+import { createMemoryKeyUsage } from '@playline/access-keys/test';
 import { openMemoryPeople } from '@playline/people/memory';
 import { expect, it } from 'vitest';
 import { EXIT, UnreachableError, UsageError } from './command.ts';
@@ -178,6 +179,58 @@ it('keys refresh and keys revoke end the live key, and update the keys of the lo
   }
   expect(JSON.stringify([listed, revoked])).not.toContain('hash');
 });
+
+const publishable = ['--environment', 'development', '--kind', 'publishable', '--json'];
+
+it('keys refresh --stops keeps the old publishable key live until then, and keys revoke --stops changes or removes its end', async () => {
+  const { run, published } = createOperator();
+  const change = async (name: string, ...rest: string[]) =>
+    JSON.parse((await run('keys', name, ...publishable, ...rest)).results[0]!);
+  const first = await change('create', '--name', 'iOS 1');
+  const inDays = (days: number) => expect.closeTo(Date.now() + days * 86_400_000, -4);
+  const second = await change('refresh', '--name', 'iOS 2', '--stops', '7d');
+  const listed = (await run('keys', 'list', '--json')).results.map((line) => JSON.parse(line));
+  expect(listed).toMatchObject([
+    { keyId: first.keyId, name: 'iOS 1', state: 'live', endsAt: inDays(7) },
+    { keyId: second.keyId, name: 'iOS 2', state: 'live', endsAt: null, limitId: first.keyId },
+  ]);
+  const line = / {2}iOS 1 {2}created \S+ {2}live until \S+Z /;
+  expect((await run('keys', 'list')).results[0]).toMatch(line);
+  const named = ['--id', first.keyId];
+  expect(await change('revoke', ...named, '--stops', '14d')).toMatchObject({ endsAt: inDays(14) });
+  expect(await change('revoke', ...named, '--stops', 'never')).toMatchObject({ endsAt: null });
+  const ambiguous = await run('keys', 'revoke', ...publishable);
+  expect(ambiguous).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('2 live publishable keys') });
+  expect(await change('revoke', ...named)).toMatchObject({ keyId: first.keyId, state: 'ended' });
+  expect(published.map(({ key }) => key)).toEqual([first.key, second.key, second.key, first.key, second.key]);
+});
+
+it('keys refresh and keys revoke require --stops for a publishable key that clients used in the last hour', async () => {
+  const usage = createMemoryKeyUsage();
+  const { run } = createOperator({ openUsage: async () => ({ ...usage, close: async () => {} }) });
+  const { keyId } = JSON.parse((await run('keys', 'create', ...publishable)).results[0]!);
+  const lastUsedAt = Date.now();
+  const used = { keyId, uses: 2, refusals: 0, messages: 40, lastUsedAt, lastRefusal: null };
+  await usage.add({ minuteAt: minuteOf(lastUsedAt), keys: [used], environments: [] });
+  expect((await run('keys', 'list')).results[0]).toContain('; messages in the last hour: 40, day: 40');
+  for (const name of ['refresh', 'revoke']) {
+    const { code, progress } = await run('keys', name, ...publishable);
+    expect({ code, progress }).toEqual({ code: EXIT.usage, progress: expect.stringContaining('2 requests') });
+    expect(progress).toContain('--stops now, 24h, 7d');
+  }
+  expect((await run('keys', 'refresh', ...publishable, '--stops', 'now')).code).toBe(EXIT.ok);
+});
+
+it.each([['2d3h'], ['tomorrow'], ['2020-01-01'], ['9999d'], ['now', 'secret']])(
+  'keys revoke refuses --stops %s',
+  async (stops, kind = 'publishable') => {
+    const { run } = createOperator();
+    const key = ['--environment', 'development', '--kind', kind];
+    await run('keys', 'create', ...key);
+    expect((await run('keys', 'revoke', ...key, '--stops', stops)).code).not.toBe(EXIT.ok);
+    expect((await run('keys', 'list')).results[0]).toContain('  live  ');
+  },
+);
 
 it('keys list without --json shows parts of each key, its creation time, state and last use', async () => {
   const { run } = createOperator();

@@ -1,3 +1,4 @@
+import { createReadCode } from '@playline/chain/read-code';
 import { createRpcNode } from '@playline/chain/rpc';
 import { TOPICS } from '@playline/contracts';
 import { ConfigError, parseConfig } from '@playline/runtime';
@@ -17,7 +18,7 @@ const keyStores = () => import('@playline/access-keys/redis');
 const kafkaClients = () => import('@playline/stream/kafka');
 const erasureTables = () => import('@playline/erasure/clickhouse');
 
-function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPrefix: string): StoreOpeners {
+function createStores({ redis, kafka, registry, clickhouse, nodes }: Addresses, topicPrefix: string): StoreOpeners {
   const operator = () => ({ ...kafka(), clientId: 'operator' });
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
   const consentTopic = topicPrefix + TOPICS.consents.name;
@@ -37,6 +38,7 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
     openErasureRecords: async () => (await erasureTables()).openErasureRecords(clickhouse()),
     openErasureRows: async () => (await erasureTables()).openErasureRows(clickhouse()),
     openChainStore: async () => (await import('@playline/chain/clickhouse')).openChainStore(clickhouse()),
+    readCode: (contract) => createReadCode(nodes())(contract),
     createNode: (node) => createRpcNode(node),
   };
 }

@@ -1,4 +1,4 @@
-import type { Change, KeyUsage, RecordKind, RecordView, SessionStores } from '@playline/access-keys';
+import type { Change, KeyUsage, ReadCode, RecordKind, RecordView, SessionStores } from '@playline/access-keys';
 import type { ChainNode, ChainStore } from '@playline/chain';
 import type { ErasureRecords, ErasureRows } from '@playline/erasure';
 import type { MintClaims, MintReader, MintState, MintView } from '@playline/mints';
@@ -31,6 +31,7 @@ export interface StoreOpeners {
   openErasureRecords(): Promise<ErasureRecords>;
   openErasureRows(): Promise<ErasureRows>;
   openChainStore(): Promise<ChainStore>;
+  readonly readCode: ReadCode;
   createNode(node: { readonly name: string; readonly url: string }): ChainNode;
 }
 

@@ -1,4 +1,5 @@
 import { parseAnalystAccounts, parseSignerPublicKey } from '@playline/access-keys';
+import { chainNodes } from '@playline/chain';
 import {
   clickhouseSettings,
   deploymentSettings,
@@ -65,6 +66,8 @@ const schema = z.object({
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   CHAINS: deploymentSettings.CHAINS,
+  /** The chains and their nodes, in the same format as for the chain indexer. Used to check linked contracts. */
+  CHAIN_NODES: chainNodes().default([]),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   /** Gateway URL for the commands that pages show. */
   GATEWAY_URL: settings.baseUrl().optional(),
@@ -107,6 +110,8 @@ export function toSettings(config: Config) {
     signerKey: config.SIGNER_PUBLIC_KEY ?? null,
     // If null, contracts on any chain can be linked.
     servedChains: config.CHAINS ?? null,
+    // Contracts on other chains are not checked.
+    checkedChains: config.CHAIN_NODES.map(({ name }) => name),
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',
     chainApiUrl: config.CHAIN_API_URL ?? 'http://127.0.0.1:8082',

@@ -14,6 +14,7 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
+import { createReadCode } from '@playline/chain/read-code';
 import { TOPICS } from '@playline/contracts';
 import { type HttpServer, openAdminServer, openHttpServer } from '@playline/http';
 import { createIdentityKeyer } from '@playline/people';
@@ -132,6 +133,7 @@ await runService(logger, async (use) => {
     live,
     audit,
     analysts,
+    readCode: createReadCode(config.CHAIN_NODES),
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });

@@ -7,6 +7,7 @@ import type {
   KeyUsage,
   ProjectRecord,
   RateLimitKeyRecord,
+  ReadCode,
   SignableKeyRecord,
 } from '@playline/access-keys';
 import type { PortalSettings } from './config.ts';
@@ -32,5 +33,6 @@ export interface PortalParts {
   readonly audit: AuditLog;
   /** Database credentials of members. Null without CLICKHOUSE_ACCOUNTS_PASSWORD. */
   readonly analysts: AnalystStore | null;
+  readonly readCode: ReadCode;
   readonly settings: PortalSettings;
 }

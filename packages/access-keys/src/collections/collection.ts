@@ -74,10 +74,14 @@ export function createIsUnlinked(
 
 const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { message });
 
+/** Returns whether a contract has code; null if its chain has no nodes, so that it cannot be checked. */
+export type ReadCode = (contract: Contract) => Promise<boolean | null>;
+
 export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
   /** Null or absent if the served chains are unknown; every chain is accepted in this case. */
   readonly servedChains?: readonly string[] | null;
+  readonly readCode?: ReadCode;
 }
 
 /** The caller must check that the project and the environment exist. */
@@ -90,15 +94,19 @@ export interface CollectionName extends Contract {
   readonly projectId: string;
 }
 
-/** @throws PublicError VALIDATION_ERROR for an invalid contract, name or chain, CONFLICT_ERROR for a linked contract */
+/**
+ * @throws PublicError VALIDATION_ERROR for an invalid contract, name or chain, or for an address without code;
+ * CONFLICT_ERROR for a linked contract, or if no node of the chain responds
+ */
 export async function linkCollection(
-  { store, servedChains }: CollectionContext,
+  { store, servedChains, readCode = async () => null }: CollectionContext,
   wanted: Contract & Owner & { readonly name: string },
 ): Promise<CollectionRecord> {
   const contract = parseContract(wanted);
   assertServed(contract, servedChains);
   const [id, name] = [collectionIdOf(contract), toName(wanted.name, 'a collection')];
   const { projectId, environmentId } = wanted;
+  await assertCode(contract, readCode);
   return store.change((records) => {
     const current = records.find((record) => record.id === id);
     if (current?.state === 'linked') throw current.projectId === projectId ? linkedHere() : linkedElsewhere();
@@ -164,6 +172,16 @@ function assertServed({ chain }: Contract, servedChains: CollectionContext['serv
   const served = servedChains.length === 0 ? 'none' : servedChains.join(', ');
   const message = `The chain ${JSON.stringify(chain)} is not served. Served chains: ${served}.`;
   throw new PublicError('VALIDATION_ERROR', { message });
+}
+
+async function assertCode(contract: Contract, readCode: ReadCode): Promise<void> {
+  const { chain, contractAddress } = contract;
+  const hasCode = await readCode(contract).catch((cause: unknown) => {
+    const message = `The contract could not be checked, because no node of ${chain} responds. Try again later.`;
+    throw new PublicError('CONFLICT_ERROR', { message, cause });
+  });
+  if (hasCode === false)
+    throw invalid(`There is no contract at ${contractAddress} on ${chain}. Check the address and the chain.`);
 }
 
 async function changeProjectCollection(

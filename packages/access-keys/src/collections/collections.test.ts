@@ -42,6 +42,19 @@ describe('a collection', () => {
     expect(await linkCollection({ store }, { ...contract, ...rival, chain: 'other' })).toMatchObject(rival);
   });
 
+  it('is not linked if its address has no code or no node responds, and is linked if its chain has no nodes', async () => {
+    const { store } = setUp();
+    const link = (readCode: () => Promise<boolean | null>) =>
+      linkCollection({ store, readCode }, { ...contract, ...owner });
+    await expect(link(async () => false)).rejects.toThrow(/^There is no contract at 0x5aaeb6\w+ on demo-chain\./);
+    await expect(link(() => Promise.reject(new Error('https://secret')))).rejects.toMatchObject({
+      ...CONFLICT,
+      message: 'The contract could not be checked, because no node of demo-chain responds. Try again later.',
+    });
+    expect(await store.readAll()).toEqual([]);
+    expect(await link(async () => null)).toMatchObject({ state: 'linked' });
+  });
+
   it('belongs to one project, and an error does not reveal which project', async () => {
     const { store } = setUp();
     await linkCollection({ store }, { ...contract, ...rival });

@@ -1,7 +1,7 @@
 import { hang } from '@playline/testkit/hang';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createMemoryStore } from '../test/index.ts';
-import { ACCESS_KEYS, createKey, type NewKey, refreshKey } from './access-key.ts';
+import { ACCESS_KEYS, createKey, type NewKey, refreshKey, setKeyEnd } from './access-key.ts';
 import { createKeyVerifier, KeyStoreFault, openKeys } from './key-lookup.ts';
 import { createKeyText } from './key-text.ts';
 
@@ -9,7 +9,7 @@ const prefix = 'svcapik';
 const wanted: NewKey = { projectId: 'p', environmentId: 'e-test', environment: 'production', kind: 'publishable' };
 const guess = () => createKeyText(prefix, { kind: 'publishable', environment: 'production' });
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true }));
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'], shouldAdvanceTime: true }));
 afterEach(() => void vi.useRealTimers());
 
 /** Creates a key, and a verifier whose store counts reads and can fail or hang. */
@@ -17,14 +17,15 @@ async function setUp() {
   const { view, store } = createMemoryStore(ACCESS_KEYS);
   const context = { store, prefix };
   const created = await createKey(context, wanted);
-  const world = { now: 1_000_000, reads: 0, mode: 'up' as 'up' | 'down' | 'hung' };
+  const world = { now: 1_000_000, wall: Date.now(), reads: 0, mode: 'up' as 'up' | 'down' | 'hung' };
   const readSince: typeof view.readSince = (version) => {
     world.reads++;
     if (world.mode === 'down') return Promise.reject(new Error('connection refused'));
     return world.mode === 'hung' ? hang() : view.readSince(version);
   };
   const open = () => {
-    const keys = openKeys({ view: { kind: ACCESS_KEYS, readSince }, now: () => world.now, readEveryMs: 0 });
+    const clocks = { now: () => world.now, wallClockMs: () => world.wall };
+    const keys = openKeys({ view: { kind: ACCESS_KEYS, readSince }, ...clocks, readEveryMs: 0 });
     return createKeyVerifier({ keys, prefix, kind: 'publishable' });
   };
   return { view, context, ...created, world, open, verify: open() };
@@ -112,6 +113,43 @@ describe('a key verifier', () => {
     world.mode = 'up';
     world.now += 501;
     await vi.waitFor(async () => expect(await verify(key)).toBeNull());
+  });
+
+  it('rejects a key from its end on without a change in the store, unless the end was extended before', async () => {
+    const { verify, key, context, world } = await setUp();
+    const endsAt = world.wall + 10_000;
+    await setKeyEnd(context, { ...wanted, endsAt });
+    world.now += 501;
+    await verify(key);
+    const pass = (ms: number) => {
+      world.wall += ms;
+      world.now += ms;
+    };
+    pass(9_999);
+    await vi.waitFor(() => expect(verify(key)).toMatchObject({ endsAt }));
+    vi.setSystemTime(world.wall);
+    await setKeyEnd(context, { ...wanted, endsAt: endsAt + 5_000 });
+    pass(1);
+    expect(await verify(key)).toMatchObject({ endsAt: endsAt + 5_000 });
+    pass(4_999);
+    await vi.waitFor(() => expect(verify(key)).not.toBeNull());
+    pass(1);
+    expect(await verify(key)).toBeNull();
+    expect(verify(key)).toBeNull();
+  });
+
+  it('neither accepts nor rejects a key that reaches its end during an outage, because its end may have been extended', async () => {
+    const { verify, key, context, world } = await setUp();
+    await setKeyEnd(context, { ...wanted, endsAt: world.wall + 60_000 });
+    world.now += 501;
+    await verify(key);
+    world.mode = 'down';
+    world.now += 60_000;
+    expect(await verify(key)).not.toBeNull();
+    world.wall += 60_000;
+    await expect(verify(key)).rejects.toThrow(KeyStoreFault);
+    world.mode = 'up';
+    expect(await verify(key)).toBeNull();
   });
 
   it('applies the result of a read that exceeded its time limit', async () => {

@@ -9,6 +9,8 @@ interface AnyKey {
   readonly hash: string;
   /** Null while the key is live. An ended key never becomes valid again. */
   readonly revokedAt: number | null;
+  /** When a live key stops working. */
+  readonly endsAt?: number | null;
 }
 
 /** The key store does not respond, and the copy in memory is too old. */
@@ -33,6 +35,8 @@ export interface KeyLookupOptions<R extends Change, K extends AnyKey>
   extends Pick<RecordCopyOptions<R>, 'view' | 'now' | 'readEveryMs'> {
   /** Returns live and ended keys. */
   readonly keysOf: (record: R) => readonly K[];
+  /** Used to check the end of a key. */
+  readonly wallClockMs?: () => number;
 }
 
 /** Age at which the copy is refreshed in the background. At `TRUST_MAX_MS`, lookups wait for the refresh. */
@@ -41,7 +45,7 @@ const REFRESH_AFTER_MS = TRUST_MAX_MS / 2;
 const REFRESH_INTERVAL_MS = 200;
 
 export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
-  const { now = () => performance.now() } = options;
+  const { now = () => performance.now(), wallClockMs = Date.now } = options;
   const byHash = new Map<string, K>();
   // Caches known keys in plain text, because hashing the key in each request would cost more.
   const byText = new Map<string, K>();
@@ -62,12 +66,15 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
     if (key !== undefined) byText.set(text, key);
     return key;
   };
+  /** Returns the time since the key's end; negative before the end. */
+  const msSinceEnd = ({ endsAt }: K) => (endsAt == null ? Number.NEGATIVE_INFINITY : wallClockMs() - endsAt);
+  const isLive = (key: K) => key.revokedAt === null && msSinceEnd(key) < 0;
   const findRefreshed = async (text: string): Promise<K | null> => {
     const fault: unknown = await copy.refresh().catch((cause: unknown) => cause);
     const key = findKnown(text);
-    if (key?.revokedAt === null && copy.isTrusted) return key;
+    if (key !== undefined && isLive(key) && copy.isTrusted) return key;
     if (key !== undefined && key.revokedAt !== null) return null;
-    if (key === undefined && fault === undefined) return null;
+    if (fault === undefined && (key === undefined || !isLive(key))) return null;
     throw new KeyStoreFault(`the ${options.view.kind.name} cannot be read from Redis`, { cause: fault });
   };
   return {
@@ -76,8 +83,11 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
       if (cached === undefined && !isWellFormed(text)) return null;
       const key = cached ?? findKnown(text);
       if (key === undefined || !copy.isTrusted) return findRefreshed(text);
+      // An earlier copy may lack an extension. A later copy is final, because an ended key cannot be extended.
+      const sinceEndMs = msSinceEnd(key);
+      if (sinceEndMs >= 0 && key.revokedAt === null && copy.ageMs > sinceEndMs) return findRefreshed(text);
       refreshAhead();
-      return key.revokedAt === null ? key : null;
+      return key.revokedAt === null && sinceEndMs < 0 ? key : null;
     },
     get isEmpty() {
       return byHash.size === 0;
@@ -91,7 +101,7 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
 }
 
 export const openKeys = (options: Omit<KeyLookupOptions<AccessKeyRecord, KeyRecord>, 'keysOf'>): KeyLookup<KeyRecord> =>
-  openKeyLookup({ ...options, keysOf });
+  openKeyLookup({ ...options, keysOf: (record) => keysOf(record, Number.NEGATIVE_INFINITY) });
 
 export interface KeyVerifierOptions {
   readonly keys: Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>;

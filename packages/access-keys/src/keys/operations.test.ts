@@ -5,19 +5,24 @@ import { rebuildRecords, syncFromLog } from '../records/sync-from-log.ts';
 import { createMemoryRecords, createMemoryStore } from '../test/index.ts';
 import {
   ACCESS_KEYS,
+  type AccessKeyRecord,
+  changeKey,
   createKey,
   ENDED_KEYS_KEPT,
   findLiveKey,
+  KEY_END_MAX_MS,
   keysOf,
   keysOfProject,
   type NewKey,
+  PUBLISHABLE_KEYS_MAX,
   refreshKey,
   revokeKey,
-  setKeyOrigins,
+  setKeyEnd,
 } from './access-key.ts';
 import { hashKey } from './key-text.ts';
 
 const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
+const CONFLICT = { code: 'CONFLICT_ERROR' };
 const prefix = 'svcapik';
 const ada = { changedBy: 'ada', requestId: 'r-1' };
 const wanted: NewKey = { projectId: 'p', environmentId: 'p-test', environment: 'production', kind: 'publishable' };
@@ -57,13 +62,78 @@ describe('environment keys', () => {
     ]);
   });
 
-  it('are limited to one live key of each kind', async () => {
-    const { context, log, keys } = setUp();
-    await createKey(context, wanted);
+  it('are limited to one live secret key and 20 live publishable keys, and records without a live key are used again', async () => {
+    const { context, log, keys, store } = setUp();
     await createKey(context, secret);
-    await expect(createKey(context, secret)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
-    expect(log.appended).toHaveLength(2);
-    expect((await keys()).filter(({ revokedAt }) => revokedAt === null)).toHaveLength(2);
+    await expect(createKey(context, secret)).rejects.toMatchObject(CONFLICT);
+    const created = [];
+    for (let i = 0; i < PUBLISHABLE_KEYS_MAX; i++)
+      created.push(await createKey(context, { ...wanted, name: `build ${i}` }));
+    await expect(createKey(context, wanted)).rejects.toMatchObject(CONFLICT);
+    expect(log.appended).toHaveLength(PUBLISHABLE_KEYS_MAX + 1);
+    const { keyId } = created[7]!.record;
+    expect(await revokeKey(context, { ...wanted, keyId })).toMatchObject({ keyId, name: 'build 7' });
+    const next = await createKey(context, wanted);
+    expect(await store.readAll()).toHaveLength(PUBLISHABLE_KEYS_MAX + 1);
+    const live = (await keys()).filter(({ revokedAt }) => revokedAt === null);
+    expect(live.map((key) => key.keyId)).toEqual(expect.arrayContaining([created[8]!.record.keyId, next.record.keyId]));
+    expect(live).toHaveLength(PUBLISHABLE_KEYS_MAX + 1);
+  });
+
+  it('must be named to be changed if several are live, except for the only key without an end', async () => {
+    const { context } = setUp();
+    const [first, second] = [await createKey(context, wanted), await createKey(context, wanted)];
+    for (const change of [refreshKey, revokeKey]) await expect(change(context, wanted)).rejects.toMatchObject(CONFLICT);
+    const { keyId } = second.record;
+    await setKeyEnd(context, { ...wanted, keyId, endsAt: Date.now() + 60_000 });
+    expect((await changeKey(context, { ...wanted, name: 'iOS', origins: [] })).keyId).toBe(first.record.keyId);
+    await expect(revokeKey(context, { ...wanted, environmentId: 'other', keyId })).rejects.toMatchObject(NOT_FOUND);
+  });
+
+  it('keep working until the chosen time when refreshed, together with a successor that shares their rate limit', async () => {
+    const { context, bob, keys } = setUp();
+    const first = await createKey(context, { ...wanted, name: 'iOS 1' });
+    await changeKey(context, { ...wanted, origins: ['https://game.example'] });
+    const endsAt = Date.now() + 86_400_000;
+    const second = await refreshKey(bob, { ...wanted, name: 'iOS 2', endsAt });
+    const limitId = first.record.keyId;
+    const shared = { revokedAt: null, limitId, origins: ['https://game.example'] };
+    const expected = [
+      { ...shared, keyId: first.record.keyId, text: first.key, name: 'iOS 1', endsAt, changedBy: 'bob' },
+      { ...shared, keyId: second.record.keyId, text: second.key, name: 'iOS 2', endsAt: null },
+    ];
+    expect(await keys()).toMatchObject(expected);
+    expect(await refreshKey(context, wanted)).toMatchObject({ record: { limitId, name: 'iOS 2' } });
+    const own = await createKey(context, wanted);
+    expect(own.record.limitId).toBe(own.record.keyId);
+  });
+
+  it('all stay live if a process crashes after it has created a successor', async () => {
+    const { context, view, log, keys } = setUp();
+    await createKey(context, wanted);
+    let appends = 0;
+    const append: typeof log.append = (record) =>
+      ++appends === 1 ? log.append(record) : Promise.reject(new Error('crashed'));
+    const store = createRecordStore({ view, log: { ...log, append } }, ada);
+    await expect(refreshKey({ store, prefix }, { ...wanted, endsAt: Date.now() + 1_000 })).rejects.toThrow('crashed');
+    expect(await keys()).toMatchObject([{ revokedAt: null, endsAt: null }, { revokedAt: null }]);
+  });
+
+  it.each([0, -1, KEY_END_MAX_MS + 60_000, Number.NaN])('cannot end in %d ms', async (inMs) => {
+    const { context, log } = setUp();
+    await createKey(context, wanted);
+    const endsAt = Date.now() + inMs;
+    for (const change of [refreshKey, setKeyEnd])
+      await expect(change(context, { ...wanted, endsAt })).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
+    expect(log.appended).toHaveLength(1);
+  });
+
+  it('of releases without ends and shared limits are live until revoked and have their own limit', async () => {
+    const { context, store } = setUp();
+    const { record } = await createKey(context, wanted);
+    const [{ live, ...rest }] = (await store.readAll()) as [AccessKeyRecord];
+    const { endsAt: _, limitId: __, ...old } = live!;
+    expect(keysOf({ ...rest, live: old as typeof live })).toEqual([record]);
   });
 
   it('reject the second of two concurrent refreshes', async () => {
@@ -129,12 +199,12 @@ describe('environment keys', () => {
     const { context, bob, keys } = setUp();
     const { record } = await createKey(context, wanted);
     const { environmentId } = wanted;
-    const changed = await setKeyOrigins(bob, { environmentId, origins: ['HTTPS://Game.Example:443/'] });
+    const changed = await changeKey(bob, { environmentId, origins: ['HTTPS://Game.Example:443/'] });
     expect(changed).toEqual({ ...record, origins: ['https://game.example'], changedBy: 'bob' });
     expect(await keys()).toEqual([changed]);
     const next = await refreshKey(context, wanted);
     expect(next.record.origins).toEqual(['https://game.example']);
     await revokeKey(context, wanted);
-    await expect(setKeyOrigins(context, { environmentId, origins: [] })).rejects.toMatchObject(NOT_FOUND);
+    await expect(changeKey(context, { environmentId, origins: [] })).rejects.toMatchObject(NOT_FOUND);
   });
 });

@@ -1,7 +1,10 @@
 // Key usage counts in Redis; infra/redis/README.md lists the keys.
 import type { Redis } from '@playline/stores/redis';
 import {
+  DAY_HOURS,
   HOUR_MINUTES,
+  HOUR_MS,
+  hoursUpTo,
   type KeyCounts,
   type KeyUsage,
   type KeyUse,
@@ -20,10 +23,11 @@ const KEYS_PER_CALL = 500;
 /** Limits a reply to 100,000 numbers. */
 const NAMES_PER_QUERY = 500;
 const RETENTION_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
+const DAY_RETENTION_S = ((DAY_HOURS + 1) * HOUR_MS) / 1000;
 
 /**
- * KEYS: key counts and environment counts for the minute, last uses, last refusals. ARGV: counts as JSON, retention in
- * seconds. Timestamps are strings, because Lua numbers would lose digits.
+ * KEYS: key counts and environment counts for the minute, last uses, last refusals, key counts for the hour. ARGV:
+ * counts as JSON, retention of minutes and of hours in seconds. Timestamps are strings, because Lua numbers would lose digits.
  */
 const ADD_COUNTS = `
 local counts = cjson.decode(ARGV[1])
@@ -37,6 +41,8 @@ end
 for _, key in ipairs(counts.keys) do
   add(KEYS[1], key.id .. ' u', key.uses)
   add(KEYS[1], key.id .. ' r', key.refusals)
+  add(KEYS[1], key.id .. ' m', key.messages)
+  add(KEYS[5], key.id, key.messages)
   if isLater(KEYS[3], key.id, key.usedAt) then redis.call('HSET', KEYS[3], key.id, key.usedAt) end
   if key.refusal and isLater(KEYS[4], key.id, key.refusedAt) then redis.call('HSET', KEYS[4], key.id, key.refusal) end
 end
@@ -46,6 +52,7 @@ for _, environment in ipairs(counts.environments) do
 end
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
+redis.call('EXPIRE', KEYS[5], ARGV[3])
 return 1`;
 
 /** Waits up to a second for Redis, and opens even if Redis is down. */
@@ -60,6 +67,7 @@ function createUsageNames(namespace: string) {
   return {
     keys: (minuteAt: number) => `${usage}:keys:${minuteAt / MINUTE_MS}`,
     environments: (minuteAt: number) => `${usage}:environments:${minuteAt / MINUTE_MS}`,
+    hours: (hourAt: number) => `${usage}:key-hours:${hourAt / HOUR_MS}`,
     lastUses: `${usage}:last-uses`,
     lastRefusals: `${usage}:last-refusals`,
   };
@@ -69,12 +77,13 @@ type UsageNames = ReturnType<typeof createUsageNames>;
 
 function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => number): KeyUsage {
   const addChunk = (minuteAt: number, counts: Omit<UsageCounts, 'minuteAt'>) => {
-    const keys = [names.keys(minuteAt), names.environments(minuteAt), names.lastUses, names.lastRefusals];
+    const hour = names.hours(Math.floor(minuteAt / HOUR_MS) * HOUR_MS);
+    const keys = [names.keys(minuteAt), names.environments(minuteAt), names.lastUses, names.lastRefusals, hour];
     const text = JSON.stringify({
       keys: counts.keys.map(toKeyArgument),
       environments: counts.environments.map(({ environmentId: id, ...rest }) => ({ id, ...rest })),
     });
-    return redis.call('EVAL', [ADD_COUNTS, keys.length, ...keys, text, RETENTION_S]);
+    return redis.call('EVAL', [ADD_COUNTS, keys.length, ...keys, text, RETENTION_S, DAY_RETENTION_S]);
   };
   const readFields = async (hash: string, fields: readonly string[]) =>
     (await redis.call('HMGET', [hash, ...fields])) as (string | null)[];
@@ -91,16 +100,22 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
     readKeys: (keyIds) =>
       inChunks(keyIds, async (ids) => {
         const hashes = minutesUpTo(wallClockMs(), HOUR_MINUTES).map(names.keys);
-        const [minutes, uses, refusals] = await Promise.all([
-          readMinutes(hashes, fieldsOf(ids, 'u', 'r')),
+        const [minutes, hours, uses, refusals] = await Promise.all([
+          readMinutes(hashes, fieldsOf(ids, 'u', 'r', 'm')),
+          readMinutes(hoursUpTo(wallClockMs()).map(names.hours), ids),
           readFields(names.lastUses, ids),
           readFields(names.lastRefusals, ids),
         ]);
-        const sum = (field: number) => minutes.reduce((total, counts) => total + counts[field]!, 0);
+        const sum = (counts: readonly number[][], field: number) =>
+          counts.reduce((total, each) => total + each[field]!, 0);
         return ids.map((id, index): [string, KeyUse] => {
-          const [usesOfHour, refusalsOfHour] = [sum(2 * index), sum(2 * index + 1)];
+          const [usesOfHour, refusalsOfHour, messagesOfHour] = [0, 1, 2].map((field) =>
+            sum(minutes, 3 * index + field),
+          );
+          const ofHour = { usesOfHour: usesOfHour!, refusalsOfHour: refusalsOfHour!, messagesOfHour: messagesOfHour! };
           const lastUsedAt = uses[index] == null ? null : Number(uses[index]);
-          return [id, { lastUsedAt, usesOfHour, refusalsOfHour, lastRefusal: parseRefusal(refusals[index] ?? null) }];
+          const lastRefusal = parseRefusal(refusals[index] ?? null);
+          return [id, { lastUsedAt, ...ofHour, messagesOfDay: sum(hours, index), lastRefusal }];
         });
       }),
     readEnvironments: (environmentIds, count) =>
@@ -129,8 +144,8 @@ async function inChunks<T>(
   return found;
 }
 
-function toKeyArgument({ keyId: id, uses, refusals, lastUsedAt, lastRefusal }: KeyCounts) {
-  const use = { id, uses, refusals, usedAt: String(lastUsedAt) };
+function toKeyArgument({ keyId: id, uses, refusals, messages, lastUsedAt, lastRefusal }: KeyCounts) {
+  const use = { id, uses, refusals, messages, usedAt: String(lastUsedAt) };
   if (lastRefusal === null) return use;
   const { at, traceId, reason } = lastRefusal;
   return { ...use, refusedAt: String(at), refusal: `${at} ${traceId} ${reason}` };

@@ -1,5 +1,7 @@
 import {
   HOUR_MINUTES,
+  HOUR_MS,
+  hoursUpTo,
   type KeyCounts,
   type KeyUsage,
   type KeyUse,
@@ -11,19 +13,26 @@ import {
 interface Counted {
   uses: number;
   refusals: number;
+  messages: number;
 }
+
+const NO_COUNTS: Counted = { uses: 0, refusals: 0, messages: 0 };
 
 /** In-memory counts for tests and experiments. Never deletes old counts. */
 export function createMemoryKeyUsage({ wallClockMs = Date.now }: { wallClockMs?: () => number } = {}): KeyUsage {
   const minutes = new Map<string, Counted>();
+  const hours = new Map<string, number>();
   const environments = new Map<string, { accepted: number; rejected: number }>();
   const lastUses = new Map<string, number>();
   const lastRefusals = new Map<string, Refusal>();
 
-  const addKey = (minuteAt: number, { keyId, uses, refusals, lastUsedAt, lastRefusal }: KeyCounts) => {
+  const addKey = (minuteAt: number, { keyId, uses, refusals, messages, lastUsedAt, lastRefusal }: KeyCounts) => {
     const name = `${minuteAt} ${keyId}`;
-    const sum = minutes.get(name) ?? { uses: 0, refusals: 0 };
-    minutes.set(name, { uses: sum.uses + uses, refusals: sum.refusals + refusals });
+    const sum = minutes.get(name) ?? NO_COUNTS;
+    const counted = { uses: sum.uses + uses, refusals: sum.refusals + refusals, messages: sum.messages + messages };
+    minutes.set(name, counted);
+    const hour = `${Math.floor(minuteAt / HOUR_MS) * HOUR_MS} ${keyId}`;
+    hours.set(hour, (hours.get(hour) ?? 0) + messages);
     lastUses.set(keyId, Math.max(lastUses.get(keyId) ?? 0, lastUsedAt));
     if (lastRefusal !== null && lastRefusal.at >= (lastRefusals.get(keyId)?.at ?? 0))
       lastRefusals.set(keyId, lastRefusal);
@@ -35,6 +44,8 @@ export function createMemoryKeyUsage({ wallClockMs = Date.now }: { wallClockMs?:
       lastUsedAt: lastUses.get(keyId) ?? null,
       usesOfHour: counted.reduce((sum, minute) => sum + (minute?.uses ?? 0), 0),
       refusalsOfHour: counted.reduce((sum, minute) => sum + (minute?.refusals ?? 0), 0),
+      messagesOfHour: counted.reduce((sum, minute) => sum + (minute?.messages ?? 0), 0),
+      messagesOfDay: hoursUpTo(wallClockMs()).reduce((sum, hourAt) => sum + (hours.get(`${hourAt} ${keyId}`) ?? 0), 0),
       lastRefusal: lastRefusals.get(keyId) ?? null,
     };
   };

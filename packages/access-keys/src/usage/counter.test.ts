@@ -18,9 +18,9 @@ describe('the usage counter', () => {
       minuteAt: START,
       lost: 0,
       keys: [
-        { keyId: 'k', uses: 2, refusals: 1, lastUsedAt: START + 10, lastRefusal },
-        { keyId: 'k2', uses: 1, refusals: 0, lastUsedAt: START + 10, lastRefusal: null },
-        { keyId: 'partner', uses: 1, refusals: 0, lastUsedAt: START + 10, lastRefusal: null },
+        { keyId: 'k', uses: 2, refusals: 1, messages: 9, lastUsedAt: START + 10, lastRefusal },
+        { keyId: 'k2', uses: 1, refusals: 0, messages: 1, lastUsedAt: START + 10, lastRefusal: null },
+        { keyId: 'partner', uses: 1, refusals: 0, messages: 0, lastUsedAt: START + 10, lastRefusal: null },
       ],
       environments: [{ environmentId: 'demo', accepted: 6, rejected: 4 }],
     });

@@ -6,6 +6,9 @@ export const MINUTE_MS = 60_000;
 export const MINUTES_KEPT = 120;
 /** Includes the current minute. */
 export const HOUR_MINUTES = 60;
+export const HOUR_MS: number = HOUR_MINUTES * MINUTE_MS;
+/** Includes the current hour. */
+export const DAY_HOURS = 24;
 
 /** A request that was refused even though its key is valid. */
 export interface Refusal {
@@ -20,6 +23,8 @@ export interface KeyCounts {
   /** Number of requests, including refused requests. */
   readonly uses: number;
   readonly refusals: number;
+  /** Number of messages, including rejected messages. */
+  readonly messages: number;
   readonly lastUsedAt: number;
   readonly lastRefusal: Refusal | null;
 }
@@ -45,10 +50,15 @@ export interface KeyUse {
   /** Number of requests, including refused requests. */
   readonly usesOfHour: number;
   readonly refusalsOfHour: number;
+  /** Number of messages, including rejected messages. */
+  readonly messagesOfHour: number;
+  /** Counted in whole hours: the last 24, including the current hour. */
+  readonly messagesOfDay: number;
   readonly lastRefusal: Refusal | null;
 }
 
-export const NO_USE: KeyUse = { lastUsedAt: null, usesOfHour: 0, refusalsOfHour: 0, lastRefusal: null };
+const NONE_OF_HOUR = { usesOfHour: 0, refusalsOfHour: 0, messagesOfHour: 0, messagesOfDay: 0 } as const;
+export const NO_USE: KeyUse = { lastUsedAt: null, ...NONE_OF_HOUR, lastRefusal: null };
 
 export interface EnvironmentMinute {
   /** Start of the minute, in epoch milliseconds. */
@@ -69,6 +79,12 @@ export interface KeyUsage {
     minutes: number,
   ): Promise<ReadonlyMap<string, readonly EnvironmentMinute[]>>;
 }
+
+/** Start times of the hours of `messagesOfDay`, oldest first. */
+export const hoursUpTo = (instantMs: number): number[] => {
+  const last = Math.floor(instantMs / HOUR_MS) * HOUR_MS;
+  return Array.from({ length: DAY_HOURS }, (_, index) => last - (DAY_HOURS - 1 - index) * HOUR_MS);
+};
 
 export const minuteOf = (instantMs: number): number => Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
 
@@ -166,8 +182,8 @@ export function createUsageCounter(options: { keysMax?: number; wallClockMs?: ()
   };
 }
 
-const toKeyCounts = ({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry): KeyCounts => {
-  return { keyId, uses, refusals, lastUsedAt, lastRefusal };
+const toKeyCounts = ({ keyId, uses, refusals, accepted, rejected, lastUsedAt, lastRefusal }: Entry): KeyCounts => {
+  return { keyId, uses, refusals, messages: accepted + rejected, lastUsedAt, lastRefusal };
 };
 
 /** Sums the counts of each environment's keys. */

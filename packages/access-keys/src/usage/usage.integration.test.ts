@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openRedisKeyUsage, type RedisKeyUsage } from '../redis/index.ts';
 import { createMemoryKeyUsage } from '../test/memory-usage.ts';
-import { type KeyCounts, type KeyUsage, MINUTE_MS, minuteOf, NO_USE, toEnvironmentRate } from './key-usage.ts';
+import { HOUR_MS, type KeyCounts, type KeyUsage, MINUTE_MS, minuteOf, NO_USE, toEnvironmentRate } from './key-usage.ts';
 
 const base = `test-${randomUUID()}:`;
 const redis = new Redis(testStores().redis);
@@ -34,6 +34,7 @@ const countsOf = (keyId: string, changes: Partial<KeyCounts> = {}): KeyCounts =>
   keyId,
   uses: 1,
   refusals: 0,
+  messages: 0,
   lastUsedAt: START,
   lastRefusal: null,
   ...changes,
@@ -52,12 +53,13 @@ describe.each([
     const { usage } = await setUp();
     const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
-    const first = countsOf('k', { uses: 5, refusals: 2, lastUsedAt: START + 9, lastRefusal: late });
-    const second = countsOf('k', { uses: 3, refusals: 1, lastUsedAt: START + 1, lastRefusal: early });
+    const first = countsOf('k', { uses: 5, refusals: 2, messages: 70, lastUsedAt: START + 9, lastRefusal: late });
+    const second = countsOf('k', { uses: 3, refusals: 1, messages: 4, lastUsedAt: START + 1, lastRefusal: early });
     await usage.add({ minuteAt: START, keys: [first, countsOf('other')], environments: [] });
     await usage.add({ minuteAt: START, keys: [second], environments: [] });
     const found = await usage.readKeys(['k', 'unknown']);
-    expect(found.get('k')).toEqual({ usesOfHour: 8, refusalsOfHour: 3, lastUsedAt: START + 9, lastRefusal: late });
+    const counts = { usesOfHour: 8, refusalsOfHour: 3, messagesOfHour: 74, messagesOfDay: 74 };
+    expect(found.get('k')).toEqual({ ...counts, lastUsedAt: START + 9, lastRefusal: late });
     expect(found.get('unknown')).toEqual(NO_USE);
   });
 
@@ -68,12 +70,7 @@ describe.each([
     clock.now = START + 59 * MINUTE_MS + 59_999;
     expect((await usage.readKeys(['k'])).get('k')).toMatchObject({ usesOfHour: 1, refusalsOfHour: 1 });
     clock.now = START + 60 * MINUTE_MS;
-    expect((await usage.readKeys(['k'])).get('k')).toEqual({
-      usesOfHour: 0,
-      refusalsOfHour: 0,
-      lastUsedAt: START,
-      lastRefusal,
-    });
+    expect((await usage.readKeys(['k'])).get('k')).toEqual({ ...NO_USE, lastUsedAt: START, lastRefusal });
   });
 
   it('returns every minute for each requested environment, oldest first', async () => {
@@ -96,12 +93,15 @@ describe.each([
   });
 
   it('returns the same sums for any order and any split of the counts', async () => {
+    const last = 1_500;
+    const hourOf = (minute: number) => Math.floor((START + minute * MINUTE_MS) / HOUR_MS);
     const arbitrary = fc.array(
       fc.record({
-        minute: fc.nat({ max: 70 }),
+        minute: fc.oneof(fc.integer({ min: last - 70, max: last }), fc.nat({ max: last })),
         key: fc.constantFrom('a', 'a-2', 'b'),
         uses: fc.integer({ min: 1, max: 50 }),
         refusals: fc.nat({ max: 50 }),
+        messages: fc.nat({ max: 100 }),
         second: fc.nat({ max: 59 }),
       }),
       { maxLength: 12 },
@@ -114,13 +114,16 @@ describe.each([
           const keys = [countsOf(key, { ...counts, lastUsedAt: minuteAt + second * 1000 })];
           await usage.add({ minuteAt, keys, environments: [] });
         }
-        clock.now = START + 70 * MINUTE_MS;
+        clock.now = START + last * MINUTE_MS;
         const found = await usage.readKeys(['a', 'a-2', 'b']);
         for (const [key, use] of found) {
           const matching = parts.filter((part) => part.key === key);
-          const recent = matching.filter(({ minute }) => minute > 10);
+          const recent = matching.filter(({ minute }) => minute > last - 60);
           expect(use.usesOfHour).toBe(recent.reduce((sum, { uses }) => sum + uses, 0));
           expect(use.refusalsOfHour).toBe(recent.reduce((sum, { refusals }) => sum + refusals, 0));
+          expect(use.messagesOfHour).toBe(recent.reduce((sum, { messages }) => sum + messages, 0));
+          const ofDay = matching.filter(({ minute }) => hourOf(minute) > hourOf(last) - 24);
+          expect(use.messagesOfDay).toBe(ofDay.reduce((sum, { messages }) => sum + messages, 0));
           const times = matching.map(({ minute, second }) => START + minute * MINUTE_MS + second * 1000);
           expect(use.lastUsedAt).toBe(times.length === 0 ? null : Math.max(...times));
         }
@@ -131,22 +134,25 @@ describe.each([
 });
 
 describe('key usage in Redis', () => {
-  it("expires each minute's counts after two hours", async () => {
+  it("expires each minute's counts after two hours, and each hour's counts after 25 hours", async () => {
     const { usage, namespace } = await openInRedis({ now: START });
-    const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`));
+    const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`, { messages: 1 }));
     const environments = [{ environmentId: 'demo', accepted: 1, rejected: 0 }];
     await usage.add({ minuteAt: START, keys, environments });
     const names = (await redis.keys(`${namespace}*`)).map((name) => name.slice(namespace.length)).sort();
     const minute = START / MINUTE_MS;
+    const hours = `access:usage:key-hours:${Math.floor(START / HOUR_MS)}`;
     expect(names).toEqual([
       `access:usage:environments:${minute}`,
+      hours,
       `access:usage:keys:${minute}`,
       'access:usage:last-uses',
     ]);
-    for (const name of names.slice(0, 2)) {
+    for (const name of names.slice(0, 3)) {
+      const lifetimeS = name === hours ? 90_000 : 7_200;
       const ttl = await redis.ttl(namespace + name);
-      expect(ttl).toBeGreaterThan(7_100);
-      expect(ttl).toBeLessThanOrEqual(7_200);
+      expect(ttl).toBeGreaterThan(lifetimeS - 100);
+      expect(ttl).toBeLessThanOrEqual(lifetimeS);
     }
     const found = await usage.readKeys(keys.map(({ keyId }) => keyId));
     expect([...found.values()].every(({ usesOfHour }) => usesOfHour === 1)).toBe(true);

@@ -167,6 +167,7 @@ export const REDIS_STORES: readonly ErasureStore[] = [
   withoutPersonalData('access:one-time:spent:<purpose>:<hash>', 'a submitted form'),
   withoutPersonalData('access:one-time:attempts:<hash>', 'number of sign-in attempts; the login is hashed'),
   withoutPersonalData('access:usage:keys:<minute>', 'project key usage'),
+  withoutPersonalData('access:usage:key-hours:<hour>', 'project key usage'),
   withoutPersonalData('access:usage:environments:<minute>', 'message counts'),
   withoutPersonalData('access:usage:last-uses', 'timestamps'),
   withoutPersonalData('access:usage:last-refusals', 'timestamps, response codes and trace ids'),

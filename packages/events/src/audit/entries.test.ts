@@ -76,7 +76,7 @@ const keyFields = {
   createdAt: 500,
   changedBy: 'ada',
 };
-const liveKey: LiveKey = { ...keyFields, keyId: 'key-2', text: secret('text'), origins: [] };
+const liveKey: LiveKey = { ...keyFields, keyId: 'key-2', text: secret('text'), origins: [], endsAt: null, limitId: '' };
 const endedKey: EndedKey = { ...keyFields, keyId: 'key-1', revokedAt: 2_000 };
 const scope = { projectId: 'demo', environmentId: 'demo-production' };
 const key: AccessKeyRecord = {
@@ -89,6 +89,13 @@ const key: AccessKeyRecord = {
   ended: [],
   action: 'create',
   ...author,
+};
+const ending: AccessKeyRecord = {
+  ...key,
+  revision: 4,
+  kind: 'publishable',
+  live: { ...liveKey, endsAt: 9_000 },
+  action: 'change',
 };
 const refreshed: AccessKeyRecord = { ...key, revision: 2, ended: [endedKey], action: 'refresh' };
 const revoked: AccessKeyRecord = { ...key, revision: 3, live: null, ended: [endedKey], action: 'revoke' };
@@ -230,6 +237,16 @@ it.each([
   ['session.create', auditOfEntry(entry)],
 ])('audit rows have the action %s', (action, rows) => {
   expect(rows.map((row) => row.action)).toEqual(rows.map(() => action));
+});
+
+it('the audit row of a changed publishable key contains the time at which the key stops', () => {
+  const [row, ...others] = auditOfKey(ending);
+  expect([row!.action, row!.object, JSON.parse(row!.detail).endsAt, others]).toEqual([
+    'key.change',
+    'key-2',
+    9_000,
+    [],
+  ]);
 });
 
 it('a refreshed key has an audit row for the ended key and one for the new key', () => {

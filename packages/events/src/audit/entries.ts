@@ -81,16 +81,16 @@ export function auditOfProject(project: ProjectRecord): AuditRow[] {
 
 export function auditOfKey(record: AccessKeyRecord): AuditRow[] {
   const { projectId, environmentId, environment, kind, live, ended, action } = record;
-  const toKeyRow = ({ keyId, first4, last4, name }: EndedKey | LiveKey, verb: string, origins: object) => {
+  const toKeyRow = ({ keyId, first4, last4, name }: EndedKey | LiveKey, verb: string, settings: object) => {
     const described = { kind: 'key', object: keyId, projectId, environmentId, verb } as const;
-    return toRow({ ...described, detail: { kind, environment, name, first4, last4, ...origins } }, record);
+    return toRow({ ...described, detail: { kind, environment, name, first4, last4, ...settings } }, record);
   };
   const rows: AuditRow[] = [];
   const [last] = ended;
   if ((action === 'refresh' || action === 'revoke') && last !== undefined) rows.push(toKeyRow(last, 'end', {}));
   if (live !== null) {
-    const origins = kind === 'publishable' ? { origins: live.origins } : {};
-    rows.push(toKeyRow(live, action === 'change' ? 'change' : 'create', origins));
+    const settings = kind === 'publishable' ? { origins: live.origins, endsAt: live.endsAt } : {};
+    rows.push(toKeyRow(live, action === 'change' ? 'change' : 'create', settings));
   }
   return rows;
 }

@@ -34,7 +34,7 @@ export interface Allowance {
  */
 export type LimitMessages = (exchange: Exchange, key: KeyRecord) => Allowance | Promise<Allowance>;
 
-/** Limits messages per publishable key across all processes: contract, "Rate limit". */
+/** Limits messages per publishable key and its successors across all processes: contract, "Rate limit". */
 export function createMessageLimit(parts: {
   settings: RateLimitSettings;
   ratesOf: EnvironmentRates;
@@ -43,13 +43,13 @@ export function createMessageLimit(parts: {
 }): LimitMessages {
   const { settings, ratesOf, limiter, onRefused } = parts;
   const policyOf = createPolicies(settings);
-  return (exchange, { keyId, environmentId }) => {
+  return (exchange, { limitId, environmentId }) => {
     const setting = policyOf(environmentId);
     const rate = ratesOf(environmentId, setting);
     const bucket =
       rate === setting
-        ? limiter.bucket(keyId, setting)
-        : limiter.bucket(toBucketId(keyId, rate), { ...rate, name: NAME });
+        ? limiter.bucket(limitId, setting)
+        : limiter.bucket(toBucketId(environmentId, rate), { ...rate, name: NAME });
     addLimitHeaders(exchange, () => bucket);
     const decide = (status: RateStatus): Allowance => {
       if (status.allowed) return bucket;
@@ -63,9 +63,12 @@ export function createMessageLimit(parts: {
 
 const NAME = 'messages';
 
-/** A changed rate needs a new bucket, because a bucket stores its debt as a time, which depends on the rate. */
-function toBucketId(keyId: string, { perSecond, burst }: MessageRate): string {
-  return `${keyId} ${perSecond}/${burst}`;
+/**
+ * A cap or limit applies to all keys of the environment together, because developers can create keys. A changed rate
+ * needs a new bucket, because a bucket stores its debt as a time, which depends on the rate.
+ */
+function toBucketId(environmentId: string, { perSecond, burst }: MessageRate): string {
+  return `${environmentId} ${perSecond}/${burst}`;
 }
 
 /** Returns the policies from the settings. */

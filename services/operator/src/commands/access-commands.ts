@@ -25,7 +25,7 @@ export interface AccessCommandsContext extends Pick<DemoKeysTarget, 'folder'> {
 }
 
 export function createAccessCommands(
-  stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions'>,
+  stores: RecordOpeners & Pick<StoreOpeners, 'openKeyUsage' | 'openSessions' | 'readCode'>,
   { addresses, config, folder }: AccessCommandsContext,
 ): Readonly<Record<'keys' | 'projects' | 'accounts' | 'collections', CreateCommand>> {
   const topicPrefix = config.TOPIC_PREFIX;
@@ -54,6 +54,7 @@ export function createAccessCommands(
       ...shared,
       collections: sourcesOf(COLLECTIONS),
       servedChains: addresses.servedChains,
+      readCode: stores.readCode,
     }),
   };
 }

@@ -6,6 +6,7 @@ import {
   FIRST_PROJECT,
   linkCollection,
   moveCollection,
+  type ReadCode,
   relinkCollection,
   renameCollection,
   unlinkCollection,
@@ -28,11 +29,12 @@ export interface CollectionsContext extends ProjectSources {
   readonly collections: RecordSources<CollectionRecord>;
   /** Names of the served chains, or null if unknown. */
   readonly servedChains: () => readonly string[] | null;
+  readonly readCode: ReadCode;
 }
 
 const ABOUT = `
 A collection is a contract that is linked to a project. A contract can be linked to only one project at a time. Other
-projects cannot see who has linked the contract.
+projects cannot see who has linked the contract. An address without code is refused if CHAIN_NODES lists its chain.
 
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
@@ -120,7 +122,8 @@ async function changeInEnvironment(
   const { project: owner, environment: destination } = await requireEnvironment(context, wanted);
   const target = { ...contract, projectId: owner.id, environmentId: destination.id };
   const servedChains = context.servedChains();
-  const changed = await withRecords(context.collections, (store) => change({ store, servedChains }, target));
+  const parts = { servedChains, readCode: context.readCode };
+  const changed = await withRecords(context.collections, (store) => change({ store, ...parts }, target));
   print(changed, options, terminal);
 }
 

@@ -34,8 +34,10 @@ export interface KeysContext extends EnvironmentKeysContext {
 }
 
 const ABOUT = `
-An environment has at most one live publishable key and one live secret key. A revoked key stops working within a
-second.
+An environment has at most one live secret key, and several live publishable keys, such as one per platform or build.
+A revoked key stops working within a second. A publishable key can also stop later, so that builds that contain it keep
+sending: --stops now, 24h, 7d, a date, or a time with a UTC offset. It is required if clients have used the key in the
+last hour. A refreshed publishable key and its successor share one rate limit.
 
 A rate limit key belongs to a partner and is sent in the x-api-key header. It sets the number of chain API calls per
 window until the key expires or is revoked. A partner can have several keys.
@@ -47,7 +49,8 @@ Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const project = () => new Option('--project <id>', 'project id').default(FIRST_PROJECT);
 const environment = () => new Option('--environment <name>', 'environment name or id, such as production');
 const kind = <const K extends readonly string[]>(...kinds: K) => new Option('--kind <kind>', 'key kind').choices(kinds);
-const keyId = () => new Option('--id <id>', 'rate limit key id, as printed by list');
+const keyId = () => new Option('--id <id>', 'key id, as printed by list');
+const stops = () => new Option('--stops <time>', 'when a publishable key stops: now, 24h, 7d, a date or a time');
 const partner = () => new Option('--partner <name>', 'partner that owns the rate limit key');
 const calls = () =>
   new Option('--calls <number>', `calls per window for a rate limit key, up to ${PLAN_MAX.calls}`).argParser(
@@ -70,7 +73,7 @@ skipped the unreadable record. If a newer release wrote the record, use that rel
 
 /** Options per key kind; `environment` means publishable and secret keys. */
 const OPTIONS_OF = {
-  environment: ['environment', 'name', 'replace'],
+  environment: ['environment', 'name', 'replace', 'id', 'stops'],
   'rate-limit': ['partner', 'calls', 'windowS', 'expires', 'id'],
   signable: ['environment', 'name'],
 } as const;
@@ -138,12 +141,13 @@ const create = ({ context, terminal, partners, signable }: Deps) =>
     });
 
 const refresh = ({ context, terminal, partners }: Deps) =>
-  jsonCommand('refresh', 'revoke the live key, and print its replacement once')
+  jsonCommand('refresh', 'replace a live key, and print its replacement')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
     .option('--name <name>', 'display name of the new key')
     .addOption(keyId())
+    .addOption(stops())
     .addOption(calls())
     .addOption(windowS())
     .addOption(expires())
@@ -154,11 +158,13 @@ const refresh = ({ context, terminal, partners }: Deps) =>
     });
 
 const revokeKey = ({ context, terminal, partners }: Deps) =>
-  jsonCommand('revoke', 'revoke the live key without replacing it')
+  jsonCommand('revoke', 'revoke a live key without replacing it, or set when it stops')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
     .addOption(keyId())
+    .addOption(stops())
+    .addHelpText('after', '\nWith --stops never, a key that was going to stop stays live.')
     .action(async (options) => {
       assertSupported(options);
       if (options.kind === 'rate-limit') return rateLimitKeys.revoke(partners, options);
@@ -179,9 +185,10 @@ const listKeys = ({ context, terminal, partners, signable }: Deps) =>
     });
 
 const setOrigins = ({ context, terminal }: Deps) =>
-  jsonCommand('origins', 'show or set the web origins that can use the publishable key')
+  jsonCommand('origins', 'show or set the web origins that can use a publishable key')
     .addOption(project())
     .addOption(environment())
+    .addOption(keyId())
     .option('--origins <list>', 'comma-separated origins, such as https://game.example, or any')
     .addHelpText('after', '\nClients that send no origin, such as servers and native games, can always use the key.')
     .action((options) => origins(context, options, terminal));

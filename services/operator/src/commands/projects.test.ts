@@ -8,7 +8,7 @@ import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
 /** The commands with in-memory stores that all runs share. @param answer to confirmation prompts */
-function createOperator(answer?: string) {
+function createOperator(answer?: string, { hasCode = true } = {}) {
   const [access, projects] = [createMemoryAccess(), createMemorySources(PROJECTS)];
   const printed: string[] = [];
   const context = { ...access, projects };
@@ -16,7 +16,12 @@ function createOperator(answer?: string) {
   const commands = [
     createProjectsCommand(context),
     createKeysCommand({ ...context, prefix: 'svcapik', publish: async ({ key }) => void printed.push(key) }),
-    createCollectionsCommand({ ...context, collections, servedChains: () => ['demo-chain'] }),
+    createCollectionsCommand({
+      ...context,
+      collections,
+      servedChains: () => ['demo-chain'],
+      readCode: async () => hasCode,
+    }),
   ];
   const run = async (...args: string[]) => {
     const prompt = answer === undefined ? {} : { prompt: async () => answer };
@@ -179,6 +184,14 @@ it('collections link refuses a contract on a chain that is not served, and lists
     code: EXIT.failed,
     progress: expect.stringContaining('The chain "moon-chain" is not served. Served chains: demo-chain.'),
   });
+  expect(collections.log.appended).toEqual([]);
+});
+
+it('collections link refuses an address without code', async () => {
+  const { run, collections } = createOperator('', { hasCode: false });
+  const refused = await run('collections', 'link', ...contract, '--environment', 'production', '--name', 'Mine');
+  const progress = expect.stringContaining(`There is no contract at 0x${'ab'.repeat(20)} on demo-chain.`);
+  expect(refused).toMatchObject({ code: EXIT.failed, progress });
   expect(collections.log.appended).toEqual([]);
 });
 

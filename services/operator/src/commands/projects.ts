@@ -5,6 +5,7 @@ import {
   archiveProject,
   createProject,
   DEFAULT_ENVIRONMENTS,
+  keysOfProject,
   type MessageRate,
   type ProjectEnvironment,
   type ProjectRecord,
@@ -173,8 +174,8 @@ async function change(
 }
 
 async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<void> {
-  const live = (await readRecords(context.keys)).filter((record) => record.projectId === id && record.live !== null);
-  if (live.length === 0) return;
+  const keys = keysOfProject(await readRecords(context.keys), id);
+  if (keys.every(({ revokedAt }) => revokedAt !== null)) return;
   throw new Error(`project ${id} has live keys: revoke the keys first (npm run keys -- list --project ${id})`);
 }
 

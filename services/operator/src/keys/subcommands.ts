@@ -1,6 +1,7 @@
 /** Implements the subcommands of `keys` for publishable and secret keys. */
 import {
   type AccessKeyRecord,
+  changeKey,
   createKey,
   findLiveKey,
   isProjectId,
@@ -12,13 +13,14 @@ import {
   type NewKey,
   NO_USE,
   PROJECT_ID_CHARACTERS_MAX,
+  parseInstant,
   refreshKey,
   revokeKey,
-  setKeyOrigins,
+  setKeyEnd,
 } from '@playline/access-keys';
 import { isEnvironmentId } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
-import { type JsonOption, printResult, type Terminal, UnreachableError, UsageError } from '../command.ts';
+import { type JsonOption, plural, printResult, type Terminal, UnreachableError, UsageError } from '../command.ts';
 import { type EnvironmentName, type ProjectSources, requireEnvironment } from '../projects/environments.ts';
 import { type RecordSources, readRecords, withRecords } from '../records/record-access.ts';
 import type { ChangedKey } from './demo-keys.ts';
@@ -81,50 +83,110 @@ async function publish(
     await context.publish({ project: projectId, environment, kind, key });
 }
 
+/** Returns the publishable key that a local stack uses: the oldest without an end, otherwise the newest, or ''. */
+function toPublished(records: readonly AccessKeyRecord[], { projectId, environmentId }: NewKey): string {
+  const live = keysOfProject(records, projectId).filter(
+    (key) => key.environmentId === environmentId && key.kind === 'publishable' && key.revokedAt === null,
+  );
+  return (live.find(({ endsAt }) => endsAt === null) ?? live.at(-1))?.text ?? '';
+}
+
+interface StopOptions {
+  readonly id?: string | undefined;
+  readonly stops?: string | undefined;
+}
+
 export async function create(
   context: EnvironmentKeysContext,
-  options: KeyOptions & { readonly replace?: boolean | undefined; readonly isRefresh: boolean },
+  options: KeyOptions & StopOptions & { readonly replace?: boolean | undefined; readonly isRefresh: boolean },
   terminal: Terminal,
 ): Promise<void> {
   const wanted = await newKeyOf(context, options);
   const { environmentId, environment, kind } = wanted;
-  const { record, key } = await withRecords(context.keys, async (store) => {
-    const isReplaced = options.replace === true && findLiveKey(await store.readAll(), wanted) !== null;
+  const choice = { environmentId, kind, keyId: options.id };
+  const { record, key, records } = await withRecords(context.keys, async (store) => {
     const keyStore = { store, prefix: context.prefix };
-    if (options.isRefresh || isReplaced) return refreshKey(keyStore, wanted);
-    return createKey(keyStore, wanted).catch((fault) => {
-      const isTaken = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
+    const isReplacing = options.isRefresh || options.replace === true;
+    const old = isReplacing ? findLiveKey(await store.readAll(), choice) : null;
+    const create = async () => {
+      if (old === null && !options.isRefresh) return createKey(keyStore, wanted);
+      const stops = options.isRefresh ? await findEnd(context, options, old) : 'now';
+      if (stops === null) throw new UsageError('--stops never: create another key instead');
+      return refreshKey(keyStore, { ...wanted, keyId: options.id, endsAt: stops === 'now' ? undefined : stops });
+    };
+    const created = await create().catch((fault) => {
+      const isTaken = kind === 'secret' && fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
       const flags = `--project ${wanted.projectId} --environment ${environmentId} --kind ${kind}`;
       const advice = `To replace the key, run npm run keys -- refresh ${flags}`;
       throw isTaken ? new Error(`${fault.message} ${advice}`, { cause: fault }) : fault;
     });
+    return { ...created, records: await store.readAll() };
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
-  // Printed before other steps can fail, because the key cannot be shown again.
-  printResult(terminal, options, line, [`New ${kind} key for ${environmentId} (shown only once):`, key]);
-  await publish(context, wanted, key);
+  // Printed before other steps can fail, because a secret key cannot be shown again.
+  const once = kind === 'secret' ? ' (shown only once)' : '';
+  printResult(terminal, options, line, [`New ${kind} key for ${environmentId}${once}:`, key]);
+  await publish(context, wanted, kind === 'secret' ? key : toPublished(records, wanted));
 }
 
-export async function revoke(context: EnvironmentKeysContext, options: KeyOptions, terminal: Terminal): Promise<void> {
+export async function revoke(
+  context: EnvironmentKeysContext,
+  options: KeyOptions & StopOptions,
+  terminal: Terminal,
+): Promise<void> {
   const wanted = (await findNamedKey(context, options)) ?? (await newKeyOf(context, options));
-  const ended = await withRecords(context.keys, (store) => revokeKey({ store }, wanted));
-  printResult(terminal, options, toPublicRecord(ended), toLine(ended));
-  await publish(context, wanted, '');
+  const choice = { environmentId: wanted.environmentId, kind: wanted.kind, keyId: options.id };
+  const { changed, records } = await withRecords(context.keys, async (store) => {
+    const stops = await findEnd(context, options, findLiveKey(await store.readAll(), choice));
+    const change = stops === 'now' ? revokeKey({ store }, choice) : setKeyEnd({ store }, { ...choice, endsAt: stops });
+    return { changed: await change, records: await store.readAll() };
+  });
+  printResult(terminal, options, toPublicRecord(changed), toLine(changed));
+  await publish(context, wanted, wanted.kind === 'secret' ? '' : toPublished(records, wanted));
 }
 
-/** Shows or sets the allowed origins of the publishable key; `any` removes the restriction. */
+/**
+ * Returns when the key stops; null for never. Without `--stops`, only a key without recent messages stops now, so that
+ * no builds lose access by surprise.
+ * @throws UsageError
+ */
+async function findEnd(
+  context: EnvironmentKeysContext,
+  { stops, kind }: KeyOptions & StopOptions,
+  key: KeyRecord | null,
+): Promise<'now' | number | null> {
+  if (stops !== undefined && kind === 'secret')
+    throw new UsageError('--stops requires --kind publishable: a replaced or revoked secret key stops immediately');
+  if (stops === 'now' || kind === 'secret' || key === null) return 'now';
+  if (stops === 'never') return null;
+  if (stops !== undefined) return instantOf('--stops', stops);
+  const { usesOfHour } = (await readUse(context, [key.keyId])).get(key.keyId) ?? NO_USE;
+  if (usesOfHour === 0) return 'now';
+  const sent = `Clients sent ${plural(usesOfHour, 'request')} with the key ${key.first4}…${key.last4} in the last hour.`;
+  throw new UsageError(`${sent} Choose when the key stops: --stops now, 24h, 7d, or a date`);
+}
+
+/** @throws UsageError */
+export function instantOf(option: string, text: string): number {
+  const instant = parseInstant(text);
+  if (instant !== null) return instant;
+  throw new UsageError(`${option}: expected 24h, 7d, a date, a time with a UTC offset (2027-01-31T12:00Z), or never`);
+}
+
+/** Shows or sets the allowed origins of a publishable key; `any` removes the restriction. */
 export async function origins(
   context: EnvironmentKeysContext,
-  options: EnvironmentOptions & JsonOption & { readonly origins?: string | undefined },
+  options: EnvironmentOptions & JsonOption & Pick<StopOptions, 'id'> & { readonly origins?: string | undefined },
   terminal: Terminal,
 ): Promise<void> {
   const kind = 'publishable';
   const { environmentId } = await newKeyOf(context, { ...options, kind });
+  const choice = { environmentId, kind, keyId: options.id } as const;
   const list = options.origins;
   const record = await withRecords(context.keys, async (store) => {
-    if (list === undefined) return findLiveKey(await store.readAll(), { environmentId, kind });
+    if (list === undefined) return findLiveKey(await store.readAll(), choice);
     const wanted = list === 'any' ? [] : list.split(',').map((text) => text.trim());
-    return setKeyOrigins({ store }, { environmentId, origins: wanted });
+    return changeKey({ store }, { ...choice, origins: wanted });
   });
   if (record === null)
     throw new Error(`${environmentId} has no live publishable key: create one with npm run keys -- create`);
@@ -172,9 +234,10 @@ function toPublicRecord({ hash: _, ...record }: KeyRecord) {
   return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
 }
 
-function toLine({ keyId, environmentId, kind, first4, last4, createdAt, revokedAt }: KeyRecord): string {
-  const state = revokedAt === null ? 'live' : `ended ${new Date(revokedAt).toISOString()}`;
-  return `${keyId}  ${environmentId}  ${kind}  ${first4}…${last4}  created ${new Date(createdAt).toISOString()}  ${state}`;
+function toLine({ keyId, environmentId, kind, first4, last4, name, createdAt, revokedAt, endsAt }: KeyRecord): string {
+  const live = endsAt === null ? 'live' : `live until ${new Date(endsAt).toISOString()}`;
+  const state = revokedAt === null ? live : `ended ${new Date(revokedAt).toISOString()}`;
+  return `${keyId}  ${environmentId}  ${kind}  ${first4}…${last4}${name === '' ? '' : `  ${name}`}  created ${new Date(createdAt).toISOString()}  ${state}`;
 }
 
 export interface UsageSource {
@@ -193,7 +256,8 @@ export async function readUse({ openUsage }: UsageSource, keyIds: readonly strin
   }
 }
 
-export function toUseText({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
+export function toUseText({ lastUsedAt, usesOfHour, refusalsOfHour, messagesOfHour, messagesOfDay }: KeyUse): string {
   if (lastUsedAt === null) return 'never used';
-  return `last used ${new Date(lastUsedAt).toISOString()}; uses in the last hour: ${usesOfHour}, refusals: ${refusalsOfHour}`;
+  const messages = messagesOfDay === 0 ? '' : `; messages in the last hour: ${messagesOfHour}, day: ${messagesOfDay}`;
+  return `last used ${new Date(lastUsedAt).toISOString()}; uses in the last hour: ${usesOfHour}, refusals: ${refusalsOfHour}${messages}`;
 }

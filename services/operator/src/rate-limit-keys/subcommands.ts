@@ -11,7 +11,7 @@ import {
   revokeRateLimitKey,
 } from '@playline/access-keys';
 import { type JsonOption, printResult, type Terminal, UsageError } from '../command.ts';
-import { readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
+import { instantOf, readUse, toUseText, type UsageSource } from '../keys/subcommands.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface RateLimitKeyDeps extends UsageSource {
@@ -27,9 +27,6 @@ interface RateLimitKeyOptions extends JsonOption {
   readonly windowS?: number | undefined;
   readonly expires?: string | undefined;
 }
-
-/** Matches a date, or a time with a UTC offset. */
-const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 export async function create({ sources, prefix, terminal }: RateLimitKeyDeps, options: RateLimitKeyOptions) {
   const partner = options.partner?.trim() ?? '';
@@ -69,17 +66,8 @@ function planOf({ calls, windowS, expires }: RateLimitKeyOptions): Partial<Plan>
   return {
     ...(calls === undefined ? {} : { calls }),
     ...(windowS === undefined ? {} : { windowS }),
-    ...(expires === undefined ? {} : { expiresAt: instantOf(expires) }),
+    ...(expires === undefined ? {} : { expiresAt: expires === 'never' ? null : instantOf('--expires', expires) }),
   };
-}
-
-/** Parses an expiry; `never` removes it. @throws UsageError */
-function instantOf(text: string): number | null {
-  if (text === 'never') return null;
-  const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(instant))
-    throw new UsageError('--expires: expected a date, a time with a UTC offset (2027-01-31T12:00Z), or never');
-  return instant;
 }
 
 function idOf({ id: keyId }: RateLimitKeyOptions): string {

@@ -237,7 +237,7 @@ it('keys list shows the usage of each key, as JSON and as text', async () => {
   const usage = await openRedisKeyUsage({ url: recordStores.redis.url });
   const lastUsedAt = Date.now();
   const lastRefusal = { at: lastUsedAt, reason: 'VALIDATION_ERROR', traceId: 'f'.repeat(32) };
-  const counts = { keyId: used.keyId, uses: 3, refusals: 1, lastUsedAt, lastRefusal };
+  const counts = { keyId: used.keyId, uses: 3, refusals: 1, messages: 30, lastUsedAt, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastUsedAt), keys: [counts], environments: [] });
   await usage.close();
   expect((await runKeys(['list'])).printed).toMatchObject([
@@ -355,7 +355,12 @@ function runAll(...args: string[]) {
     kinds: RECORD_KINDS.map((kind) => sourcesOf(kind)),
     publish: async () => {},
   });
-  const context = { servedChains: () => null, ...shared, collections: sourcesOf(COLLECTIONS) };
+  const context = {
+    servedChains: () => null,
+    readCode: async () => null,
+    ...shared,
+    collections: sourcesOf(COLLECTIONS),
+  };
   return run([keys, createCollectionsCommand(context)], ...args);
 }
 

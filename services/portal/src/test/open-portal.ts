@@ -90,6 +90,7 @@ const SETTINGS: PortalSettings = {
   chainApiUrl: 'http://chain.test',
   servedChains: ['demo-chain', 'other-chain'],
   clickhouseUrl: 'http://clickhouse.test:8123',
+  checkedChains: ['demo-chain'],
 };
 
 /** Opens a portal with in-memory stores on a free port. */
@@ -182,6 +183,7 @@ function createParts(origin: URL): PortalAppParts {
     },
     audit: { append: async () => {} },
     analysts: createMemoryAnalysts(),
+    readCode: async () => null,
     settings: SETTINGS,
   };
 }

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net';
 import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
-import { createKey } from '@playline/access-keys';
+import { createKey, refreshKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import {
@@ -292,6 +292,30 @@ function sendIncomplete(port: number, key: string, bytes: number, length = MIB):
   onTestFinished(() => void socket.destroy());
   return socket;
 }
+
+it('a refreshed publishable key and its successor share one rate limit, and another key has its own', async () => {
+  const { store, post } = await openGateway(small);
+  const owner = { projectId: 'p', environmentId: 'rolled', environment: 'production', kind: 'publishable' } as const;
+  const context = { store, prefix: 'svcapik' };
+  const { key: first } = await createKey(context, owner);
+  const { key: second } = await refreshKey(context, { ...owner, endsAt: Date.now() + 60_000 });
+  const { key: other } = await createKey(context, owner);
+  const statuses: number[] = [];
+  for (const key of [first, second, first, other]) statuses.push((await post(batch(30), { [KEY_HEADER]: key })).status);
+  expect(statuses).toEqual([200, 429, 429, 200]);
+});
+
+it('a cap of an environment applies to all of its publishable keys together', async () => {
+  const rate = { perSecond: 5, burst: 10 };
+  const { store, post } = await openGateway({ ratesOf: () => rate });
+  const owner = { projectId: 'p', environmentId: 'capped', environment: 'production', kind: 'publishable' } as const;
+  const statuses: number[] = [];
+  for (let keys = 0; keys < 2; keys++) {
+    const { key } = await createKey({ store, prefix: 'svcapik' }, owner);
+    statuses.push((await post(batch(30), { [KEY_HEADER]: key })).status);
+  }
+  expect(statuses).toEqual([200, 429]);
+});
 
 it('a project with slow bodies does not block another project', async () => {
   const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 4 * MIB });

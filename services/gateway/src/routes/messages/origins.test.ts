@@ -1,4 +1,4 @@
-import { setKeyOrigins } from '@playline/access-keys';
+import { changeKey } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { consentChange, getConsent, putConsent } from '../../test/audience-calls.ts';
@@ -13,7 +13,7 @@ const APPLIED_MAX_MS = 1_000;
 async function openWithOrigins(origins: readonly string[] = [GAME]) {
   const gateway = await openGateway();
   const set = (list: readonly string[]) =>
-    setKeyOrigins({ store: gateway.store }, { environmentId: 'demo-test', origins: list });
+    changeKey({ store: gateway.store }, { environmentId: 'demo-test', origins: list });
   await set(origins);
   const post = (origin?: string) => gateway.post({ messages: [message()] }, origin === undefined ? {} : { origin });
   return { ...gateway, gateway, set, post };

@@ -46,7 +46,7 @@ async function open() {
   const use = (keyId: string, { lastUsedAt = Date.now(), uses = 1, refusals = 0 }) =>
     usage.add({
       minuteAt: minuteOf(Date.now()),
-      keys: [{ keyId, uses, refusals, lastUsedAt, lastRefusal: null }],
+      keys: [{ keyId, uses, refusals, messages: 0, lastUsedAt, lastRefusal: null }],
       environments: [],
     });
   const { portal: _, ...rest } = { portal, pipeline, project, path, browser, store, addKey, count, use, owner };

@@ -1,7 +1,7 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import type { MintSigner } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
-import { usePortal } from '../../test/open-portal.ts';
+import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const mintSigners: Record<string, MintSigner[]> = {};
 const portal = usePortal({ reads: createMemoryReads({ mintSigners }) });
@@ -44,6 +44,38 @@ it('the collections page rejects a contract on a chain that is not served', asyn
   const { status, text } = await browser.submit(path, 'link', { ...values, chain: 'moon-chain' });
   expect([status, text.includes('demo-chain')]).toEqual([400, true]);
   expect(await findCollection(values.contract)).toBeUndefined();
+});
+
+it('the chain of a contract is chosen from the served chains, and is entered only if they are unknown', async () => {
+  const { browser, path } = await openProject();
+  const { text } = await browser.get(path);
+  expect(text).toMatch(/<select[^>]*name="chain"><option value="demo-chain">/);
+  expect(text).toContain('Addresses on other-chain are not checked');
+  const open = await openPortal();
+  const settings = { ...open.parts.settings, servedChains: null };
+  await open.close();
+  const unknown = await openPortal({ settings });
+  onTestFinished(() => unknown.close());
+  const project = await unknown.addProject('Game');
+  const page = await (await unknown.signIn({ project, role: 'owner' })).get(
+    path.replace(/projects\/[^/]*/, `projects/${project.id}`),
+  );
+  expect(page.text).toMatch(/<input[^>]*name="chain"/);
+});
+
+it('the collections page refuses an address without code, and every address while no node of its chain responds', async () => {
+  const codes = [async () => false, () => Promise.reject(new Error('no node'))];
+  const nodePortal = await openPortal({ readCode: () => codes.shift()!() });
+  onTestFinished(() => nodePortal.close());
+  const project = await nodePortal.addProject('Game');
+  const browser = await nodePortal.signIn({ project, role: 'owner' });
+  const path = `/projects/${project.id}/environments/production/collections`;
+  const values = { chain: 'demo-chain', contract: `0x${'1'.repeat(40)}`, name: 'Swords' };
+  const refused = await browser.submit(path, 'link', values);
+  expect(refused).toMatchObject({ status: 400, text: expect.stringContaining('There is no contract at 0x1111') });
+  const unreachable = await browser.submit(path, 'link', values);
+  expect(unreachable).toMatchObject({ status: 409, text: expect.stringContaining('no node of demo-chain responds') });
+  expect(await nodePortal.parts.collections.all()).toEqual([]);
 });
 
 it('an archived project rejects new contracts', async () => {
@@ -89,7 +121,7 @@ it('the collections page reports a missing signer, and that the role is unknown 
 
 const WAITING = { waiting: 3, waitingSinceMs: WAITING_MS, reason: '0xbb has no MINTER_ROLE', roleProvenMs: GRANTED_MS };
 it.each<[string, Partial<MintSigner>, string[]]>([
-  ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
+  ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z"']],
   ['an unknown role if proven on another chain', { roleProvenMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
   ['an unknown role if proven for another contract', { roleProvenMs: GRANTED_MS, contractAddress: '0x9' }, [UNKNOWN]],
   ['an unknown role if proven for another signer', { roleProvenMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],

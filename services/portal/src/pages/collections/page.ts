@@ -14,17 +14,29 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
-import { copyable, disclosure, emptyState, field, hidden, number, table, time } from '../../frame/components.ts';
+import {
+  choice,
+  disclosure,
+  emptyState,
+  field,
+  hidden,
+  number,
+  shortened,
+  status,
+  table,
+  time,
+} from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { MintSigner } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
+type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings' | 'readCode'>;
 
 export function createCollectionsPage(parts: Parts): PortalPage {
-  const { servedChains } = parts.settings;
+  const { settings, readCode } = parts;
+  const { servedChains } = settings;
   type Store = ReturnType<Parts['collections']['storeFor']>;
   type Run = (store: Store, visit: Visit, values: FormValues) => Promise<unknown>;
   const change = (access: Action, notice: string, run: Run): FormAction => ({
@@ -46,13 +58,14 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       const { project, environment } = scopeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minterState = await readMinterState(parts, environment.id, visit.signal);
-      const content = toContent(visit, records, minterState, failure?.values);
+      const view = { visit, settings, minterState, values: failure?.values };
+      const content = toContent(view, records);
       return { kind: 'page', title: `Collections in ${environment.name}`, content };
     },
     actions: {
       link: change('collections.link', 'linked', (store, visit, values) => {
         const link = { ...getContract(values), ...readOwner(visit), name: values.text('name') };
-        return linkCollection({ store, servedChains }, link);
+        return linkCollection({ store, servedChains, readCode }, link);
       }),
       rename: change('collections.link', 'renamed', (store, visit, values) =>
         renameCollection({ store }, { ...readCollection(visit, values), name: values.text('name') }),
@@ -88,7 +101,15 @@ function readCollection(visit: Visit, values: FormValues): CollectionName {
 
 type Records = readonly CollectionRecord[];
 
-function toContent(visit: Visit, records: Records, minterState: MinterState, values?: FormValues): HtmlValue {
+interface CollectionsView {
+  readonly visit: Visit;
+  readonly settings: Parts['settings'];
+  readonly minterState: MinterState;
+  readonly values: FormValues | undefined;
+}
+
+function toContent(view: CollectionsView, records: Records): HtmlValue {
+  const { visit, minterState } = view;
   const { project, environment } = scopeOf(visit);
   const linked = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
   const otherRecords = records.filter((record) => !linked.includes(record));
@@ -97,42 +118,60 @@ function toContent(visit: Visit, records: Records, minterState: MinterState, val
       ? emptyState(
           'No collections yet',
           html`<p>A collection is a contract that belongs to your game. Link a contract to see its on-chain activities and to mint tokens. A contract can be linked to only one project.</p>`,
+          { path: '/docs/quickstart', text: 'How to send events and mint tokens' },
         )
       : table(
           'Collections',
-          ['Name', 'Chain', 'Contract', 'Changed', 'Signer', 'Actions'],
-          linked.map((record) => [
-            ...toCells(record),
-            toSigner(minterState, visit, record),
-            toActions(visit, record, values),
-          ]),
+          ['Name', 'Chain', 'Contract', 'Linked', 'Signer'],
+          linked.map((record) => {
+            const { state, detail } = toSigner(minterState, visit, record);
+            const isOpen = ['rename', 'unlink'].some((action) => isSubmitted(view, action, record));
+            return {
+              cells: [...toCells(record), state],
+              detail: html`<p>${detail}</p>${toActions(view, record)}`,
+              isOpen,
+            };
+          }),
         );
-  return html`${list}${visit.can('collections.link') ? toLinkForm(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
+  return html`${list}${visit.can('collections.link') ? toLinkForm(view) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
 }
 
 function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord): HtmlValue[] {
-  return [name, html`<code>${chain}</code>`, copyable(contractAddress, `the address of ${name}`), time(changedAt)];
+  return [name, html`<code>${chain}</code>`, shortened(contractAddress, `the address of ${name}`), time(changedAt)];
 }
 
-function toLinkForm(visit: Visit, values?: FormValues): HtmlValue {
-  const isSubmitted = values?.text('form') === 'link';
-  const submitted = (name: string) => (isSubmitted ? values.text(name) : '');
+function toLinkForm({ visit, settings: { servedChains, checkedChains }, values }: CollectionsView): HtmlValue {
+  const isOpen = values?.text('form') === 'link';
+  const submitted = (name: string) => (isOpen ? values.text(name) : '');
+  const chain = { name: 'chain', label: 'Chain', value: submitted('chain') };
+  const unchecked = (servedChains ?? []).filter((name) => !checkedChains.includes(name));
   const form = visit.form(
     'link',
-    html`${field({ name: 'chain', label: 'Chain', value: submitted('chain'), hint: 'The name of the chain in chain API paths, such as demo-chain.', isRequired: true, maxLength: 64 })}
+    html`${
+      servedChains === null
+        ? field({
+            ...chain,
+            hint: 'The name of the chain in chain API paths, such as demo-chain.',
+            isRequired: true,
+            maxLength: 64,
+          })
+        : choice({ ...chain, choices: servedChains.map((value) => ({ value, text: value })) })
+    }${unchecked.length === 0 ? '' : html`<p class="hint">Addresses on ${unchecked.join(', ')} are not checked, because the portal has no node of this chain.</p>`}
 ${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, maxLength: 42 })}
 ${field({ name: 'name', label: 'Name', value: submitted('name'), isRequired: true, maxLength: 200 })}
 <button>Link contract</button>`,
   );
-  return disclosure('Link a contract', form, isSubmitted);
+  return disclosure('Link a contract', form, isOpen);
 }
 
 const toContractFields = ({ chain, contractAddress }: CollectionRecord) =>
   html`${hidden('chain', chain)}${hidden('contract', contractAddress)}`;
 
-function toActions(visit: Visit, record: CollectionRecord, values?: FormValues): HtmlValue {
-  const isSubmitted = (action: string) =>
-    values?.text('form') === action && values.text('contract') === record.contractAddress;
+const isSubmitted = ({ values }: CollectionsView, action: string, { contractAddress }: CollectionRecord) =>
+  values?.text('form') === action && values.text('contract') === contractAddress;
+
+function toActions(view: CollectionsView, record: CollectionRecord): HtmlValue {
+  const { visit } = view;
   const rename = visit.form(
     'rename',
     html`${toContractFields(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, maxLength: 200 })}<button>Rename</button>`,
@@ -141,8 +180,8 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
     'unlink',
     html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRMATION} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
-  return html`${visit.can('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
-${visit.can('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
+  return html`${visit.can('collections.link') ? disclosure('Rename', rename, isSubmitted(view, 'rename', record)) : ''}
+${visit.can('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted(view, 'unlink', record)) : ''}`;
 }
 
 function toOtherCollections(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
@@ -152,7 +191,7 @@ function toOtherCollections(visit: Visit, project: ProjectRecord, records: Recor
     const [tag, text] =
       state === 'linked'
         ? [html`linked to ${toEnvironmentName(environmentId)}`, 'Move here']
-        : [html`<span class="tag bad">unlinked</span>`, 'Link again'];
+        : [status('bad', 'unlinked'), 'Link again'];
     const form = visit.form(
       'relink',
       html`${toContractFields(record)}<button class="outline">${text}<span class="visually-hidden"> ${name}</span></button>`,
@@ -176,28 +215,39 @@ async function readMinterState(parts: Parts, environmentId: string, signal: Abor
 }
 
 /** Shows whether the collection's signer has the minter role, as of the last mint that proved the role. */
-function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): HtmlValue {
+function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): SignerState {
   const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">Signable keys</a>`;
-  if (signer === null) return html`No signer. Create one in ${keys}.`;
-  const address = copyable(signer, `the signer address for ${collection.name}`);
+  if (signer === null) return { state: status('warn', 'no signer'), detail: html`No signer. Create one in ${keys}.` };
+  const address = shortened(signer, `the signer address for ${collection.name}`);
   const found = signers?.find(
     (each) =>
       each.chain === collection.chain &&
       isSame(each.contractAddress, collection.contractAddress) &&
       isSame(each.signerAddress, signer),
   );
-  return html`${address}<br>${signers === null ? 'Role status currently unavailable.' : toSignerState(found, keys)}`;
+  if (signers === null) return { state: address, detail: 'Role status currently unavailable.' };
+  const { state, detail } = toSignerState(found, keys);
+  return { state, detail: html`Signer ${address}<br>${detail}` };
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-function toSignerState(found: MintSigner | undefined, keys: HtmlValue): HtmlValue {
+interface SignerState {
+  /** One line. */
+  readonly state: HtmlValue;
+  readonly detail: HtmlValue;
+}
+
+function toSignerState(found: MintSigner | undefined, keys: HtmlValue): SignerState {
   const roleProvenMs = found?.roleProvenMs ?? null;
   if (found !== undefined && found.waiting > 0) {
     const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
     const held = roleProvenMs === null ? '' : html`<br>Had the minter role as of ${time(roleProvenMs)}.`;
-    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
+    const detail = html`${mints} wait since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
+    return { state: status('bad', html`${mints} waiting`), detail };
   }
-  if (roleProvenMs !== null) return html`Has the minter role as of ${time(roleProvenMs)}.`;
-  return html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
+  if (roleProvenMs !== null)
+    return { state: status('ok', 'can mint'), detail: html`Has the minter role as of ${time(roleProvenMs)}.` };
+  const detail = html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
+  return { state: status('wait', 'role unknown'), detail };
 }

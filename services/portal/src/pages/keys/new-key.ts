@@ -1,16 +1,24 @@
 import type { KeyKind } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import type { PortalSettings } from '../../config.ts';
-import { copyable, copyableBlock, hidden } from '../../frame/components.ts';
+import { copyable, copyableBlock, hidden, time } from '../../frame/components.ts';
 import type { PageResponse, Visit } from '../../frame/page.ts';
 
+interface ShownKey {
+  readonly kind: KeyKind;
+  readonly key: string;
+  /** When the replaced key stops; null if it has stopped, or if no key was replaced. */
+  readonly oldEndsAt: number | null;
+}
+
 /** The page shown after a key is created. No other page shows a secret key. */
-export function toNewKeyPage(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): PageResponse {
+export function toNewKeyPage(visit: Visit, { kind, key, oldEndsAt }: ShownKey, settings: PortalSettings): PageResponse {
+  const stops = oldEndsAt === null ? '' : html` The old key stops on ${time(oldEndsAt)}.`;
   const isSecret = kind === 'secret';
   const variable = isSecret ? 'PLAYLINE_SECRET_KEY' : 'PLAYLINE_PUBLISHABLE_KEY';
   const instructions = isSecret
     ? html`<p><strong>Copy this key now. It is shown only once.</strong> Store it on your servers, never in a game client.</p>`
-    : html`<p>Add this key to your game clients. You can always find it on the Keys page.</p>`;
+    : html`<p>Add this key to your game clients. You can always find it on the Keys page.${stops}</p>`;
   const nextStep = html`<p>The event appears on <a href="${visit.path.replace(/keys$/, 'live')}">Live</a> within two seconds.</p>`;
   return {
     kind: 'page',

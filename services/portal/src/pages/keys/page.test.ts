@@ -77,6 +77,65 @@ it('a key can be refreshed and revoked only if the environment name is confirmed
   expect(states).toEqual([true, true]);
 });
 
+const hourMs = 3_600_000;
+
+it('a publishable key can be refreshed so that the old key stops later, and its end can be changed and removed', async () => {
+  const { browser, path, project } = await openProject();
+  await browser.submit(path, 'create', { kind: 'publishable', name: 'iOS 1' });
+  const read = async () => keysOfProject(await portal.parts.keys.all(), project.id);
+  const shown = await browser.submit(path, 'refresh', { stops: '24h', name: 'iOS 2' });
+  const endsAt = expect.closeTo(Date.now() + 24 * hourMs, -4);
+  expect(shown.text).toContain(PUBLISHABLE.exec(shown.text)![0]);
+  expect(shown.text).toContain('The old key stops on');
+  const [old, next] = await read();
+  expect([old, next]).toMatchObject([
+    { name: 'iOS 1', endsAt, revokedAt: null },
+    { name: 'iOS 2', endsAt: null, revokedAt: null, limitId: old!.keyId },
+  ]);
+  const { text } = await browser.get(path);
+  for (const each of ['stops in 24\u00a0h', old!.text!, next!.text!]) expect(text).toContain(each);
+  const date = new Date(Date.now() + 72 * hourMs).toISOString().slice(0, 10);
+  const moved = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'date', date });
+  expect([moved.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=stops`, Date.parse(date)]);
+  const kept = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'never' });
+  expect([kept.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=stays`, null]);
+  const stopped = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'now', confirm: 'development' });
+  expect([stopped.headers.get('location'), (await read()).map(({ revokedAt }) => revokedAt === null)]).toEqual([
+    `${path}?done=revoked`,
+    [false, true],
+  ]);
+});
+
+it.each([
+  ['without a choice', {}, 'Choose when the key stops.'],
+  ['now without a confirmation', { stops: 'now' }, 'to confirm that the key stops now'],
+  ['on a date in the past', { stops: 'date', date: '2020-01-01' }, 'Choose a time in the future.'],
+  ['on no date', { stops: 'date' }, 'Choose when the key stops.'],
+])('a publishable key is not refreshed or revoked %s', async (_, fields, message) => {
+  const { browser, path, project } = await openProject();
+  await browser.submit(path, 'create', { kind: 'publishable' });
+  for (const form of ['refresh', 'revoke']) {
+    const { status, text } = await browser.submit(path, form, fields);
+    expect([status, text.includes(message), text.includes(' checked ')]).toEqual([400, true, true]);
+  }
+  expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([{ endsAt: null, revokedAt: null }]);
+});
+
+it('a further publishable key requires a name, and all keys have their own name and allowed origins', async () => {
+  const { browser, path, project } = await openProject();
+  await browser.submit(path, 'create', { kind: 'publishable' });
+  const unnamed = await browser.submit(path, 'create', { kind: 'publishable' });
+  expect([unnamed.status, unnamed.text.includes('such as iOS 2.4')]).toEqual([400, true]);
+  await browser.submit(path, 'create', { kind: 'publishable', name: 'Web' });
+  const [first] = keysOfProject(await portal.parts.keys.all(), project.id);
+  const fields = { key: first!.keyId, name: 'Android', origins: 'https://game.example' };
+  expect((await browser.submit(path, 'origins', fields)).status).toBe(303);
+  expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([
+    { name: 'Android', origins: ['https://game.example'] },
+    { name: 'Web', origins: [] },
+  ]);
+});
+
 it('the record of a key contains the author and the trace id of the request', async () => {
   const { browser, path, project } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'publishable' });
@@ -86,22 +145,23 @@ it('the record of a key contains the author and the trace id of the request', as
   expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
 });
 
-it('the keys page shows the last use, hourly requests and last refused request of a key', async () => {
+it('the keys page shows the last use, the events, the hourly requests and the last refused request of a key', async () => {
   const usage = createMemoryKeyUsage();
   const usagePortal = await openPortal({ usage });
   const project = await usagePortal.addProject('Used');
   const path = `/projects/${project.id}/environments/development/keys`;
   const browser = await usagePortal.signIn({ project, role: 'developer' });
   await browser.submit(path, 'create', { kind: 'publishable' });
-  expect((await browser.get(path)).text).toContain('<dd>never</dd>');
+  expect((await browser.get(path)).text).toMatch(/<td[^>]*>never<\/td>/);
   const [{ keyId = '' } = {}] = keysOfProject(await usagePortal.parts.keys.all(), project.id);
   const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
-  const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
+  const key = { keyId, uses: 1200, refusals: 7, messages: 34_000, lastUsedAt: lastRefusal.at, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
   const { text } = await browser.get(path);
   await usagePortal.close();
   expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
-  expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
+  expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code title="${'a'.repeat(32)}">`);
+  expect(text).toContain('sent 34\u202f000 events in the last hour and 34\u202f000 in the last 24 hours');
 });
 
 it('the keys page saves allowed origins and rejects invalid origins', async () => {

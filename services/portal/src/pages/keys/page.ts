@@ -1,5 +1,6 @@
-/** The publishable key and the secret key of an environment. */
+/** The publishable keys and the secret key of an environment. */
 import {
+  changeKey,
   createKey,
   hashKey,
   type KeyKind,
@@ -8,28 +9,36 @@ import {
   keysOfProject,
   type NewKey,
   NO_USE,
+  parseInstant,
   refreshKey,
   revokeKey,
-  setKeyOrigins,
+  setKeyEnd,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { copyable, disclosure, field, hidden, multilineField, number, table, time } from '../../frame/components.ts';
+import {
+  choice,
+  disclosure,
+  docsLink,
+  duration,
+  emptyState,
+  field,
+  hidden,
+  keyValues,
+  multilineField,
+  number,
+  panel,
+  shortened,
+  status,
+  table,
+  time,
+} from '../../frame/components.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
 import { toNewKeyPage } from './new-key.ts';
 
-type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
-
-const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
-  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients send messages with this key. It is public.' },
-  {
-    kind: 'secret',
-    title: 'Secret key',
-    hint: 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.',
-  },
-];
+type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit' | 'frame'>;
 
 const NAME_CHARACTERS_MAX = 100;
 
@@ -38,16 +47,18 @@ export function createKeysPage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/keys',
     access: 'keys.read',
     notices: {
-      origins: 'Allowed origins saved. All gateways apply them within a second.',
+      origins: 'Key saved. All gateways apply the change within a second.',
       revoked: 'Key revoked. All gateways reject it within a second.',
+      stops: 'Saved. Every gateway rejects the key from that time on.',
+      stays: 'The key stays live.',
     },
     show: async (visit, failure) => {
-      const { project, environment } = scopeOf(visit);
-      const records = keysOfProject(await parts.keys.all(), project.id).filter(
-        ({ environmentId }) => environmentId === environment.id,
-      );
-      const uses = await readUsage(parts, records);
-      const content = toContent({ visit, records, uses, values: failure?.values });
+      const { environment } = scopeOf(visit);
+      const keys = await readKeys(parts, visit);
+      const live = keys.filter(({ revokedAt }) => revokedAt === null);
+      const uses = await parts.usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
+      const view = { visit, keys, live, uses, values: failure?.values, nowMs: parts.frame.wallClockMs(), parts };
+      const content = html`${toPublishable(view)}${toSecret(view)}${toEnded(view)}`;
       return { kind: 'page', title: `Keys in ${environment.name}`, content };
     },
     actions: {
@@ -61,15 +72,21 @@ export function createKeysPage(parts: Parts): PortalPage {
   };
 }
 
+async function readKeys({ keys }: Pick<Parts, 'keys'>, visit: Visit): Promise<readonly KeyRecord[]> {
+  const { project, environment } = scopeOf(visit);
+  return keysOfProject(await keys.all(), project.id).filter(({ environmentId }) => environmentId === environment.id);
+}
+
 async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { keys, settings, writeAudit } = parts;
   const { project, environment } = scopeOf(visit);
-  const [isRefresh, kind] = [values.text('form') === 'refresh', readKind(values)];
-  if (isRefresh) assertConfirmed(visit, values);
+  const [isRefresh, kind, keyId] = [values.text('form') === 'refresh', readKind(values), readKeyId(values)];
+  const stops = isRefresh ? readStop(visit, values) : 'now';
   if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
-  const name = values.text('name');
-  if (name.length > NAME_CHARACTERS_MAX)
-    throw invalidField('name', `Enter a name with at most ${NAME_CHARACTERS_MAX} characters.`);
+  const name = readName(values);
+  const live = (await readKeys(parts, visit)).filter((key) => key.kind === kind && key.revokedAt === null);
+  if (!isRefresh && kind === 'publishable' && name === '' && live.length > 0)
+    throw invalidField('name', 'Enter a name, such as iOS 2.4, so that the keys of this environment can be distinguished.');
   const newKey: NewKey = {
     projectId: project.id,
     environmentId: environment.id,
@@ -78,32 +95,37 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
     ...(name === '' ? {} : { name }),
   };
   const context = { store: keys.storeFor(visit.author), prefix: settings.keyPrefix };
-  const { key, record } = isRefresh ? await refreshKey(context, newKey) : await createKey(context, newKey);
+  const endsAt = stops === 'now' || stops === null ? undefined : stops;
+  const { key, record } = isRefresh
+    ? await refreshKey(context, { ...newKey, keyId, endsAt })
+    : await createKey(context, newKey);
   if (kind === 'secret') await writeAudit(visit, { action: 'key.show', object: record.keyId });
-  return toNewKeyPage(visit, kind, key, settings);
+  return toNewKeyPage(visit, { kind, key, oldEndsAt: endsAt ?? null }, settings);
 }
 
 /** The response does not reveal whether the key exists in another environment. */
-async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+async function testKey(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { environment } = scopeOf(visit);
   const hash = hashKey(values.text('key'));
-  const record = (await keys.all()).find(({ live }) => live?.hash === hash);
-  const isValid = record !== undefined && record.environmentId === environment.id;
-  const result = isValid
-    ? html`<p>This is the current ${record.kind} key for ${environment.name}. Gateways accept it.</p>`
-    : html`<p>This key does not work in ${environment.name}. It was refreshed, revoked or never created here.</p>`;
+  const record = (await readKeys(parts, visit)).find((key) => key.hash === hash && key.revokedAt === null);
+  const result =
+    record === undefined
+      ? html`<p>This key does not work in ${environment.name}. It was refreshed, revoked or never created here.</p>`
+      : html`<p>This is a live ${record.kind} key for ${environment.name}. Gateways accept it.</p>`;
   const content = html`${result}<p><a class="button" href="${visit.path}">Back to keys</a></p>`;
-  return { kind: 'page', title: isValid ? 'Key is valid' : 'Key is not valid', content };
+  return { kind: 'page', title: record === undefined ? 'Key is not valid' : 'Key is valid', content };
 }
 
 const revokeAction = ({ keys }: Parts): FormAction => ({
   access: 'keys.revoke',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    assertConfirmed(visit, values);
-    const key = { environmentId: scopeOf(visit).environment.id, kind: readKind(values) };
-    await revokeKey({ store: keys.storeFor(visit.author) }, key);
-    return { kind: 'redirect', notice: 'revoked' };
+    const [endsAt, kind, keyId] = [readStop(visit, values), readKind(values), readKeyId(values)];
+    const context = { store: keys.storeFor(visit.author) };
+    const key = { environmentId: scopeOf(visit).environment.id, kind, keyId };
+    if (endsAt === 'now') await revokeKey(context, key);
+    else await setKeyEnd(context, { ...key, endsAt });
+    return { kind: 'redirect', notice: endsAt === 'now' ? 'revoked' : endsAt === null ? 'stays' : 'stops' };
   },
 });
 
@@ -114,121 +136,210 @@ const originsAction = ({ keys }: Parts): FormAction => ({
       .text('origins')
       .split(/[\s,]+/)
       .filter((text) => text !== '');
-    const environmentId = scopeOf(visit).environment.id;
-    await setKeyOrigins({ store: keys.storeFor(visit.author) }, { environmentId, origins });
+    const { environment } = scopeOf(visit);
+    const key = { environmentId: environment.id, keyId: readKeyId(values), name: readName(values), origins };
+    await changeKey({ store: keys.storeFor(visit.author) }, key);
     return { kind: 'redirect', notice: 'origins' };
   },
 });
 
-/** Requires the user to type the environment's name, because clients lose access immediately. */
-function assertConfirmed(visit: Visit, values: FormValues): void {
-  const { name } = scopeOf(visit).environment;
-  if (values.text('confirm') === name) return;
-  throw invalidField('confirm', `Type the environment name, ${name}, to confirm.`);
+function readName(values: FormValues): string {
+  const name = values.text('name').trim();
+  if (name.length <= NAME_CHARACTERS_MAX) return name;
+  throw invalidField('name', `Enter a name with at most ${NAME_CHARACTERS_MAX} characters.`);
+}
+
+const readKeyId = (values: FormValues) => values.text('key') || undefined;
+
+/** Returns when a key stops; null for never. A key stops now only if the user types the environment's name. */
+function readStop(visit: Visit, values: FormValues): 'now' | number | null {
+  const isNow = readKind(values) === 'secret' || values.text('stops') === 'now';
+  if (isNow) {
+    const { name } = scopeOf(visit).environment;
+    if (values.text('confirm') === name) return 'now';
+    throw invalidField('confirm', `Type the environment name, ${name}, to confirm that the key stops now.`);
+  }
+  const stops = values.text('stops') === 'date' ? values.text('date') : values.text('stops');
+  if (stops === 'never') return null;
+  const endsAt = parseInstant(stops);
+  if (endsAt === null) throw invalidField('stops', 'Choose when the key stops.');
+  return endsAt;
 }
 
 function readKind(values: FormValues): KeyKind {
-  const found = KINDS.find(({ kind }) => kind === values.text('kind'));
-  if (found === undefined) throw invalidField('kind', 'Choose publishable or secret.');
-  return found.kind;
-}
-
-type Uses = ReadonlyMap<string, KeyUse> | null;
-
-async function readUsage({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
-  const live = records.filter(({ revokedAt }) => revokedAt === null);
-  return usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
+  const kind = values.text('kind');
+  if (kind === 'publishable' || kind === 'secret') return kind;
+  throw invalidField('kind', 'Choose publishable or secret.');
 }
 
 interface KeysView {
   readonly visit: Visit;
-  readonly records: readonly KeyRecord[];
-  readonly uses: Uses;
+  readonly keys: readonly KeyRecord[];
+  readonly live: readonly KeyRecord[];
+  /** Null if the counters cannot be read. */
+  readonly uses: ReadonlyMap<string, KeyUse> | null;
   readonly values: FormValues | undefined;
+  readonly nowMs: number;
+  readonly parts: Pick<Parts, 'settings'>;
 }
 
-function toContent(view: KeysView): HtmlValue {
-  const revoked = view.records.filter(({ revokedAt }) => revokedAt !== null).toReversed();
-  const rows = revoked.map((record) => [
-    record.kind,
-    record.name,
-    html`<code>${record.first4}…${record.last4}</code>`,
-    time(record.createdAt),
-    time(record.revokedAt ?? 0),
-  ]);
-  const columns = ['Type', 'Name', 'Key', 'Created', 'Revoked'];
-  return html`${KINDS.map((keyKind) => toSection({ ...view, keyKind }))}
-${revoked.length === 0 ? '' : disclosure(`Revoked keys (${revoked.length})`, table('Revoked keys', columns, rows))}`;
+const useOf = ({ uses }: KeysView, { keyId }: KeyRecord): KeyUse | null => uses && (uses.get(keyId) ?? NO_USE);
+
+const isSubmitted = ({ values }: KeysView, form: string, key: KeyRecord | null) =>
+  values?.text('form') === form && (values.text('key') === (key?.keyId ?? '') || values.text('kind') === 'secret');
+
+function toPublishable(view: KeysView): HtmlValue {
+  const { visit, live, nowMs, parts } = view;
+  const keys = live.filter(({ kind }) => kind === 'publishable');
+  const docs = docsLink(parts.settings, '/docs/keys', 'How to rotate keys');
+  const note = html`Game clients send messages with these keys. They are public. ${docs}`;
+  const create = toCreateForm(view, 'publishable');
+  const first = html`<p>No key yet. Add a key to a game client, and the events that it sends are counted here.</p>${create}`;
+  if (keys.length === 0) return panel('Publishable keys', visit.can('keys.create') ? first : create, { note });
+  const rows = keys.map((key) => {
+    const use = useOf(view, key);
+    const state =
+      key.endsAt === null ? status('ok', 'live') : status('warn', html`stops in ${duration(key.endsAt - nowMs)}`);
+    const counts = [use?.messagesOfHour, use?.messagesOfDay].map((count) =>
+      count === undefined ? '–' : number(count),
+    );
+    const used = use === null ? '–' : use.lastUsedAt === null ? 'never' : time(use.lastUsedAt);
+    const name = key.name === '' ? html`<span class="muted">Unnamed</span>` : key.name;
+    const cells = [name, shortened(key.text ?? '', 'the key'), used, ...counts, state];
+    const isOpen = ['refresh', 'revoke', 'origins'].some((form) => isSubmitted(view, form, key));
+    return { cells, detail: toDetail(view, key), isOpen };
+  });
+  const right = (text: string) => ({ text, align: 'right' }) as const;
+  const headers = ['Name', 'Key', 'Last used', right('Events, last hour'), right('Last 24 hours'), 'State'];
+  return html`${panel('Publishable keys', table('Publishable keys', headers, rows), { note })}
+${visit.can('keys.create') ? disclosure('Create another publishable key', create, isSubmitted(view, 'create', null)) : ''}`;
 }
 
-interface Section extends KeysView {
-  readonly keyKind: (typeof KINDS)[number];
-}
-
-function toSection(section: Section): HtmlValue {
-  const { visit, keyKind, records, uses } = section;
-  const { kind, title, hint } = keyKind;
-  const live = records.find((key) => key.kind === kind && key.revokedAt === null);
-  const toLiveKey = (key: KeyRecord) =>
-    html`${toDetails(key)}${kind === 'publishable' ? toOrigins(section, key) : ''}${toUsage(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.can('keys.refresh') ? toKeyForms(section) : ''}`;
-  return html`<section aria-labelledby="${kind}"><h2 id="${kind}">${title}</h2><p class="quiet">${hint}</p>
-${live === undefined ? toCreateForm(section) : toLiveKey(live)}</section>`;
-}
-
-function toDetails({ name, text, first4, last4, createdAt }: KeyRecord): HtmlValue {
-  const shown = text === null ? html`<code>${first4}…${last4}</code>` : copyable(text, 'the key');
-  return html`<dl><dt>Key</dt><dd>${shown}</dd>${name === '' ? '' : html`<dt>Name</dt><dd>${name}</dd>`}<dt>Created</dt><dd>${time(createdAt)}</dd></dl>`;
-}
-
-function toOrigins({ visit, values }: Section, { origins }: KeyRecord): HtmlValue {
-  const shown =
-    origins.length === 0 ? 'any' : html`<ul>${origins.map((origin) => html`<li><code>${origin}</code></li>`)}</ul>`;
-  const isSubmitted = values?.text('form') === 'origins';
-  const form = visit.form(
-    'origins',
-    html`<p>Within a second, gateways respond with 401 to pages from other origins. Servers and native clients do not send an origin, so they can still use the key.</p>
-${multilineField({ name: 'origins', label: 'Allowed origins', value: isSubmitted ? values.text('origins') : origins.join('\n'), hint: 'One origin per line, such as https://game.example or http://localhost:5173. Leave empty to allow all origins.' })}
-<button>Save allowed origins</button>`,
-  );
-  return html`<dl><dt>Allowed origins</dt><dd>${shown}</dd></dl>
-${visit.can('keys.origins') ? disclosure('Change allowed origins', form, isSubmitted) : ''}`;
+function toDetail(view: KeysView, key: KeyRecord): HtmlValue {
+  const origins = key.origins.length === 0 ? 'any' : html`<code>${key.origins.join(' ')}</code>`;
+  const ends = key.endsAt === null ? [] : [['Stops', time(key.endsAt)] as const];
+  return html`${keyValues([['Created', time(key.createdAt)], ...ends, ['Allowed origins', origins], ...toUsage(useOf(view, key))])}
+<div class="key-forms">${toKeyForms(view, key)}${view.visit.can('keys.origins') ? toOriginsForm(view, key) : ''}</div>`;
 }
 
 /** Uses counters from the gateways, which lag by up to ten seconds. */
-function toUsage(use: KeyUse | null): HtmlValue {
-  if (use === null) return html`<p class="quiet">Usage data for this key is currently unavailable.</p>`;
-  const { lastUsedAt, usesOfHour, refusalsOfHour, lastRefusal } = use;
-  const refusal =
-    lastRefusal === null
-      ? ''
-      : html`<dt>Last refused request</dt><dd>${time(lastRefusal.at)}: ${lastRefusal.reason}, trace id ${copyable(lastRefusal.traceId, 'the trace id')}</dd>`;
-  return html`<dl><dt>Last used</dt><dd>${lastUsedAt === null ? 'never' : time(lastUsedAt)}</dd>
-<dt>Last hour</dt><dd>${number(usesOfHour, usesOfHour === 1 ? 'request' : 'requests')}, ${number(refusalsOfHour)} refused</dd>${refusal}</dl>`;
+function toUsage(use: KeyUse | null): [string, HtmlValue][] {
+  if (use === null) return [['Usage', 'currently unavailable']];
+  const { usesOfHour, refusalsOfHour, lastRefusal } = use;
+  const requests = `${number(usesOfHour, usesOfHour === 1 ? 'request' : 'requests')}, ${number(refusalsOfHour)} refused`;
+  if (lastRefusal === null) return [['Last hour', requests]];
+  const { at, reason, traceId } = lastRefusal;
+  const refusal = html`${time(at)}: ${reason}, trace id ${shortened(traceId, 'the trace id')}`;
+  return [
+    ['Last hour', requests],
+    ['Last refused request', refusal],
+  ];
 }
 
-function toCreateForm({ visit, keyKind: { kind }, values }: Section): HtmlValue {
-  if (!visit.can('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
+function toSecret(view: KeysView): HtmlValue {
+  const key = view.live.find(({ kind }) => kind === 'secret');
+  const note = 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.';
+  if (key === undefined) return panel('Secret key', toCreateForm(view, 'secret'), { note });
+  const { first4, last4, name, createdAt } = key;
+  const use = useOf(view, key);
+  const used = use === null ? [] : [['Last used', use.lastUsedAt === null ? 'never' : time(use.lastUsedAt)] as const];
+  const rows = keyValues([
+    ['Key', html`<code>${first4}…${last4}</code>`],
+    ...(name === '' ? [] : [['Name', name] as const]),
+    ['Created', time(createdAt)],
+    ...used,
+    ...toUsage(use),
+  ]);
+  return panel('Secret key', html`${rows}<div class="key-forms">${toKeyForms(view, key)}</div>`, { note });
+}
+
+function toEnded({ keys }: KeysView): HtmlValue {
+  const ended = keys.filter(({ revokedAt }) => revokedAt !== null).toReversed();
+  if (ended.length === 0) return '';
+  const rows = ended.map(({ kind, name, first4, last4, createdAt, revokedAt }) => {
+    return [kind, name, html`<code>${first4}…${last4}</code>`, time(createdAt), time(revokedAt ?? 0)];
+  });
+  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended'];
+  return disclosure(`Ended keys (${ended.length})`, table('Ended keys', headers, rows));
+}
+
+function toCreateForm({ visit, values }: KeysView, kind: KeyKind): HtmlValue {
+  const isPublishable = kind === 'publishable';
+  if (!visit.can('keys.create'))
+    return emptyState(
+      `No ${kind} key yet`,
+      html`<p>${isPublishable ? 'Events arrive once a game client has a key.' : 'Servers need a key to request erasures and mints.'} A developer or owner of the project can create one.</p>`,
+      { path: '/docs/keys', text: 'About keys' },
+    );
+  const hint = isPublishable
+    ? 'The platform and build that will contain the key, such as iOS 2.4.'
+    : 'Optional. What the key is used for.';
+  const value = values?.text('form') === 'create' && values.text('kind') === kind ? values.text('name') : '';
   return visit.form(
     'create',
     html`${hidden('kind', kind)}
-${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', hint: 'Optional. What the key is used for.', maxLength: NAME_CHARACTERS_MAX })}
+${field({ name: 'name', label: 'Name', value, hint, maxLength: NAME_CHARACTERS_MAX })}
 <button>Create ${kind} key</button>`,
   );
 }
 
-function toKeyForms({ visit, keyKind: { kind }, values }: Section): HtmlValue {
-  const { environment } = scopeOf(visit);
-  const isSubmitted = (action: string) => values?.text('form') === action && values.text('kind') === kind;
-  const confirm = html`${hidden('kind', kind)}
-${field({ name: 'confirm', label: `Type ${environment.name} to confirm`, isRequired: true })}`;
+function toOriginsForm(view: KeysView, key: KeyRecord): HtmlValue {
+  const isOpen = isSubmitted(view, 'origins', key);
+  const value = (name: string, current: string) => (isOpen ? (view.values?.text(name) ?? '') : current);
+  const form = view.visit.form(
+    'origins',
+    html`${hidden('key', key.keyId)}
+${field({ name: 'name', label: 'Name', value: value('name', key.name), maxLength: NAME_CHARACTERS_MAX })}
+${multilineField({ name: 'origins', label: 'Allowed origins', value: value('origins', key.origins.join('\n')), hint: 'One origin per line, such as https://game.example or http://localhost:5173. Pages from other origins get 401. Servers and native clients send no origin and can always use the key. Leave empty to allow all origins.' })}
+<button>Save key</button>`,
+  );
+  return disclosure('Change name or allowed origins', form, isOpen);
+}
+
+function toKeyForms(view: KeysView, key: KeyRecord): HtmlValue {
+  const { visit } = view;
+  const { kind, keyId, endsAt } = key;
+  const isPublishable = kind === 'publishable';
+  const ids = html`${hidden('kind', kind)}${isPublishable ? hidden('key', keyId) : ''}`;
   const refresh = visit.form(
     'refresh',
-    html`<p>This creates a new key. All gateways reject the old key within a second.</p>${confirm}<button>Refresh ${kind} key</button>`,
+    isPublishable
+      ? html`<p>Creates a key with the same allowed origins for your next build. The old key keeps working until it stops; both keys share one rate limit.</p>${ids}
+${field({ name: 'name', label: 'Name of the new key', value: key.name, maxLength: NAME_CHARACTERS_MAX })}${toStopFields(view, key, 'The old key stops')}<button>Refresh publishable key</button>`
+      : html`<p>This creates a new key. All gateways reject the old key within a second.</p>${ids}${toConfirm(view, true)}<button>Refresh secret key</button>`,
   );
   const revoke = visit.form(
     'revoke',
-    html`<p>All gateways reject the key within a second. The environment has no ${kind} key until you create a new one.</p>${confirm}<button class="danger">Revoke ${kind} key</button>`,
+    isPublishable
+      ? html`${ids}${toStopFields(view, key, 'The key stops')}<button class="danger">${endsAt === null ? 'Revoke publishable key' : 'Save'}</button>`
+      : html`<p>All gateways reject the key within a second. The environment has no secret key until you create a new one.</p>${ids}${toConfirm(view, true)}<button class="danger">Revoke secret key</button>`,
   );
-  return html`${disclosure(`Refresh the ${kind} key`, refresh, isSubmitted('refresh'))}
-${disclosure(`Revoke the ${kind} key`, revoke, isSubmitted('revoke'))}`;
+  const stopTitle = endsAt === null ? 'Revoke the key' : 'Change when the key stops';
+  return html`${visit.can('keys.refresh') ? disclosure(isPublishable ? 'Refresh the key' : 'Refresh the secret key', refresh, isSubmitted(view, 'refresh', key)) : ''}
+${visit.can('keys.revoke') ? disclosure(isPublishable ? stopTitle : 'Revoke the secret key', revoke, isSubmitted(view, 'revoke', key)) : ''}`;
+}
+
+const toConfirm = ({ visit }: KeysView, isRequired: boolean) =>
+  field({ name: 'confirm', label: `Type ${scopeOf(visit).environment.name} to confirm`, isRequired });
+
+/** Nothing is preselected, so that builds with the key never lose access by surprise. */
+function toStopFields(view: KeysView, key: KeyRecord, label: string): HtmlValue {
+  const use = useOf(view, key);
+  const submitted = (name: string) => (view.values?.text('key') === key.keyId ? view.values.text(name) : '');
+  const traffic =
+    use === null
+      ? 'The usage of this key is currently unavailable.'
+      : `Clients with this key sent ${number(use.messagesOfHour)} events in the last hour and ${number(use.messagesOfDay)} in the last 24 hours.`;
+  const choices = [
+    { value: '', text: 'Choose a time' },
+    { value: '24h', text: 'in 24 hours' },
+    { value: '7d', text: 'in 7 days' },
+    { value: 'date', text: 'on a date' },
+    { value: 'now', text: 'now' },
+    ...(key.endsAt === null ? [] : [{ value: 'never', text: 'never' }]),
+  ];
+  return html`<p${use !== null && use.usesOfHour === 0 ? '' : html` class="notice warn"`}>${traffic} Builds that still contain the key when it stops lose their events.</p>
+<div class="stops">${choice({ name: 'stops', label, value: submitted('stops'), choices })}
+<div class="date">${field({ name: 'date', label: 'Date', type: 'date', value: submitted('date'), hint: 'The key stops at 00:00 UTC on this date.' })}</div>
+<div class="confirm">${toConfirm(view, false)}</div></div>`;
 }

@@ -27,7 +27,7 @@ it('a project can be archived only after its keys are revoked, and its page then
   expect((await browser.submit(path, 'archive', { confirm: 'Dona' })).status).toBe(400);
   const refused = await browser.submit(path, 'archive', { confirm: 'Done' });
   expect([refused.status, refused.text.includes('live keys (1)')]).toEqual([409, true]);
-  await browser.submit(keys, 'revoke', { kind: 'publishable', confirm: 'development' });
+  await browser.submit(keys, 'revoke', { kind: 'publishable', stops: 'now', confirm: 'development' });
   expect((await browser.submit(path, 'archive', { confirm: 'Done' })).status).toBe(303);
   expect((await findProject(id)).state).toBe('archived');
   expect(browser.formOf((await browser.get(path)).text, 'rename')).toBeNull();

@@ -14,6 +14,7 @@ const settings = {
   chainApiUrl: 'http://c.test',
   servedChains: null,
   clickhouseUrl: 'http://c.test:8123',
+  checkedChains: [],
   signerKey: parseSignerPublicKey(toJwk(publicKey)),
 };
 
