@@ -41,7 +41,7 @@ export const DAY_MS = 24 * 60 * 60 * 1000;
 const MINUTE_MS = 60_000;
 
 /** New players on an average day. With earlier players who return, 30 days have about 2,000 players. */
-const NEW_PLAYERS = 40;
+const NEW_PLAYERS = 36;
 /** Players who joined earlier than this many days ago no longer play. */
 const LIFETIME_DAYS = 30;
 /** By weekday, starting with Sunday. */
@@ -70,7 +70,9 @@ const TUTORIAL_STEPS = ['move', 'gather', 'build', 'fight', 'trade'];
 
 /** A client is released every 30 days, so 30 days have two versions. */
 const RELEASE_DAYS = 30;
-const releaseOf = (day: number) => Math.floor(day / RELEASE_DAYS);
+/** The day of version 0.0.0. */
+const FIRST_RELEASE_DAY = 20_100;
+const releaseOf = (day: number) => Math.floor((day - FIRST_RELEASE_DAY) / RELEASE_DAYS);
 /** Players who do not update immediately do so this many days later. */
 const LATE_UPDATE_DAYS = 5;
 
@@ -263,7 +265,8 @@ class Session {
 
   #version(): string {
     const { player, day } = this.#parts;
-    return `2.${releaseOf(updatesEarly(player) ? day : day - LATE_UPDATE_DAYS) % 100}.0`;
+    const release = releaseOf(updatesEarly(player) ? day : day - LATE_UPDATE_DAYS);
+    return `${Math.floor(release / 10)}.${release % 10}.0`;
   }
 
   #track(eventName: string, properties: Readonly<Record<string, unknown>>): void {

@@ -28,7 +28,8 @@ Loads 30 days of a generated game, Ember Valley: about 2,000 players with sessio
 shared devices, and two client versions, one of which sends invalid messages on the day of its release. The records are
 published to the topics that gateways write. Only environments of the kind development are accepted.
 
-Repeating the command does not add events: each message has the same id again, and views show each message once.
+Repeating the command does not add events: each message has the same id again, and views show each message once. The
+rejections are recorded again.
 
 Requires KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL and IDENTITY_PEPPER, or a local stack.`;
 

@@ -8,6 +8,7 @@ import { createActivitiesPage } from './activities/page.ts';
 import { createAlertsPage } from './alerts/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
+import { createDemoPage } from './demo/page.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createHomePage } from './home/page.ts';
 import { createKeysPage } from './keys/page.ts';
@@ -51,6 +52,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createActivitiesPage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
+    createDemoPage(parts),
     createLivePage(parts),
     createLiveEventsPage(parts),
     createProjectAuditPage(parts),
