@@ -24,7 +24,7 @@ function createLoader(fail = () => false) {
   return { loader, sent };
 }
 
-it('an owner loads demo data into development, sees the progress, and cannot start a second load meanwhile', async () => {
+it('an owner loads demo data into development, sees the progress, and cannot start a second load before it is done', async () => {
   const { loader, sent } = createLoader();
   const portal = await openPortal({ demo: loader });
   const project = await portal.addProject('A game');
