@@ -62,9 +62,12 @@ const COMMANDS = {
     help: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
     ...TESTS,
   },
-  'demo-portal': {
-    help: 'starts the stack if necessary, generates a minute of game traffic, and prints the portal URL',
-    options: NO_OPTIONS,
+  demo: {
+    help: 'starts the stack if necessary, loads 30 days of a generated game, and prints the portal URL',
+    usage: '[--project <id>] [--environment <name>]',
+    details:
+      '  --project <id>         project id or name (default: demo)\n  --environment <name>   environment of the kind development (default: development)\n\nRepeating the command does not add events.',
+    options: { project: { type: 'string' }, environment: { type: 'string' } },
   },
   simulate: {
     help: 'generates game or chain traffic or mint requests, and compares the result with the stored rows',
@@ -108,7 +111,7 @@ const COMMANDS = {
 /** The commands by purpose. The scripts in package.json have the same order and headings. */
 const GROUPS = {
   'run the stack': ['start', 'up', 'down', 'status', 'logs', 'doctor', 'reset', 'help', 'completion'],
-  'see it work': ['simulate', 'demo-portal'],
+  'see it work': ['demo', 'simulate'],
   'manage access': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],

@@ -16,7 +16,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   logs: async () => (await import('./commands/logs.ts')).logs,
   test: async () => (await import('./commands/test.ts')).test,
   'test:all': async () => (await import('./commands/test.ts')).testAll,
-  'demo-portal': async () => (await import('./commands/up.ts')).demoPortal,
+  demo: async () => (await import('./commands/up.ts')).demo,
   simulate: async () => (await import('./commands/run.ts')).simulate,
   verify: async () => (await import('./commands/run.ts')).verify,
   contracts: async () => (await import('./commands/run.ts')).contracts,

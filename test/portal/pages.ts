@@ -137,6 +137,7 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
       cap: { fields: () => ({ 'per-second': '80000', burst: '800000' }) },
     },
   },
+  '/projects/:project/environments/:environment/demo': { actions: { load: {} } },
   '/instance/rate-limit-keys': {
     actions: {
       create: { fields: () => ({ partner: 'A partner', calls: '7', window: '60' }) },

@@ -9,7 +9,7 @@ import { readStackFile } from '../stack-file.ts';
 import type { Stack } from '../stack-options.ts';
 import { readStatus, toVerdict, type Verdict } from '../status.ts';
 import { endStack, findSupervisor } from '../supervisor.ts';
-import { simulate } from './run.ts';
+import { operate, simulate } from './run.ts';
 import { alreadyRunningMessage, firstLinkOf, hasValidSettings, reportLink, supervise } from './start.ts';
 
 type Outcome = { ready: true; missing: readonly string[] } | { failed: string };
@@ -106,23 +106,24 @@ function reportVerdict({ isWell, sentence, hint }: Verdict): number {
   return isWell ? EXIT.ok : EXIT.failed;
 }
 
-/** One minute of a small game, with invalid messages and erasures, so that every portal page has content. */
-const GAME = ['--players', '40', '--minutes', '1', '--rate', '40', '--broken', '0.05'];
+/** A short history of the demo chain, so that the chain pages have content. */
 const CHAIN = ['--chain', '--activities', '500', '--rate', '100'];
 
-/** Starts the stack if necessary, generates traffic and prints the portal URL. */
-export async function demoPortal(paths: StackPaths): Promise<number> {
+/** Starts the stack if necessary, loads the generated game and prints the portal URL. */
+export async function demo(paths: StackPaths, args: readonly string[]): Promise<number> {
   const wasRunning = findSupervisor(paths) !== null;
   if (!wasRunning) {
     const code = await up(paths);
     if (code !== EXIT.ok) return code;
   }
-  for (const args of [GAME, CHAIN]) {
-    const code = await simulate(paths, args);
+  const loaded = await operate('demo')(paths, args);
+  if (loaded !== EXIT.ok) return loaded;
+  const file = readStackFile(paths);
+  if (file?.chain !== undefined && file.chain !== null) {
+    const code = await simulate(paths, CHAIN);
     if (code !== EXIT.ok) return code;
   }
-  const file = readStackFile(paths);
-  console.log(`\n  Portal: ${file?.portal}   (project demo, environment development)\n`);
+  console.log(`\n  Portal: ${file?.portal}\n`);
   // A stack that was just started has already printed a link.
   if (wasRunning) reportLink(await firstLinkOf(paths, file));
   return EXIT.ok;

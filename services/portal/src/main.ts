@@ -36,6 +36,7 @@ import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
 import { createPortalLimiters } from './frame/limiters.ts';
 import { openLive } from './live/index.ts';
+import { createDemoLoader, DEMO_TOPICS } from './pages/demo/loader.ts';
 import { createPipelineStatus } from './pipeline-status.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
 import { createPortalPeople } from './stores/people.ts';
@@ -60,7 +61,7 @@ const analysts = accountsAccount && createAnalystStore(accountsAccount, pool);
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
-const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
+const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, ...DEMO_TOPICS];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
 
 async function openAllRecords(use: Use, log: LogParts) {
@@ -83,12 +84,14 @@ await runService(logger, async (use) => {
   const signIns = await use('sessions', () => openRedisSessions(redis));
   const records = await openAllRecords(use, log);
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
+  const keyOf = createIdentityKeyer(config.IDENTITY_PEPPER);
+  const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
   const people = createPortalPeople({
     ...log,
     people: graph,
-    keyOf: createIdentityKeyer(config.IDENTITY_PEPPER),
+    keyOf,
     clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
-    onFault: (error, message) => logger.warn({ error }, message),
+    onFault,
   });
   const usage = await use('key usage', () => openRedisKeyUsage(redis));
   const live = await use('live messages', () =>
@@ -131,6 +134,7 @@ await runService(logger, async (use) => {
     people,
     reads,
     live,
+    demo: createDemoLoader({ ...log, keyOf, consents: graph.consents, onFault }),
     audit,
     analysts,
     readCode: createReadCode(config.CHAIN_NODES),

@@ -12,6 +12,7 @@ import type {
 } from '@playline/access-keys';
 import type { PortalSettings } from './config.ts';
 import type { LiveHub } from './live/index.ts';
+import type { DemoLoader } from './pages/demo/loader.ts';
 import type { PipelineStatus } from './pipeline-status.ts';
 import type { PortalReads } from './reads/index.ts';
 import type { PortalPeople } from './stores/people.ts';
@@ -26,6 +27,7 @@ export interface PortalParts {
   readonly keys: PortalRecords<AccessKeyRecord>;
   readonly usage: Pick<KeyUsage, 'readKeys' | 'readEnvironments'>;
   readonly live: LiveHub;
+  readonly demo: DemoLoader;
   readonly pipeline: PipelineStatus;
   readonly people: PortalPeople;
   readonly reads: PortalReads;

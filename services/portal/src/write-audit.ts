@@ -17,6 +17,7 @@ export type AuditedAction =
   | 'mints.save'
   | 'activities.save'
   | 'audit.save'
+  | 'demo.load'
   | 'person.find'
   | 'person.view'
   | 'person.save'

@@ -18,6 +18,7 @@ const EXPECTED: Record<string, [boolean, boolean, boolean]> = {
   'signable-keys.create': [YES, YES, NO],
   'signable-keys.disable': [YES, YES, NO],
   'limit.set': [YES, NO, NO],
+  'demo.load': [YES, NO, NO],
   'cap.set': [NO, NO, NO],
   'analysis.set': [YES, NO, NO],
   'rate-limit-keys.read': [NO, NO, NO],

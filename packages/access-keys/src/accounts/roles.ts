@@ -21,6 +21,7 @@ const MINIMUM_ROLES = {
   'signable-keys.create': 'developer',
   'signable-keys.disable': 'developer',
   'limit.set': 'owner',
+  'demo.load': 'owner',
   'cap.set': 'administrator',
   'analysis.set': 'owner',
   'rate-limit-keys.read': 'administrator',

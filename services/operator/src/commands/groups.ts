@@ -70,12 +70,14 @@ function createTableGroups({ addresses, stores, folder, environment, stop }: Com
 
 function createTopicGroups({ config, addresses, stores, folder, stdin, stdout, stop }: CommandContext): CommandGroup[] {
   const shared = { addresses, topicPrefix: config.TOPIC_PREFIX, stop };
+  const loadDemo = async () => [(await import('./demo.ts')).createDemoCommand(stores, { ...shared, addresses })];
   const loadLog = async () => (await import('./log-commands.ts')).createLogCommands(stores, shared);
   const loadFeed = async () => {
     const { createFeedCommands } = await import('./feed-commands.ts');
     return createFeedCommands(stores, { ...shared, stdin, stdout, folder });
   };
   return [
+    { names: ['demo'], load: loadDemo },
     { names: ['verify', 'derive', 'offsets', 'dead-letters'], load: loadLog },
     { names: ['chain', 'import', 'replicate'], load: loadFeed },
   ];

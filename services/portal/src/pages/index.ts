@@ -10,6 +10,7 @@ import { createAnalystSettingsPage } from './analyst-settings/page.ts';
 import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
 import { createConnectPage } from './connect/page.ts';
+import { createDemoPage } from './demo/page.ts';
 import { createErasurePage } from './erasures/erasure.ts';
 import { createErasuresPage, createReceiptPage } from './erasures/page.ts';
 import { createExplorePage } from './explore/page.ts';
@@ -60,6 +61,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createErasurePage(parts),
     createReceiptPage(parts),
     createLimitsPage(parts),
+    createDemoPage(parts),
     createLivePage(parts),
     createExplorePage(parts),
     createLiveEventsPage(parts),

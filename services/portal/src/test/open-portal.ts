@@ -177,6 +177,7 @@ function createParts(origin: URL): PortalAppParts {
     people: createMemoryPeople(),
     reads: createMemoryReads(),
     live: openUnusedLive(),
+    demo: { stateOf: () => null, start: () => {} },
     pipeline: {
       writerDelay: async () => ({ waiting: 0, oldestMs: null }),
       openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isComplete: true }),

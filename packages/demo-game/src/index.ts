@@ -1,0 +1,1 @@
+export { type DemoGameParts, type DemoLoad, loadDemoGame } from './load.ts';
