@@ -7,9 +7,9 @@ import {
   html,
   type ItemErrors,
   type KeySpec,
+  Markup,
   type Operation,
   toCodeSpans,
-  toMarkdownMarkup,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
 import { type Recipe, readRecipes } from '@playline/events';
@@ -62,15 +62,15 @@ function toBlock(id: string, label: string, sample: string): HtmlValue {
 export function createGatewayDocs(context: ExampleContext): DocsSource {
   const operations = createOperations(context);
   const { publicUrl, chainApiUrl = null, headerPrefix, downloads = new Map() } = context;
-  const { guides, elsewhere } = createSite({
+  const site = createSite({
     own: 'events',
     urls: { events: publicUrl, chain: chainApiUrl },
     headerPrefix,
-    toMarkup: toMarkdownMarkup,
   });
+  const guides = site.guides.map((guide) => Object.assign({}, guide, { content: new Markup(guide.content) }));
   return {
     area: 'Events',
-    elsewhere,
+    elsewhere: site.elsewhere,
     publicUrl: context.publicUrl,
     title: 'Playline Audience API',
     version: '1.0.0',
