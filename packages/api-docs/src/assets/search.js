@@ -29,7 +29,7 @@ function createDialog() {
   element.className = 'results';
   element.setAttribute('aria-label', 'Search the documentation');
   element.innerHTML =
-    '<input type="search" aria-label="Search" placeholder="Field, error code or guide" autocomplete="off"><p role="status" class="hint"></p><ul></ul>';
+    '<input type="text" aria-label="Search" placeholder="Field, error code or guide" autocomplete="off"><p role="status" class="hint"></p><ul></ul>';
   const [input, list] = [element.querySelector('input'), element.querySelector('ul')];
   input.addEventListener('input', () => showResults(element));
   element.addEventListener('keydown', (event) => {
