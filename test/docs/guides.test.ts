@@ -149,10 +149,15 @@ it('both services serve the same guides, and links to pages of the other service
 });
 
 it('the search index finds a field, an error code and a guide, and no page contains an unknown value', () => {
-  const index = JSON.parse(documents.get('/docs/search.json')!.text) as { path: string; page: string; text: string }[];
+  const index = JSON.parse(documents.get('/docs/search.json')!.text) as {
+    path: string;
+    page: string;
+    heading: string;
+    text: string;
+  }[];
   const pathsOf = (term: string) =>
-    index.filter(({ page, text }) => `${page} ${text}`.includes(term)).map(({ path }) => path);
-  expect(pathsOf('pageReferrer')).toContain('/docs/messages#context');
+    index.filter(({ page, heading, text }) => `${page} ${heading} ${text}`.includes(term)).map(({ path }) => path);
+  expect(pathsOf('pageReferrer')).toContain('/docs/messages#field.context.pageReferrer');
   expect(pathsOf('DUPLICATE_MESSAGE_ID')).toContain('/docs/rejections/DUPLICATE_MESSAGE_ID');
   expect(pathsOf('lower case')).toContain('/docs/identity#e-mail-case');
   for (const [path, { text }] of documents)

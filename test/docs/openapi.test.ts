@@ -117,7 +117,7 @@ it('every field of a message has a description and a valid example, which the re
     for (const [name, field] of Object.entries(openapi.components?.schemas?.[schema]?.properties ?? {})) {
       expect(field.description, name).toMatch(/^[A-Z].+\.$/);
       for (const example of Object.values(field.examples ?? [])) expect(compile(field)(example), name).toBe(true);
-      expect(reference, name).toContain(`<code>${schema === 'Message' ? '' : 'context.'}${name}</code>`);
+      expect(reference, name).toContain(`">${schema === 'Message' ? '' : 'context.'}${name}</code>`);
     }
 });
 

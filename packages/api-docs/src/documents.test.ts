@@ -87,24 +87,6 @@ it('the documentation mentions error codes for items only if the source defines 
   expect([...documents.values()].map(({ text }) => text).join()).not.toMatch(/leaf|rejection/i);
 });
 
-const withKeys = (keys: DocsSource['keys']) => {
-  const kinds = new Set(keys.map(({ kind }) => kind));
-  const operations = source.operations.map((operation) => ({
-    ...operation,
-    keys: operation.keys.filter(({ kind }) => kinds.has(kind)),
-  }));
-  return createDocuments({ ...source, keys, operations });
-};
-
-it.each([
-  [2, 'Set the two keys in the collection variables. For error codes'],
-  [1, 'Set the key in the collection variables. For error codes'],
-  [0, 'For error codes'],
-])('the collection description mentions that all keys must be set (number of keys: %i)', (count, start) => {
-  const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
-  expect(info.description).toMatch(new RegExp(`^${start}`));
-});
-
 it('the reference does not mention shell variables if no example uses a shell variable', () => {
   const operations = source.operations.slice(0, 1);
   const page = createDocuments({ ...source, operations }).get('/docs/reference')?.text;

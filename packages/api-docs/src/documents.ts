@@ -157,7 +157,7 @@ function toCollection(source: DocsSource): Record<string, unknown> {
   return {
     info: {
       name: title,
-      description: `${describeKeys(source)}For error codes, see ${publicUrl}/docs/errors.`,
+      description: `Set the keys in the collection variables. For error codes, see ${publicUrl}/docs/errors.`,
       schema: SCHEMA,
     },
     variable: [
@@ -173,14 +173,6 @@ function toCollection(source: DocsSource): Record<string, unknown> {
       { name: 'Unknown paths', item: otherExamples.map((example) => toItem(example, operations)) },
     ],
   };
-}
-
-const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
-
-function describeKeys({ keys }: DocsSource): string {
-  if (keys.length === 0) return '';
-  const count = COUNTS[keys.length] ?? ' ';
-  return `Set the${count}key${keys.length === 1 ? '' : 's'} in the collection variables. `;
 }
 
 /** False for examples that require the service to be in a special state. */

@@ -142,6 +142,7 @@ function toRejection(environmentId: string, { surface, library, libraryVersion, 
     libraryVersion,
     receivedAt: atMs + NETWORK_MS,
     traceId: traceIdOf(messageId),
+    messageIndex: 0,
   };
   return rejection;
 }

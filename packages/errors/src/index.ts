@@ -81,17 +81,17 @@ export const REJECTIONS = {
   },
   INVALID_ENUM: {
     cause: "The value is not one of the field's allowed values.",
-    fix: 'Use one of the values that the interface definition lists for the field, in lower case, or omit the field.',
+    fix: 'Use one of the values that the documentation lists for the field, in lower case, or omit the field.',
   },
   INVALID_FORMAT: {
     cause:
       'The value has the wrong JSON type or format, such as a messageId that is not a UUID, an eventTimestamp that is not an RFC 3339 timestamp, or a number instead of a string.',
-    fix: 'Send the JSON type and format that the interface definition specifies for the field.',
+    fix: 'Send the JSON type and format that the documentation lists for the field.',
   },
   INVALID_VALUE: {
     cause:
       'The format is valid but the value is not: the string is too long, the event is too far in the past or the future, the alias links an id to itself, or the message is too large.',
-    fix: 'Read the limit in `message`, and send a value within the limit.',
+    fix: '`message` names the bound that the value breaks, such as `userId is longer than 256 characters`. Send a value within it. The documentation of the code lists all bounds.',
   },
   UNSUPPORTED_TYPE: { cause: 'The message type is unknown.', fix: 'Use track, page, screen, identify or alias.' },
   DUPLICATE_MESSAGE_ID: {

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { type HrefOf, toHtml } from './markdown.ts';
 
 type Area = 'Events' | 'Chain' | 'Analysts' | 'Operate' | 'SDKs';
 
@@ -43,25 +44,22 @@ interface SiteUrls {
   readonly chain: string | null;
 }
 
-/** Returns the URL of a link target; null if the deployment does not serve the page. */
-export type HrefOf = (target: string) => string | null;
-
-export interface SiteOptions<T> {
+export interface SiteOptions {
   /** The API of this service. */
   readonly own: keyof SiteUrls;
   /** Public URLs of the services; null for a service that the deployment does not have. */
   readonly urls: SiteUrls;
   readonly headerPrefix: string;
-  readonly toMarkup: (markdown: string, hrefOf: HrefOf) => T;
 }
 
-export interface Guide<T> {
+export interface Guide {
   /** Path segment below `/docs/`. */
   readonly name: string;
   readonly area: Area;
   readonly title: string;
   readonly summary: string;
-  readonly content: T;
+  /** HTML. */
+  readonly content: string;
   readonly files: readonly [];
 }
 
@@ -72,9 +70,9 @@ export interface PageElsewhere {
   readonly href: string;
 }
 
-export interface Site<T> {
+export interface Site {
   readonly elsewhere: { readonly url: string; readonly pages: readonly PageElsewhere[] } | null;
-  readonly guides: readonly Guide<T>[];
+  readonly guides: readonly Guide[];
 }
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
@@ -101,7 +99,7 @@ function createViewTable(): string {
 }
 
 /** Returns the parts of the documentation that all services share. The guides need the URL of the gateway. */
-export function createSite<T>({ own, urls, headerPrefix, toMarkup }: SiteOptions<T>): Site<T> {
+export function createSite({ own, urls, headerPrefix }: SiteOptions): Site {
   const other = own === 'events' ? 'chain' : 'events';
   const url = urls[other];
   const pages = API_PAGES[other].map(([area, title, path]): PageElsewhere => ({ area, title, href: `${url}/${path}` }));
@@ -122,7 +120,7 @@ export function createSite<T>({ own, urls, headerPrefix, toMarkup }: SiteOptions
     if (api === undefined || api === own) return page;
     return url === null ? null : `${url}/docs/${page}`;
   };
-  const toArticle = (name: string, area: Area, { text, about }: { text: string; about?: string }): Guide<T> => {
+  const toArticle = (name: string, area: Area, { text, about }: { text: string; about?: string }): Guide => {
     const filled = text.replaceAll(/\{\{(\w+)\}\}/g, (match, value: string) => values[value] ?? match);
     const [title = '', ...blocks] = filled.split('\n\n');
     const summary = about ?? blocks.shift() ?? '';
@@ -131,7 +129,7 @@ export function createSite<T>({ own, urls, headerPrefix, toMarkup }: SiteOptions
       area,
       title: title.slice(2),
       summary,
-      content: toMarkup(blocks.join('\n\n'), hrefOf),
+      content: toHtml(blocks.join('\n\n'), hrefOf),
       files: [],
     };
   };

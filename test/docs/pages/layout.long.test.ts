@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { until } from '@playline/testkit';
 import type { Page } from 'playwright-core';
 import { expect, it } from 'vitest';
@@ -13,6 +15,12 @@ const PAGES = [
   '/docs/errors/VALIDATION_ERROR',
   '/docs/rejections/INVALID_VALUE',
   '/docs/cookbook',
+  '/docs/quickstart',
+  '/docs/messages',
+  '/docs/limits',
+  '/docs/analysts',
+  '/docs/sdks',
+  '/docs/pages',
   '/docs/no/such/page',
 ];
 
@@ -30,6 +38,47 @@ it.each(VIEWPORTS)(
     }
   },
 );
+
+it.each(VIEWPORTS.filter(({ scheme }) => scheme === 'light'))(
+  'no page has axe violations at $width pixels',
+  async (viewport) => {
+    const { page, gateway } = await visitDocs(PAGES[0]!, viewport);
+    const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+    for (const path of PAGES) {
+      await page.goto(gateway.url + path);
+      const check = `(() => { ${axe}; return axe.run().then(({ violations }) => violations.map(({ id, nodes }) => id + nodes[0].html)); })()`;
+      expect(await page.evaluate(check), path).toEqual([]);
+    }
+  },
+);
+
+it('a keyboard user finds a field with the search, and Escape closes the search', async () => {
+  const { page, gateway, faults } = await visitDocs('/docs/errors/VALIDATION_ERROR');
+  await page.keyboard.press('/');
+  await page.keyboard.type('eventTimestamp');
+  await page.getByText(/^\d+ results$/).waitFor();
+  await page.keyboard.press('Escape');
+  expect(await page.getByRole('dialog').isVisible()).toBe(false);
+  await page.keyboard.press('/');
+  await page.keyboard.press('ArrowDown');
+  expect(await page.evaluate('document.activeElement.href')).toBe(`${gateway.url}/docs/messages#field.eventTimestamp`);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/messages#field\.eventTimestamp$/);
+  expect(faults).toEqual([]);
+});
+
+it('without JavaScript, the search link leads to a list of all pages, and all tabs of an example are visible', async () => {
+  const { page, gateway } = await visitDocs('/docs/quickstart');
+  expect(await page.locator('.tabs pre:visible').count()).toBe(1);
+  await page.getByRole('tab', { name: 'curl' }).press('ArrowRight');
+  expect(await page.locator('.tabs pre:visible').textContent()).toContain('openAudienceClient');
+  await page.route('**/*.js', (route) => route.abort());
+  await page.reload();
+  expect(await page.locator('.tabs pre:visible').count()).toBe(5);
+  await page.getByRole('link', { name: 'Search' }).click();
+  await page.getByRole('main').getByRole('link', { name: 'INVALID_VALUE' }).click();
+  expect(page.url()).toBe(`${gateway.url}/docs/rejections/INVALID_VALUE`);
+});
 
 it('the page for VALIDATION_ERROR has collapsed examples that open from the keyboard', async () => {
   const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR');

@@ -29,7 +29,7 @@ function createDialog() {
   element.className = 'results';
   element.setAttribute('aria-label', 'Search the documentation');
   element.innerHTML =
-    '<input type="search" aria-label="Search" placeholder="Field, error code or guide" autocomplete="off"><p role="status" class="hint"></p><ul></ul>';
+    '<input type="text" aria-label="Search" placeholder="Field, error code or guide" autocomplete="off"><p role="status" class="hint"></p><ul></ul>';
   const [input, list] = [element.querySelector('input'), element.querySelector('ul')];
   input.addEventListener('input', () => showResults(element));
   element.addEventListener('keydown', (event) => {
@@ -86,27 +86,34 @@ function showResults(element) {
   const best = found.sort((a, b) => scoreOf(b, terms) - scoreOf(a, terms)).slice(0, RESULTS_MAX);
   const list = element.querySelector('ul');
   list.replaceChildren();
-  for (const one of best) list.append(toItem(one));
+  for (const one of best) list.append(toItem(one, terms));
   const status = found.length === 1 ? '1 result' : `${found.length} results`;
   element.querySelector('[role=status]').textContent = terms.length === 0 ? 'Type to search all pages.' : status;
 }
 
-const scoreOf = ({ entry }, terms) =>
-  terms.reduce(
-    (score, term) => {
-      const inPage = entry.page.toLowerCase().includes(term) ? 3 : 0;
-      return score + inPage + (entry.heading.toLowerCase().includes(term) ? 2 : 0);
-    },
-    entry.heading === '' ? 0.5 : 0,
-  );
+const WEIGHTS = { page: 6, heading: 4 };
+const OCCURRENCES_MAX = 10;
 
-function toItem({ href, entry }) {
+/** A page whose title contains a term is more relevant than a section that mentions it often. */
+function scoreOf({ entry, all }, terms) {
+  let score = entry.heading === '' ? 0.5 : 0;
+  for (const term of terms) {
+    for (const [name, weight] of Object.entries(WEIGHTS)) if (entry[name].toLowerCase().includes(term)) score += weight;
+    score += Math.min(all.split(term).length - 1, OCCURRENCES_MAX) / 2;
+  }
+  return score;
+}
+
+const CONTEXT = 40;
+
+function toItem({ href, entry }, terms) {
   const item = document.createElement('li');
   const anchor = document.createElement('a');
   anchor.href = href;
   anchor.textContent = entry.heading === '' ? entry.page : `${entry.page}: ${entry.heading}`;
   const text = document.createElement('small');
-  text.textContent = entry.text.slice(0, 110);
+  const start = Math.max(entry.text.toLowerCase().indexOf(terms[0]) - CONTEXT, 0);
+  text.textContent = (start > 0 ? '…' : '') + entry.text.slice(start, start + 4 * CONTEXT);
   anchor.append(text);
   item.append(anchor);
   return item;

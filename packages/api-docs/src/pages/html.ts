@@ -32,3 +32,17 @@ function toMarkupText(value: HtmlValue): string {
 export function toCodeSpans(text: string): HtmlValue[] {
   return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 }
+
+/** The keyboard can reach the table, because it can scroll horizontally. */
+export const toTable = (headers: readonly HtmlValue[], rows: readonly (readonly HtmlValue[])[]): Markup =>
+  html`<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>
+<thead><tr>${headers.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
+<tbody>
+${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody>
+</table></div>
+`;
+
+export const toCodeBlock = (id: string, label: string, code: string): Markup =>
+  html`<div class="block"><p class="label" id="${id}">${label}</p>
+<pre tabindex="0" role="region" aria-labelledby="${id}">${code}</pre></div>
+`;

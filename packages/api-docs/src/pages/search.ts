@@ -26,11 +26,13 @@ const toPlainText = (markup: string): string =>
     .replaceAll(/\s+/g, ' ')
     .trim();
 
-/** Returns an entry for each heading of the second level and for the start of each page. */
+const START = /^(?:<tr><td>)?<(?:h2|code)(?: id="([^"]*)")?>(.*?)<\/(?:h2|code)>([\s\S]*)$/;
+
+/** Returns an entry for the start of each page, each heading of the second level, and each table row with an id. */
 export function createSearchIndex(pages: readonly (readonly [path: string, page: string])[]): SearchEntry[] {
   return pages.flatMap(([path, page]) => {
     const [, title = '', main = ''] = /<h1>(.*?)<\/h1>([\s\S]*)<\/main>/.exec(page) ?? [];
-    const [start = '', ...sections] = main.split(/(?=<h2\b)/);
+    const [start = '', ...sections] = main.split(/(?=<h2\b|<tr><td><code id=)/);
     const entry = (at: string, heading: string, text: string) => ({
       path: at,
       page: toPlainText(title),
@@ -40,7 +42,7 @@ export function createSearchIndex(pages: readonly (readonly [path: string, page:
     return [
       entry(path, '', start),
       ...sections.map((section) => {
-        const [, id, heading = '', text = ''] = /^<h2(?: id="([^"]*)")?>(.*?)<\/h2>([\s\S]*)$/.exec(section) ?? [];
+        const [, id, heading = '', text = ''] = START.exec(section) ?? [];
         return entry(id === undefined ? path : `${path}#${id}`, toPlainText(heading), text);
       }),
     ];

@@ -3,11 +3,11 @@ import {
   type DocsSource,
   type HeaderSpec,
   html,
+  Markup,
   type Operation,
   type Parameter,
   RETRY_AFTER,
   type ResponseSpec,
-  toMarkdownMarkup,
 } from '@playline/api-docs';
 import { createSite } from '@playline/guides';
 import { z } from 'zod';
@@ -110,15 +110,15 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
 
 export function createChainDocs(settings: DocsSettings): DocsSource {
   const { publicUrl, gatewayUrl = null, headerPrefix } = settings;
-  const { guides, elsewhere } = createSite({
+  const site = createSite({
     own: 'chain',
     urls: { events: gatewayUrl, chain: publicUrl },
     headerPrefix,
-    toMarkup: toMarkdownMarkup,
   });
+  const guides = site.guides.map((guide) => Object.assign({}, guide, { content: new Markup(guide.content) }));
   return {
     area: 'Chain',
-    elsewhere,
+    elsewhere: site.elsewhere,
     publicUrl,
     title: 'Playline chain API',
     version: '1.0.0',

@@ -126,9 +126,12 @@ export function createSampleMessages({ nowMs }: Pick<ExampleContext, 'nowMs'>): 
 const toCodes = (codes: readonly string[]): HtmlValue =>
   codes.map((code, index) => html`${index === 0 ? '' : ', '}<a href="rejections/${code}"><code>${code}</code></a>`);
 
-function toFieldTable(fields: readonly FieldFacts[], required: readonly string[]): HtmlValue {
+/** Rows have ids, such as `track.eventName`, to which the search links. */
+function toFieldTable(fields: readonly FieldFacts[], type?: MessageType): HtmlValue {
+  const required = type === undefined ? [] : requiredOf(type);
+  const prefix = `${type ?? 'field'}.`;
   const rows = fields.map(({ name, description, example, isRequired, rule, codes }) => [
-    html`<code>${name}</code>${isRequired || required.includes(name) ? html` <b>required</b>` : ''}`,
+    html`<code id="${prefix}${name}">${name}</code>${isRequired || required.includes(name) ? html` <b>required</b>` : ''}`,
     toCodeSpans(description),
     example === undefined ? '' : html`<code>${JSON.stringify(example)}</code>`,
     toCodeSpans(rule),
@@ -159,7 +162,7 @@ export function createMessagesArticle(context: ExampleContext): Article {
     const { about, fields } = TYPES[type];
     return html`<h2 id="${type}"><code>${type}</code></h2>
 <p>${toCodeSpans(about)}</p>
-${toFieldTable(factsOf(fields), requiredOf(type))}${toCodeBlock(`example-${type}`, `Example: ${type}`, JSON.stringify(samples[type], null, 2))}`;
+${toFieldTable(factsOf(fields), type)}${toCodeBlock(`example-${type}`, `Example: ${type}`, JSON.stringify(samples[type], null, 2))}`;
   });
   const overview = MESSAGE_TYPES.map((type) => [
     html`<a href="messages#${type}"><code>${type}</code></a>`,
@@ -182,17 +185,11 @@ ${toTable(['Type', 'Reports', 'Also requires'], overview)}
 <h2 id="window">Time window</h2>
 <p>An <code>eventTimestamp</code> must be ${toWindowText(limits)}. Both bounds are inclusive and compared with the clock of the gateway. A message outside the window is rejected with ${toCodes(['INVALID_VALUE'])}; <code>message</code> names the bound.</p>
 <h2 id="all">Fields of every message</h2>
-${toFieldTable(
-  facts.filter(({ name }) => !special.has(name) && !name.startsWith('context.')),
-  [],
-)}
+${toFieldTable(facts.filter(({ name }) => !special.has(name) && !name.startsWith('context.')))}
 ${sections}
 <h2 id="context">Context</h2>
 <p>A message without a context is accepted. A context requires <code>library</code> and <code>libraryVersion</code>.</p>
-${toFieldTable(
-  facts.filter(({ name }) => name.startsWith('context.')),
-  [],
-)}
+${toFieldTable(facts.filter(({ name }) => name.startsWith('context.')))}
 <p>See also: <a href="limits">limits</a>, <a href="identity">identity and its pitfalls</a>, <a href="reference">reference</a>.</p>`,
     files: [],
   };

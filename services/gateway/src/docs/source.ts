@@ -5,8 +5,8 @@ import {
   html,
   type ItemErrors,
   type KeySpec,
+  Markup,
   type Operation,
-  toMarkdownMarkup,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
 import { createSite } from '@playline/guides';
@@ -19,15 +19,15 @@ import { createOperations, refineSchemas } from './operations.ts';
 export function createGatewayDocs(context: ExampleContext): DocsSource {
   const operations = createOperations(context);
   const { publicUrl, chainApiUrl = null, headerPrefix, downloads = new Map() } = context;
-  const { guides, elsewhere } = createSite({
+  const site = createSite({
     own: 'events',
     urls: { events: publicUrl, chain: chainApiUrl },
     headerPrefix,
-    toMarkup: toMarkdownMarkup,
   });
+  const guides = site.guides.map((guide) => Object.assign({}, guide, { content: new Markup(guide.content) }));
   return {
     area: 'Events',
-    elsewhere,
+    elsewhere: site.elsewhere,
     publicUrl: context.publicUrl,
     title: 'Playline Audience API',
     version: '1.0.0',
