@@ -93,7 +93,7 @@ const bench = command('bench', 'measure the services and their peers or floors i
   )
   .option(
     '--rows <number>',
-    'number of rows in the queries figure; default 20 million',
+    'number of events in the figures queries and portal; default 20 million',
     wholeNumberFrom(ROWS_MIN, ROWS_MAX),
   )
   .addHelpText(

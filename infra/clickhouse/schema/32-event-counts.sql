@@ -91,39 +91,56 @@ SETTINGS index_granularity = 1024
 COMMENT 'Number of active players in the time ranges of the overview, computed from events by the event writer';
 
 -- The counts of the minutes in a time range. A copy of a message is excluded if the message was received before, which is
--- exact for every copy: copies received within five minutes are in the first part; the second part has earlier messages
--- from clients whose clock is ahead; the third part has the earlier copies of messages that were received late, found by
--- their key. A copy has the time of its message, so no other row can be an earlier copy. The writer replaces the counts of a
--- minute, so a block can be written twice.
+-- exact for every copy. `compared` contains the messages of the minutes and all their earlier copies: messages received in the
+-- five minutes before; earlier messages from clients whose clock is ahead; and, for messages that were received late, the
+-- messages with the same key. A copy has the time of its message, so no other row can be an earlier copy.
+--
+-- Most messages have no copy, so only messages with the same hash as another one are compared by their key.
 CREATE VIEW IF NOT EXISTS derived_event_counts SQL SECURITY INVOKER AS
-WITH {since: DateTime64(3, 'UTC')} - INTERVAL 5 MINUTE AS recent
+WITH
+    {since: DateTime64(3, 'UTC')} - INTERVAL 5 MINUTE AS recent,
+    compared AS
+    (
+        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version
+        FROM events
+        WHERE received_at >= recent AND received_at < {until: DateTime64(3, 'UTC')}
+        UNION ALL
+        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version
+        FROM events
+        WHERE received_at < recent AND event_time >= recent
+        UNION ALL
+        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version
+        FROM events
+        WHERE received_at < recent AND event_time < recent
+            AND (environment_id, event_name, toDate(event_time), identity_key, message_id) IN
+            (
+                SELECT environment_id, event_name, toDate(event_time), identity_key, message_id FROM events
+                WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND event_time < recent
+            )
+    ),
+    repeated AS
+    (
+        SELECT cityHash64(event_time, message_id, identity_key) AS hash FROM compared GROUP BY hash HAVING count() > 1
+    )
 SELECT
     environment AS environment_id, toUInt16(60) AS step_s, minute_at AS start_at, if(grouping(event) = 0, 'event', 'client') AS kind,
     event AS name, '' AS field, client AS library, client_version AS library_version, count() AS messages
 FROM
 (
     SELECT
-        any(environment_id) AS environment, any(event_name) AS event, argMax(library, version) AS client,
-        argMax(library_version, version) AS client_version, argMax(test, version) AS is_test,
+        environment_id AS environment, event_name AS event, library AS client, library_version AS client_version,
+        toStartOfMinute(toDateTime(received_at, 'UTC')) AS minute_at
+    FROM events
+    WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND NOT test
+        AND cityHash64(event_time, message_id, identity_key) NOT IN (SELECT hash FROM repeated)
+    UNION ALL
+    SELECT
+        environment_id, event_name, argMax(library, version), argMax(library_version, version),
         toStartOfMinute(toDateTime(min(received_at), 'UTC')) AS minute_at
-    FROM
-    (
-        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version FROM events
-        WHERE received_at >= recent AND received_at < {until: DateTime64(3, 'UTC')}
-        UNION ALL
-        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version FROM events
-        WHERE received_at < recent AND event_time >= recent
-        UNION ALL
-        SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version FROM events
-        WHERE received_at < recent AND (environment_id, event_name, toDate(event_time), identity_key, message_id) IN
-            (
-                SELECT environment_id, event_name, toDate(event_time), identity_key, message_id FROM events
-                WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND event_time < recent
-            )
-            AND event_time < recent
-    )
-    GROUP BY sipHash128(environment_id, type, event_name, event_time, message_id, identity_key)
-    HAVING minute_at >= {since: DateTime64(3, 'UTC')} AND NOT is_test
+    FROM compared
+    WHERE cityHash64(event_time, message_id, identity_key) IN (SELECT hash FROM repeated)
+    GROUP BY environment_id, type, event_name, event_time, message_id, identity_key
+    HAVING minute_at >= {since: DateTime64(3, 'UTC')} AND NOT argMax(test, version)
 )
 GROUP BY GROUPING SETS ((environment, minute_at, event), (environment, minute_at, client, client_version))
 UNION ALL

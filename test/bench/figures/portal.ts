@@ -3,7 +3,7 @@ import type { Figure } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { fillChain, fillEnvironment } from '../portal/fill.ts';
 import { measureLive } from '../portal/live.ts';
-import { measurePages } from '../portal/pages.ts';
+import { measureOverviewQueries, measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';
 
 export const portal: Figure = {
@@ -17,6 +17,10 @@ export const portal: Figure = {
       await fillChain(engine, bench, scene.projectId);
       await fillEnvironment(engine, bench, scene.projectId);
       console.error(`filled in ${Math.round((performance.now() - startMs) / 1_000)} s`);
-      return [...(await measurePages(bench, scene)), ...(await measureLive(bench, scene))];
+      return [
+        ...(await measureOverviewQueries(bench)),
+        ...(await measurePages(bench, scene)),
+        ...(await measureLive(bench, scene)),
+      ];
     }),
 };

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
+import { createEventCounts } from '@playline/events/clickhouse';
 import { type Engine, waitForMerges } from '../clickhouse.ts';
 import { type Bench, type Range, scaled } from '../figure.ts';
 import { createGame, eventsStatement, FIRST_PARTITION, type Game, idsOf, rowsOf } from '../queries/fill.ts';
 
-const EVENTS = 10_000_000;
+const EVENTS = 20_000_000;
 const REJECTIONS = 100_000;
 const PEOPLE = 1_000_000;
 const AUDIT_ENTRIES = 20_000;
@@ -12,7 +13,7 @@ const MERGES_MAX_MS = 1_800_000;
 const SETTINGS = 'SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 200';
 
 export async function fillEnvironment(engine: Engine, bench: Bench, projectId: string): Promise<void> {
-  const events = scaled(bench, EVENTS);
+  const events = bench.rows ?? scaled(bench, EVENTS);
   const game = { ...createGame(bench.environmentId, events), people: scaled(bench, PEOPLE) };
   for (let first = 0; first < events; first += CHUNK_ROWS) {
     const count = Math.min(CHUNK_ROWS, events - first);
@@ -22,6 +23,7 @@ export async function fillEnvironment(engine: Engine, bench: Bench, projectId: s
   await engine.query(rejectionsStatement(bench.environmentId, scaled(bench, REJECTIONS)));
   await engine.query(auditStatement({ ...bench, projectId }, scaled(bench, AUDIT_ENTRIES)));
   await waitForMerges(engine, bench.database, MERGES_MAX_MS);
+  await createEventCounts({ ...bench.stores.clickhouse, database: bench.database }).update();
   await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');
 }
 

@@ -5,7 +5,7 @@ const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
 /** Time ranges of the overview, in seconds. */
-export const OVERVIEW_SPANS_S = [HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S] as const;
+export const COUNTED_SPANS_S = [HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S] as const;
 
 /** Most blocks are stored within this time, so that few minutes are counted twice. */
 const SETTLE_S = 5;
@@ -38,7 +38,7 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
       const finishedS = Number(finished);
       const minutes = (await readRows(query(DUE_MINUTES))).map(([minute]) => Number(minute));
       for (const range of toRanges(minutes, finishedS)) await countRange(run, range, String(countedAt));
-      for (const spanS of OVERVIEW_SPANS_S) {
+      for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
         await run(countPlayers(spanS, finishedS));

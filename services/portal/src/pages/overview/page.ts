@@ -17,13 +17,13 @@ const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
 
 /** `rowS` is the length of the intervals in the table of the chart. */
-const SPANS = [
+export const OVERVIEW_SPANS = [
   { name: '1h', text: '1 h', spanS: HOUR_S, stepS: MINUTE_S, rowS: 5 * MINUTE_S },
   { name: '24h', text: '24 h', spanS: DAY_S, stepS: MINUTE_S, rowS: HOUR_S },
   { name: '7d', text: '7 d', spanS: 7 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
   { name: '30d', text: '30 d', spanS: 30 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
 ] as const;
-type Span = (typeof SPANS)[number];
+type Span = (typeof OVERVIEW_SPANS)[number];
 
 /** By this time, the event writer has usually counted a finished minute. */
 const COUNTED_AFTER_S = 30;
@@ -53,11 +53,15 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
       access: 'project.read',
       show: async (visit) => {
         const { environment } = scopeOf(visit);
-        const span = SPANS.find(({ name }) => name === visit.query.get('span')) ?? SPANS[1];
+        const span = OVERVIEW_SPANS.find(({ name }) => name === visit.query.get('span')) ?? OVERVIEW_SPANS[1];
         const deadLetters = orNull(parts.pipeline.openDeadLetters());
         const { search, overview } = await read(environment.id, span);
         if (isWaiting(overview, search)) return toChecklist(parts, visit, overview);
-        const choices = SPANS.map(({ name, text }) => ({ text, href: `?span=${name}`, isCurrent: name === span.name }));
+        const choices = OVERVIEW_SPANS.map(({ name, text }) => ({
+          text,
+          href: `?span=${name}`,
+          isCurrent: name === span.name,
+        }));
         return {
           kind: 'page',
           title: 'Overview',
@@ -70,7 +74,7 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
   ];
 }
 
-function toSearch(environmentId: string, { spanS, stepS }: Span, nowMs: number): OverviewSearch {
+export function toSearch(environmentId: string, { spanS, stepS }: Span, nowMs: number): OverviewSearch {
   const nowS = Math.floor(nowMs / 1000) - COUNTED_AFTER_S;
   const untilS = nowS - (nowS % MINUTE_S);
   return { environmentId, spanS, stepS, sinceS: Math.ceil((untilS - spanS) / stepS) * stepS, untilS };
