@@ -138,6 +138,15 @@ it('the person search finds a person by identity key and rejects an invalid key'
     expect([invalid, (await find(opened, 'key', invalid)).response.status]).toEqual([invalid, 400]);
 });
 
+it('an id without links is shown with its type, although it was found by key', async () => {
+  const opened = await openProject('developer');
+  const key = keyOf(opened.environment.id, 'epic', 'alone').toString('hex');
+  ids[opened.environment.id] = { [key]: 'alone' };
+  const { text } = (await find(opened, 'key', key)).response;
+  for (const expected of ['<span class="tag">epic</span>', 'No link to another id is recorded', '1 identity<'])
+    expect(text).toContain(expected);
+});
+
 it('an id that two people use under different types leads to a choice between them', async () => {
   const opened = await openProject('developer');
   const { id } = opened.environment;

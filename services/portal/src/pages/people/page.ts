@@ -87,14 +87,15 @@ const toSubjectTable = (visit: Visit, subjects: readonly Subject[]): Markup =>
 async function findKnown({ people, reads }: Parts, visit: Visit, subjects: readonly Subject[]): Promise<Subject[]> {
   const environmentId = scopeOf(visit).environment.id;
   const identityIds = subjects.map(({ key }) => key.toString('hex'));
-  const known = await reads.ids({ environmentId, identityIds, idAccess: 'raw ids' }, { signal: visit.signal });
-  const byPerson = new Map<string, Subject>();
-  for (const subject of subjects) {
-    const { isLinked, personKey } = await people.members({ environmentId, key: subject.key });
-    if (!isLinked && !known.has(subject.key.toString('hex'))) continue;
-    byPerson.set(personKey.toString('hex'), byPerson.get(personKey.toString('hex')) ?? subject);
-  }
-  return [...byPerson.values()];
+  const [known, persons] = await Promise.all([
+    reads.ids({ environmentId, identityIds, idAccess: 'raw ids' }, { signal: visit.signal }),
+    Promise.all(subjects.map(({ key }) => people.members({ environmentId, key }))),
+  ]);
+  const found = subjects.map((subject, index) => ({ subject, ...persons[index]! }));
+  const byPerson = found
+    .filter(({ subject, isLinked }) => isLinked || known.has(subject.key.toString('hex')))
+    .map(({ subject, personKey }) => [personKey.toString('hex'), subject] as const);
+  return [...new Map(byPerson.toReversed()).values()].toReversed();
 }
 
 async function showPerson(parts: Parts, visit: Visit, key: Buffer, values?: FormValues): Promise<PageResponse> {
