@@ -118,7 +118,7 @@ const toEraseForm = (visit: Visit, text: HtmlValue, fields: HtmlValue, values?: 
   visit.form(
     'erase',
     html`<p>${text}</p>${fields}
-${field({ name: 'confirm', label: 'To confirm, type the id as it was sent', isRequired: true, value: values?.text('confirm') ?? '' })}
+${field({ name: 'confirm', label: 'To confirm, type the id as clients sent it', isRequired: true, value: values?.text('confirm') ?? '' })}
 <button class="danger">Erase person</button>`,
   );
 
@@ -136,7 +136,7 @@ const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
     const typed = [values.all('confirm')[0] ?? '', values.text('confirm')].flatMap((id) => toSubjects(id, keyOf));
     const match = typed.find(({ key }) => keys.some((each) => each.equals(key)));
     if (match === undefined)
-      throw invalidField('confirm', 'Nothing was erased. Type one of the ids of this person exactly as it was sent.');
+      throw invalidField('confirm', 'Nothing was erased. Type one of the ids of this person exactly as clients sent it.');
     if (isPlaceholder(match.id))
       throw invalidField('confirm', 'This id is a placeholder that many clients send. No data is stored for it.');
     // As in the gateway, a user id is erased under every identity type and without a type.

@@ -78,7 +78,7 @@ export async function findPerson({ people, reads }: Parts, visit: Visit, key: Bu
   return { key, person, members, isKnown, page, timeline, history: history.lines, profile };
 }
 
-/** The id that stands for the person: an email address or another user id, if one is known. */
+/** The id shown as the name of the person: an email address or another user id, if one is known. */
 export function toName({ key, members }: FoundPerson): string {
   const toRank = ({ kind }: { kind: string }) => (kind === 'email' ? 2 : kind === 'anonymous' ? 0 : 1);
   const [first] = members.filter(({ id }) => id !== '').toSorted((a, b) => toRank(b) - toRank(a));
