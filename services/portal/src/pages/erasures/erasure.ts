@@ -1,6 +1,7 @@
 /** Shows how far an erasure is. A script reloads the steps until the receipt exists. */
 import { type HtmlValue, html } from '@playline/api-docs';
-import { duration, number, panel, shortened, status, time } from '../../frame/components.ts';
+import { panel, shortened, status, time } from '../../frame/components.ts';
+import { duration, number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';

@@ -17,13 +17,13 @@ import {
   docsLink,
   field,
   hidden,
-  number,
   panel,
   shortened,
   table,
   tag,
   time,
 } from '../../frame/components.ts';
+import { number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -136,7 +136,10 @@ const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
     const typed = [values.all('confirm')[0] ?? '', values.text('confirm')].flatMap((id) => toSubjects(id, keyOf));
     const match = typed.find(({ key }) => keys.some((each) => each.equals(key)));
     if (match === undefined)
-      throw invalidField('confirm', 'Nothing was erased. Type one of the ids of this person exactly as clients sent it.');
+      throw invalidField(
+        'confirm',
+        'Nothing was erased. Type one of the ids of this person exactly as clients sent it.',
+      );
     if (isPlaceholder(match.id))
       throw invalidField('confirm', 'This id is a placeholder that many clients send. No data is stored for it.');
     // As in the gateway, a user id is erased under every identity type and without a type.

@@ -6,7 +6,6 @@ import {
   disclosure,
   hidden,
   keyValues,
-  number,
   panel,
   segments,
   shortened,
@@ -16,6 +15,7 @@ import {
   time,
 } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
+import { number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormValues, PageResponse, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
