@@ -8,6 +8,8 @@ import { startBareServer } from '../services.ts';
 import { CHAIN, CONTRACTS, ERASURE_ID } from './fill.ts';
 import type { Scene } from './scene.ts';
 
+/** Identity key of the user with the number 1, `sipHash128('user', toUInt32(1))`. */
+const PERSON = 'c7da88ff5ac938f95d3c1629d5834b1a';
 const VISITS = 100;
 const VISITS_MIN = 10;
 const WARM_UP_VISITS = 10;
@@ -25,7 +27,8 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
     ...[`${base}/explore?event=purchase`, `${base}/explore?event=purchase&as=csv`],
     ...['1', '24', '168', '720', '2160'].map((hours) => `${base}/rejections?hours=${hours}`),
     ...[`${base}/rejections?trace=0123456789abcdef0123456789abcdef`, `${base}/rejections?as=csv`],
-    ...[`${base}/people`, `${base}/erasures`, `${base}/erasures/${ERASURE_ID}/receipt`],
+    ...[`${base}/people`, `${base}/people?person=${PERSON}`, `${base}/people?person=${PERSON}&as=csv`],
+    ...[`${base}/erasures`, `${base}/erasures/${ERASURE_ID}`, `${base}/erasures/${ERASURE_ID}/receipt`],
     ...[`${base}/mints`, `${base}/mints?status=failed`, `${base}/mints?as=csv`, ...activityPathsOf(base)],
     ...[`${project}/members`, `${project}/audit`, `${project}/audit?as=csv`],
     ...['/settings', '/instance/accounts', '/instance/rate-limit-keys', '/instance/audit'],
@@ -61,7 +64,7 @@ interface Visited {
   readonly body: Buffer;
 }
 
-const isLongDownload = (url: string) => /\/(explore|mints|activities)\?.*as=csv/.test(url);
+const isLongDownload = (url: string) => /\/(explore|people|mints|activities)\?.*as=csv/.test(url);
 
 /** Requests a page repeatedly, in sequence. @throws Error on a status other than 200 */
 async function visit(url: string, visits: number, cookie = ''): Promise<Visited> {

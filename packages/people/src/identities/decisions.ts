@@ -162,7 +162,7 @@ const REQUESTS: Readonly<Record<string, (a: string, b: string) => string>> = {
   unlink: (a, b) => `An operator requested to split ${a} from ${b}`,
 };
 
-/** Explains a decision about two ids in a sentence. @param a the text that stands for the first id */
+/** Explains a decision about two ids in a sentence. @param a the name of the first id in the sentence */
 export function explainLink({ link, outcome, reason }: Omit<DecidedLink, 'movedCount'>, a: string, b: string): string {
   const ruling = Object.values(RULING_REASONS).find((each) => each === reason);
   if (ruling !== undefined) return `Ruling about ${a}: ${refusalText(ruling)}.`;

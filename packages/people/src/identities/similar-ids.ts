@@ -1,4 +1,4 @@
-const capitalise = (text: string) => text.replace(/(^|[@. _-])(\p{Ll})/gu, (letters) => letters.toUpperCase());
+const capitalise = (text: string) => text.replace(/(^|[@. _-])(\p{Ll})/gu, (start) => start.toUpperCase());
 
 /** Lists ids that people confuse with an id: in another case, with a space, or in another Unicode form. */
 export function listSimilarIds(id: string): string[] {

@@ -167,7 +167,7 @@ it('reads.profile combines the identities of a person and counts messages instea
 
 it('reads.ids returns identities that own an event or that a link or a consent names, in this environment only', async () => {
   const environment = createEnvironmentId();
-  const keys = ['d', 'e', 'f', 'g', 'h'].map((letter) => letter.repeat(16));
+  const keys = ['d', 'e', 'f', 'g', 'h'].map((character) => character.repeat(16));
   const [owner = '', linked = '', refused = '', consenting = ''] = keys;
   await database.insert('events', [toEvent(environment, owner, NOW_MS, { user_key: owner, user_id: 'ada' })]);
   const override = {

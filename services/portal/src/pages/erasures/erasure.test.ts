@@ -57,7 +57,7 @@ it('the page of an erasure shows the step in progress from the request to the re
     expect(complete).toContain(expected);
 });
 
-it('the page of an erasure that found nothing asks to check the id, and an invalid erasure id does not exist', async () => {
+it('the page of an erasure that found nothing recommends checking the id, and an invalid erasure id does not exist', async () => {
   const { environment, path, read } = await openErasure();
   erasures[environment.id] = [{ ...erased, deleted: 0 }];
   expect((await read()).text).toContain('Nothing was stored about this person');

@@ -1,6 +1,7 @@
 /** Shows how far an erasure is. A script reloads the steps until the receipt exists. */
 import { type HtmlValue, html } from '@playline/api-docs';
-import { duration, number, panel, shortened, status, time } from '../../frame/components.ts';
+import { panel, shortened, status, time } from '../../frame/components.ts';
+import { duration, number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';
@@ -48,15 +49,15 @@ function toSteps(erasure: Partial<ErasureLine>): HtmlValue {
       requestedMs,
       requestedMs === null ? 'Waiting for the eraser to store the request.' : time(requestedMs),
     ],
-    ['Fenced', fencedMs, 'Late messages from before the request are not stored.'],
+    ['Fenced', fencedMs, 'Blocks late messages from before the request.'],
     ['Deleted', erasedMs, erasedMs !== null && deleted === 0 ? nothing : records],
-    ['Verified', erasedMs, 'No store returns data about this person.'],
+    ['Verified', erasedMs, 'Searches all stores for data about this person again.'],
     ['Receipt', erasedMs, 'States what was deleted and when, without any id.'],
-    ['Disks purged', physicallyErasedMs, 'ClickHouse has rewritten its files.'],
+    ['Disks purged', physicallyErasedMs, 'ClickHouse rewrites its files.'],
     [
       'Log expired',
       logExpiredMs,
-      logExpiresMs === null ? 'Kafka has deleted its old records.' : html`Due ${time(logExpiresMs)}`,
+      logExpiresMs === null ? 'Kafka deletes its old records.' : html`Due ${time(logExpiresMs)}`,
     ],
   ];
   const current = steps.find(([, doneMs]) => doneMs === null);

@@ -138,6 +138,15 @@ it('the person search finds a person by identity key and rejects an invalid key'
     expect([invalid, (await find(opened, 'key', invalid)).response.status]).toEqual([invalid, 400]);
 });
 
+it('an id without links is shown with its type, although it was found by key', async () => {
+  const opened = await openProject('developer');
+  const key = keyOf(opened.environment.id, 'epic', 'alone').toString('hex');
+  ids[opened.environment.id] = { [key]: 'alone' };
+  const { text } = (await find(opened, 'key', key)).response;
+  for (const expected of ['<span class="tag">epic</span>', 'No link to another id is recorded', '1 identity<'])
+    expect(text).toContain(expected);
+});
+
 it('an id that two people use under different types leads to a choice between them', async () => {
   const opened = await openProject('developer');
   const { id } = opened.environment;
@@ -266,18 +275,18 @@ it('an erasure confirmed with a user id covers the id under every identity type 
 
 it('an id that no message contains can be erased after it was typed twice', async () => {
   const opened = await openProject('owner');
-  const { response } = await find(opened, 'any', 'nobody@game.example');
+  const { response } = await find(opened, 'any', 'unknown@game.example');
   const { action, fields } = opened.browser.formOf(response.text, 'erase')!;
-  fields.set('confirm', 'nobody');
+  fields.set('confirm', 'unknown');
   const refused = await opened.browser.post(action, fields);
   expect([refused.status, refused.text.includes('Nothing was erased'), sent.length]).toEqual([400, true, 0]);
   const form = opened.browser.formOf(refused.text, 'erase')!;
-  form.fields.set('confirm', 'nobody@game.example');
+  form.fields.set('confirm', 'unknown@game.example');
   expect((await opened.browser.post(form.action, form.fields)).status).toBe(303);
   expect(sent).toHaveLength(1);
 });
 
-it('an erasure without one of the ids of the person as confirmation is refused, and the page asks again', async () => {
+it('an erasure without one of the ids of the person as confirmation is refused, and the page shows the form again', async () => {
   const opened = await openProject('owner');
   const response = await erase(opened, 'another');
   expect([response.status, sent.length, entries.map(({ action }) => action)]).toEqual([400, 0, ['person.view']]);
@@ -320,14 +329,14 @@ it('a split is refused if no identity is selected or if an identity belongs to a
 it('player ids never appear in a URL, a header, a title or the log', async () => {
   const opened = await openProject('owner');
   const { response: search } = await find(opened, 'anonymous', PLAYER);
-  const asked = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
+  const redirected = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   const erased = await erase(opened, PLAYER);
   people.deleteEpoch();
   const failed = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   await people.rebuild.mintEpoch();
   expect(failed.status).toBe(500);
   expect(lines.length).toBeGreaterThan(0);
-  const responses = [search, asked, erased, failed];
+  const responses = [search, redirected, erased, failed];
   const written = [...lines, ...responses.map(({ headers }) => JSON.stringify([...headers]))].join('\n');
   for (const id of [PLAYER, ACCOUNT]) expect(written).not.toContain(id);
   const addresses = responses.flatMap(({ text }) => [...text.matchAll(/(?:href|action|src)="([^"]*)"|<title>(.*?)</g)]);

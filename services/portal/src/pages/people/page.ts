@@ -17,13 +17,13 @@ import {
   docsLink,
   field,
   hidden,
-  number,
   panel,
   shortened,
   table,
   tag,
   time,
 } from '../../frame/components.ts';
+import { number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -87,14 +87,15 @@ const toSubjectTable = (visit: Visit, subjects: readonly Subject[]): Markup =>
 async function findKnown({ people, reads }: Parts, visit: Visit, subjects: readonly Subject[]): Promise<Subject[]> {
   const environmentId = scopeOf(visit).environment.id;
   const identityIds = subjects.map(({ key }) => key.toString('hex'));
-  const known = await reads.ids({ environmentId, identityIds, idAccess: 'raw ids' }, { signal: visit.signal });
-  const byPerson = new Map<string, Subject>();
-  for (const subject of subjects) {
-    const { isLinked, personKey } = await people.members({ environmentId, key: subject.key });
-    if (!isLinked && !known.has(subject.key.toString('hex'))) continue;
-    byPerson.set(personKey.toString('hex'), byPerson.get(personKey.toString('hex')) ?? subject);
-  }
-  return [...byPerson.values()];
+  const [known, persons] = await Promise.all([
+    reads.ids({ environmentId, identityIds, idAccess: 'raw ids' }, { signal: visit.signal }),
+    Promise.all(subjects.map(({ key }) => people.members({ environmentId, key }))),
+  ]);
+  const found = subjects.map((subject, index) => ({ subject, ...persons[index]! }));
+  const byPerson = found
+    .filter(({ subject, isLinked }) => isLinked || known.has(subject.key.toString('hex')))
+    .map(({ subject, personKey }) => [personKey.toString('hex'), subject] as const);
+  return [...new Map(byPerson.toReversed()).values()].toReversed();
 }
 
 async function showPerson(parts: Parts, visit: Visit, key: Buffer, values?: FormValues): Promise<PageResponse> {
@@ -117,7 +118,7 @@ const toEraseForm = (visit: Visit, text: HtmlValue, fields: HtmlValue, values?: 
   visit.form(
     'erase',
     html`<p>${text}</p>${fields}
-${field({ name: 'confirm', label: 'To confirm, type the id as it was sent', isRequired: true, value: values?.text('confirm') ?? '' })}
+${field({ name: 'confirm', label: 'To confirm, type the id as clients sent it', isRequired: true, value: values?.text('confirm') ?? '' })}
 <button class="danger">Erase person</button>`,
   );
 
@@ -135,7 +136,10 @@ const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
     const typed = [values.all('confirm')[0] ?? '', values.text('confirm')].flatMap((id) => toSubjects(id, keyOf));
     const match = typed.find(({ key }) => keys.some((each) => each.equals(key)));
     if (match === undefined)
-      throw invalidField('confirm', 'Nothing was erased. Type one of the ids of this person exactly as it was sent.');
+      throw invalidField(
+        'confirm',
+        'Nothing was erased. Type one of the ids of this person exactly as clients sent it.',
+      );
     if (isPlaceholder(match.id))
       throw invalidField('confirm', 'This id is a placeholder that many clients send. No data is stored for it.');
     // As in the gateway, a user id is erased under every identity type and without a type.

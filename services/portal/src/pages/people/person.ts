@@ -1,11 +1,11 @@
 /** Shows a person: the profile, the timeline and the identities. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { IDENTITY_KINDS } from '@playline/contracts';
 import { explainLink, keysOf } from '@playline/people';
 import {
   disclosure,
   hidden,
   keyValues,
-  number,
   panel,
   segments,
   shortened,
@@ -15,10 +15,11 @@ import {
   time,
 } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
+import { number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormValues, PageResponse, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import { exceedsReadLimits, readPages, type TimelineEntry, type TimelinePosition } from '../../reads/index.ts';
+import { exceedsReadLimits, readPages, type TimelineEntry } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'people' | 'reads'>;
@@ -66,17 +67,18 @@ export async function findPerson({ people, reads }: Parts, visit: Visit, key: Bu
     reads.ids({ ...search, idAccess: 'raw ids' }, { signal }),
   ]);
   const unlinked = [{ key, kind: null, linkedAt: null }];
-  const members = (person.isLinked ? person.members : unlinked).map((each) => ({
-    kind: each.kind ?? 'unlinked',
-    keyHex: each.key.toString('hex'),
+  const members = (person.isLinked ? person.members : unlinked).map((each) => {
+    const keyHex = each.key.toString('hex');
     // Empty if no event contains the id.
-    id: ids.get(each.key.toString('hex')) ?? '',
-  }));
+    const id = ids.get(keyHex) ?? '';
+    const kind = IDENTITY_KINDS.find((one) => people.keyOf(environmentId, one, id).equals(each.key));
+    return { kind: each.kind ?? kind ?? 'unknown', keyHex, id };
+  });
   const isKnown = person.isLinked || ids.size > 0;
   return { key, person, members, isKnown, page, timeline, history: history.lines, profile };
 }
 
-/** The id that stands for the person: an email address or another user id, if one is known. */
+/** The id shown as the name of the person: an email address or another user id, if one is known. */
 export function toName({ key, members }: FoundPerson): string {
   const toRank = ({ kind }: { kind: string }) => (kind === 'email' ? 2 : kind === 'anonymous' ? 0 : 1);
   const [first] = members.filter(({ id }) => id !== '').toSorted((a, b) => toRank(b) - toRank(a));
@@ -102,15 +104,15 @@ function toTimeline(visit: Visit, found: FoundPerson): Markup {
     return { text, href: toPersonPath(visit, key, { show }), isCurrent: show === page.show };
   });
   const days = Map.groupBy(timeline?.lines ?? [], ({ happenedMs }) => toDay(happenedMs));
-  const toLink = (text: string, { happenedMs, id }: TimelinePosition) =>
-    html`<a href="${toPersonPath(visit, key, { show: page.show, after: `${happenedMs}.${id}` })}">${text}</a>`;
   const none = html`<p class="muted">No ${page.after === undefined ? '' : 'older '}entries. New entries appear within seconds.</p>`;
   const tooMany = html`<p>There are too many messages to list. Filter them by time in <a href="${pathInEnvironment(visit, 'explore')}">Explore</a>.</p>`;
   const lists = [...days].map(
     ([day, entries]) =>
       html`<h3 class="group">${day}</h3><ul class="timeline">${entries.map((each) => toEntry(visit, found, each))}</ul>`,
   );
-  const older = timeline?.next ? html`<p>${toLink('Older', timeline.next)}</p>` : '';
+  const { happenedMs, id } = timeline?.next ?? {};
+  const olderPath = toPersonPath(visit, key, { show: page.show, after: `${happenedMs}.${id}` });
+  const older = id === undefined ? '' : html`<p><a href="${olderPath}">Older</a></p>`;
   const content = html`${timeline === null ? tooMany : days.size === 0 ? none : lists}${older}`;
   return panel('Timeline', content, { actions: segments('Entries', choices) });
 }
