@@ -13,7 +13,8 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { disclosure, field, hidden, table } from '../../frame/components.ts';
+import { disclosure, table } from '../../frame/components.ts';
+import { buttonForm, field, hidden } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 import { toInvitationPage, toInvitationState } from '../members/page.ts';
@@ -112,17 +113,13 @@ function toSignInMethods({ passwordHash, passkeys, openId }: AccountRecord): str
 }
 
 function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
-  const accountField = hidden('account', account.id);
+  const { id, name } = account;
   const button = (action: string, text: string) =>
-    visit.form(
-      action,
-      html`${accountField}<button class="outline">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
-      { className: 'inline' },
-    );
+    buttonForm(visit, action, { text, name, field: 'account', value: id });
   if (account.state === 'invited') return button('revoke', 'Revoke invitation');
   const remove = visit.form(
     'remove',
-    html`${accountField}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove account</button>`,
+    html`${hidden('account', id)}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove account</button>`,
   );
   return html`${account.isAdministrator ? button('demote', 'Remove administrator role') : button('promote', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}

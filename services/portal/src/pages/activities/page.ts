@@ -2,20 +2,10 @@
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import {
-  choice,
-  emptyState,
-  field,
-  fields,
-  filterBar,
-  number,
-  type Row,
-  shortened,
-  table,
-  time,
-  withAllOption,
-} from '../../frame/components.ts';
+import { emptyState, fields, type Row, shortened, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
+import { number } from '../../frame/format.ts';
+import { choice, field, filterBar, withAllOption } from '../../frame/forms.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';

@@ -8,7 +8,8 @@ import {
   type MetricsParts,
   readMetrics,
 } from '../../alerts/find-alerts.ts';
-import { duration, emptyState, keyValues, number, panel, percentage, table } from '../../frame/components.ts';
+import { emptyState, panel, table } from '../../frame/components.ts';
+import { duration, number, percentage } from '../../frame/format.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
@@ -40,26 +41,17 @@ function toContent(visit: Visit, { alerts, unavailable }: FoundAlerts): Markup {
   const docs = { path: '/docs/operate', text: 'How to operate Playline' } as const;
   return html`${missing}
 ${rows.length === 0 ? emptyState('No alerts', emptyText, docs) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
-${panel('Checks', keyValues(CHECKS), { note: 'Alerts are computed when you open this page. No notifications are sent and no history is kept.' })}`;
+${panel('Checks', CHECKS, { note: 'Alerts are computed when you open this page. No notifications are sent and no history is kept.' })}`;
 }
 
 const { rejectedFraction, minMessages, delayMs, unusedMs, minRefusals, refusedFraction } = ALERT_THRESHOLDS;
-const CHECKS: readonly (readonly [string, string])[] = [
-  [
-    'Rejections',
-    `More than ${percentage(rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(minMessages)} messages.`,
-  ],
-  [
-    'Visible delay',
-    `The oldest unstored message on the log is more than ${duration(delayMs)} old. All projects share one event writer.`,
-  ],
-  ['Dead letters', 'At least one dead letter is open.'],
-  ['Unused key', `A secret key has not been used for ${duration(unusedMs)}.`],
-  [
-    'Refused key',
-    `Gateways refused at least ${number(minRefusals)} of the key’s requests in the last hour, and at least ${percentage(refusedFraction, 1)} of its requests.`,
-  ],
-];
+const CHECKS = html`<dl class="kv">
+<dt>Rejections</dt><dd>More than ${percentage(rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(minMessages)} messages.</dd>
+<dt>Visible delay</dt><dd>The oldest unstored message on the log is more than ${duration(delayMs)} old. All projects share one event writer.</dd>
+<dt>Dead letters</dt><dd>At least one dead letter is open.</dd>
+<dt>Unused key</dt><dd>A secret key has not been used for ${duration(unusedMs)}.</dd>
+<dt>Refused key</dt><dd>Gateways refused at least ${number(minRefusals)} of the key’s requests in the last hour, and at least ${percentage(refusedFraction, 1)} of its requests.</dd>
+</dl>`;
 
 const ALERT_NAMES: Readonly<Record<AlertKind, string>> = {
   rejections: 'Rejections',

@@ -1,16 +1,6 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import {
-  copyable,
-  duration,
-  emptyState,
-  keyValues,
-  number,
-  type Row,
-  shortened,
-  status,
-  table,
-  time,
-} from '../../frame/components.ts';
+import { copyable, emptyState, keyValues, type Row, shortened, status, table, time } from '../../frame/components.ts';
+import { duration, number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';

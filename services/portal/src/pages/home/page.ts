@@ -8,7 +8,9 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { type FoundAlerts, findAlerts, orNull, type ProjectMetrics, readMetrics } from '../../alerts/find-alerts.ts';
-import { disclosure, duration, emptyState, field, keyValues, number, percentage } from '../../frame/components.ts';
+import { disclosure, emptyState, keyValues } from '../../frame/components.ts';
+import { duration, number, percentage } from '../../frame/format.ts';
+import { field } from '../../frame/forms.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import type { OpenDeadLetters } from '../../pipeline-status.ts';

@@ -2,17 +2,8 @@
 import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
-import {
-  choice,
-  copyable,
-  disclosure,
-  emptyState,
-  field,
-  hidden,
-  status,
-  table,
-  time,
-} from '../../frame/components.ts';
+import { copyable, disclosure, emptyState, status, table, time } from '../../frame/components.ts';
+import { buttonForm, choice, field, hidden } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -151,11 +142,13 @@ function toRoleForm(visit: Visit, account: AccountRecord): Markup {
   );
 }
 
-function toRemoveForm(visit: Visit, account: AccountRecord): Markup {
-  const [action, text] = account.state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
-  return visit.form(
-    action,
-    html`${hidden('account', account.id)}<button class="danger">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
-    { className: 'inline' },
-  );
+function toRemoveForm(visit: Visit, { id, name, state }: AccountRecord): Markup {
+  const [action, text] = state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
+  return buttonForm(visit, action as string, {
+    text: text as string,
+    name,
+    kind: 'danger',
+    field: 'account',
+    value: id,
+  });
 }

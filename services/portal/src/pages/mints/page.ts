@@ -1,20 +1,10 @@
 /** The mint requests of an environment. */
 import { html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
-import {
-  choice,
-  emptyState,
-  fields,
-  filterBar,
-  number,
-  type Row,
-  shortened,
-  status,
-  table,
-  time,
-  withAllOption,
-} from '../../frame/components.ts';
+import { emptyState, fields, type Row, shortened, status, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
+import { number } from '../../frame/format.ts';
+import { choice, filterBar, withAllOption } from '../../frame/forms.ts';
 import type { PortalPage } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { type MintLine, readManyMints } from '../../reads/index.ts';

@@ -9,7 +9,8 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
-import { choice, copyable, disclosure, field, keyValues, panel, table, time } from '../../frame/components.ts';
+import { copyable, disclosure, keyValues, panel, table, time } from '../../frame/components.ts';
+import { choice, field } from '../../frame/forms.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';

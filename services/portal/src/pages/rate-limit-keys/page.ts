@@ -18,14 +18,13 @@ import {
   copyableBlock,
   disclosure,
   emptyState,
-  field,
-  hidden,
-  number,
   type Row,
   status,
   table,
   time,
 } from '../../frame/components.ts';
+import { number } from '../../frame/format.ts';
+import { buttonForm, field } from '../../frame/forms.ts';
 import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 
@@ -135,12 +134,9 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
 function toRow(visit: Visit, record: RateLimitKeyRecord): Row {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
   const isLive = isActiveAt(record, Date.now());
-  const button = (action: string, className: string, text: string) =>
-    visit.form(
-      action,
-      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="visually-hidden"> the key for ${partner}</span></button>`,
-      { className: 'inline' },
-    );
+  const name = `the key for ${partner}`;
+  const refresh = buttonForm(visit, 'refresh', { text: 'Refresh', name, field: 'key', value: keyId });
+  const revoke = buttonForm(visit, 'revoke', { text: 'Revoke', name, kind: 'danger', field: 'key', value: keyId });
   const end = expiresAt === null ? 'never' : time(expiresAt);
   const endedState = revokedAt === null ? 'expired' : 'revoked';
   const cells = [
@@ -151,6 +147,5 @@ function toRow(visit: Visit, record: RateLimitKeyRecord): Row {
     time(createdAt),
     end,
   ];
-  if (!isLive) return cells;
-  return { cells, detail: html`${button('refresh', 'outline', 'Refresh')}\n${button('revoke', 'danger', 'Revoke')}` };
+  return isLive ? { cells, detail: html`${refresh}${revoke}` } : cells;
 }

@@ -12,7 +12,8 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { disclosure, field, hidden, keyValues, panel, table, time } from '../../frame/components.ts';
+import { disclosure, keyValues, panel, table, time } from '../../frame/components.ts';
+import { buttonForm, field } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { signedInOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -168,11 +169,7 @@ function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
   const toRow = ({ id, name, createdAt }: Passkey) => [
     name,
     time(createdAt),
-    visit.form(
-      'remove-passkey',
-      html`${hidden('passkey', id)}<button class="outline">Remove<span class="visually-hidden"> ${name}</span></button>`,
-      { className: 'inline' },
-    ),
+    buttonForm(visit, 'remove-passkey', { text: 'Remove', name, field: 'passkey', value: id }),
   ];
   const add = visit.form(
     'add-passkey',
@@ -205,9 +202,7 @@ function toSessions(visit: Visit, sessions: readonly SessionRecord[], currentSes
     time(session.seenAt),
     session.id === currentSession.id
       ? 'this session'
-      : visit.form('end', html`${hidden('session', session.id)}<button class="outline">End session</button>`, {
-          className: 'inline',
-        }),
+      : buttonForm(visit, 'end', { text: 'End', name: 'this session', field: 'session', value: session.id }),
   ];
   const columns = ['Browser', 'IP address', 'Signed in', 'Last seen', ''];
   const actions = visit.form('end-others', html`<button class="outline">End all other sessions</button>`);

@@ -16,14 +16,13 @@ import {
   copyableBlock,
   disclosure,
   emptyState,
-  field,
-  hidden,
   keyValues,
   type Row,
   status,
   table,
   time,
 } from '../../frame/components.ts';
+import { buttonForm, field } from '../../frame/forms.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -134,12 +133,9 @@ function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): Html
 
 function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): Row {
   const isLive = state === 'live';
-  const [action, text, className] = isLive ? ['disable', 'Disable', 'danger'] : ['enable', 'Enable', 'outline'];
-  const form = visit.form(
-    action,
-    html`${hidden('address', address)}<button class="${className}">${text}<span class="visually-hidden"> ${name}</span></button>`,
-    { className: 'inline' },
-  );
+  const form = isLive
+    ? buttonForm(visit, 'disable', { text: 'Disable', name, kind: 'danger', field: 'address', value: address })
+    : buttonForm(visit, 'enable', { text: 'Enable', name, field: 'address', value: address });
   const isAllowed = visit.can(isLive ? 'signable-keys.disable' : 'signable-keys.create');
   const shownState = isLive ? status('ok', 'live') : status('bad', 'disabled');
   const cells = [name, copyable(address, `the address of ${name}`), shownState, time(createdAt)];
