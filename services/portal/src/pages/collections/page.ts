@@ -58,8 +58,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       const { project, environment } = scopeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minterState = await readMinterState(parts, environment.id, visit.signal);
-      const view = { visit, settings, minterState, values: failure?.values };
-      const content = toContent(view, records);
+      const content = toContent({ visit, settings, minterState, values: failure?.values }, records);
       return { kind: 'page', title: `Collections in ${environment.name}`, content };
     },
     actions: {
@@ -124,13 +123,10 @@ function toContent(view: CollectionsView, records: Records): HtmlValue {
           'Collections',
           ['Name', 'Chain', 'Contract', 'Linked', 'Signer'],
           linked.map((record) => {
-            const { state, detail } = toSigner(minterState, visit, record);
+            const [state, signer] = toSigner(minterState, visit, record);
             const isOpen = ['rename', 'unlink'].some((action) => isSubmitted(view, action, record));
-            return {
-              cells: [...toCells(record), state],
-              detail: html`<p>${detail}</p>${toActions(view, record)}`,
-              isOpen,
-            };
+            const detail = html`<p>${signer}</p>${toActions(view, record)}`;
+            return { cells: [...toCells(record), state], detail, isOpen };
           }),
         );
   return html`${list}${visit.can('collections.link') ? toLinkForm(view) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
@@ -149,12 +145,7 @@ function toLinkForm({ visit, settings: { servedChains, checkedChains }, values }
     'link',
     html`${
       servedChains === null
-        ? field({
-            ...chain,
-            hint: 'The name of the chain in chain API paths, such as demo-chain.',
-            isRequired: true,
-            maxLength: 64,
-          })
+        ? field({ ...chain, hint: 'As in chain API paths, such as demo-chain.', isRequired: true, maxLength: 64 })
         : choice({ ...chain, choices: servedChains.map((value) => ({ value, text: value })) })
     }${unchecked.length === 0 ? '' : html`<p class="hint">Addresses on ${unchecked.join(', ')} are not checked, because the portal has no node of this chain.</p>`}
 ${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, maxLength: 42 })}
@@ -217,7 +208,7 @@ async function readMinterState(parts: Parts, environmentId: string, signal: Abor
 /** Shows whether the collection's signer has the minter role, as of the last mint that proved the role. */
 function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): SignerState {
   const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">Signable keys</a>`;
-  if (signer === null) return { state: status('warn', 'no signer'), detail: html`No signer. Create one in ${keys}.` };
+  if (signer === null) return [status('warn', 'no signer'), html`No signer. Create one in ${keys}.`];
   const address = shortened(signer, `the signer address for ${collection.name}`);
   const found = signers?.find(
     (each) =>
@@ -225,18 +216,14 @@ function toSigner({ signer, signers }: MinterState, visit: Visit, collection: Co
       isSame(each.contractAddress, collection.contractAddress) &&
       isSame(each.signerAddress, signer),
   );
-  if (signers === null) return { state: address, detail: 'Role status currently unavailable.' };
-  const { state, detail } = toSignerState(found, keys);
-  return { state, detail: html`Signer ${address}<br>${detail}` };
+  if (signers === null) return [address, 'Role status currently unavailable.'];
+  const [state, detail] = toSignerState(found, keys);
+  return [state, html`Signer ${address}<br>${detail}`];
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-interface SignerState {
-  /** One line. */
-  readonly state: HtmlValue;
-  readonly detail: HtmlValue;
-}
+type SignerState = readonly [state: HtmlValue, detail: HtmlValue];
 
 function toSignerState(found: MintSigner | undefined, keys: HtmlValue): SignerState {
   const roleProvenMs = found?.roleProvenMs ?? null;
@@ -244,10 +231,9 @@ function toSignerState(found: MintSigner | undefined, keys: HtmlValue): SignerSt
     const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
     const held = roleProvenMs === null ? '' : html`<br>Had the minter role as of ${time(roleProvenMs)}.`;
     const detail = html`${mints} wait since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
-    return { state: status('bad', html`${mints} waiting`), detail };
+    return [status('bad', html`${mints} waiting`), detail];
   }
-  if (roleProvenMs !== null)
-    return { state: status('ok', 'can mint'), detail: html`Has the minter role as of ${time(roleProvenMs)}.` };
+  if (roleProvenMs !== null) return [status('ok', 'can mint'), html`Has the minter role as of ${time(roleProvenMs)}.`];
   const detail = html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
-  return { state: status('wait', 'role unknown'), detail };
+  return [status('wait', 'role unknown'), detail];
 }

@@ -19,9 +19,7 @@ import { invalidField } from '@playline/errors';
 import {
   choice,
   disclosure,
-  docsLink,
   duration,
-  emptyState,
   field,
   hidden,
   keyValues,
@@ -57,7 +55,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       const keys = await readKeys(parts, visit);
       const live = keys.filter(({ revokedAt }) => revokedAt === null);
       const uses = await parts.usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
-      const view = { visit, keys, live, uses, values: failure?.values, nowMs: parts.frame.wallClockMs(), parts };
+      const view = { visit, keys, live, uses, values: failure?.values, nowMs: parts.frame.wallClockMs() };
       const content = html`${toPublishable(view)}${toSecret(view)}${toEnded(view)}`;
       return { kind: 'page', title: `Keys in ${environment.name}`, content };
     },
@@ -180,22 +178,23 @@ interface KeysView {
   readonly uses: ReadonlyMap<string, KeyUse> | null;
   readonly values: FormValues | undefined;
   readonly nowMs: number;
-  readonly parts: Pick<Parts, 'settings'>;
 }
 
 const useOf = ({ uses }: KeysView, { keyId }: KeyRecord): KeyUse | null => uses && (uses.get(keyId) ?? NO_USE);
 
-const isSubmitted = ({ values }: KeysView, form: string, key: KeyRecord | null) =>
-  values?.text('form') === form && (values.text('key') === (key?.keyId ?? '') || values.text('kind') === 'secret');
+/** Only the forms of publishable keys contain an id. */
+const isSubmitted = ({ values }: KeysView, form: string, { kind, keyId }: Pick<KeyRecord, 'kind' | 'keyId'>) =>
+  values?.text('form') === form &&
+  (kind === 'secret' ? values.text('kind') === kind : values.text('key') === keyId && values.text('kind') !== 'secret');
 
 function toPublishable(view: KeysView): HtmlValue {
-  const { visit, live, nowMs, parts } = view;
+  const { visit, live, nowMs } = view;
   const keys = live.filter(({ kind }) => kind === 'publishable');
-  const docs = docsLink(parts.settings, '/docs/keys', 'How to rotate keys');
+  const docs = html`<a class="docs" href="/docs/keys">How to rotate keys</a>`;
   const note = html`Game clients send messages with these keys. They are public. ${docs}`;
   const create = toCreateForm(view, 'publishable');
-  const first = html`<p>No key yet. Add a key to a game client, and the events that it sends are counted here.</p>${create}`;
-  if (keys.length === 0) return panel('Publishable keys', visit.can('keys.create') ? first : create, { note });
+  const first = html`<p>Add a key to a game client, and the events that it sends are counted here.</p>${create}`;
+  if (keys.length === 0) return panel('Publishable keys', first, { note });
   const rows = keys.map((key) => {
     const use = useOf(view, key);
     const state =
@@ -203,16 +202,15 @@ function toPublishable(view: KeysView): HtmlValue {
     const counts = [use?.messagesOfHour, use?.messagesOfDay].map((count) =>
       count === undefined ? '–' : number(count),
     );
-    const used = use === null ? '–' : use.lastUsedAt === null ? 'never' : time(use.lastUsedAt);
     const name = key.name === '' ? html`<span class="muted">Unnamed</span>` : key.name;
-    const cells = [name, shortened(key.text ?? '', 'the key'), used, ...counts, state];
+    const cells = [name, shortened(key.text ?? '', 'the key'), toLastUse(use), ...counts, state];
     const isOpen = ['refresh', 'revoke', 'origins'].some((form) => isSubmitted(view, form, key));
     return { cells, detail: toDetail(view, key), isOpen };
   });
   const right = (text: string) => ({ text, align: 'right' }) as const;
   const headers = ['Name', 'Key', 'Last used', right('Events, last hour'), right('Last 24 hours'), 'State'];
   return html`${panel('Publishable keys', table('Publishable keys', headers, rows), { note })}
-${visit.can('keys.create') ? disclosure('Create another publishable key', create, isSubmitted(view, 'create', null)) : ''}`;
+${visit.can('keys.create') ? disclosure('Create another publishable key', create, isSubmitted(view, 'create', { kind: 'publishable', keyId: '' })) : ''}`;
 }
 
 function toDetail(view: KeysView, key: KeyRecord): HtmlValue {
@@ -222,32 +220,30 @@ function toDetail(view: KeysView, key: KeyRecord): HtmlValue {
 <div class="key-forms">${toKeyForms(view, key)}${view.visit.can('keys.origins') ? toOriginsForm(view, key) : ''}</div>`;
 }
 
+const toLastUse = (use: KeyUse | null): HtmlValue =>
+  use === null ? 'currently unavailable' : use.lastUsedAt === null ? 'never' : time(use.lastUsedAt);
+
 /** Uses counters from the gateways, which lag by up to ten seconds. */
 function toUsage(use: KeyUse | null): [string, HtmlValue][] {
-  if (use === null) return [['Usage', 'currently unavailable']];
-  const { usesOfHour, refusalsOfHour, lastRefusal } = use;
+  const { usesOfHour, refusalsOfHour, lastRefusal } = use ?? NO_USE;
   const requests = `${number(usesOfHour, usesOfHour === 1 ? 'request' : 'requests')}, ${number(refusalsOfHour)} refused`;
-  if (lastRefusal === null) return [['Last hour', requests]];
+  const rows: [string, HtmlValue][] = use === null ? [] : [['Last hour', requests]];
+  if (lastRefusal === null) return rows;
   const { at, reason, traceId } = lastRefusal;
   const refusal = html`${time(at)}: ${reason}, trace id ${shortened(traceId, 'the trace id')}`;
-  return [
-    ['Last hour', requests],
-    ['Last refused request', refusal],
-  ];
+  return [...rows, ['Last refused request', refusal]];
 }
 
 function toSecret(view: KeysView): HtmlValue {
   const key = view.live.find(({ kind }) => kind === 'secret');
   const note = 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.';
   if (key === undefined) return panel('Secret key', toCreateForm(view, 'secret'), { note });
-  const { first4, last4, name, createdAt } = key;
   const use = useOf(view, key);
-  const used = use === null ? [] : [['Last used', use.lastUsedAt === null ? 'never' : time(use.lastUsedAt)] as const];
   const rows = keyValues([
-    ['Key', html`<code>${first4}…${last4}</code>`],
-    ...(name === '' ? [] : [['Name', name] as const]),
-    ['Created', time(createdAt)],
-    ...used,
+    ['Key', html`<code>${key.first4}…${key.last4}</code>`],
+    ['Name', key.name === '' ? '–' : key.name],
+    ['Created', time(key.createdAt)],
+    ['Last used', toLastUse(use)],
     ...toUsage(use),
   ]);
   return panel('Secret key', html`${rows}<div class="key-forms">${toKeyForms(view, key)}</div>`, { note });
@@ -265,12 +261,7 @@ function toEnded({ keys }: KeysView): HtmlValue {
 
 function toCreateForm({ visit, values }: KeysView, kind: KeyKind): HtmlValue {
   const isPublishable = kind === 'publishable';
-  if (!visit.can('keys.create'))
-    return emptyState(
-      `No ${kind} key yet`,
-      html`<p>${isPublishable ? 'Events arrive once a game client has a key.' : 'Servers need a key to request erasures and mints.'} A developer or owner of the project can create one.</p>`,
-      { path: '/docs/keys', text: 'About keys' },
-    );
+  if (!visit.can('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
   const hint = isPublishable
     ? 'The platform and build that will contain the key, such as iOS 2.4.'
     : 'Optional. What the key is used for.';
