@@ -165,12 +165,12 @@ function renderDrawer() {
 }
 
 function createErrors(errors) {
-  return errors.map(({ sentence, fix, code }) => {
+  return errors.map(({ sentence, fix, code, docs }) => {
     const item = element('div', undefined, 'rule');
     const text = element('p');
     text.append(isolate(`${sentence}.`));
     const hint = element('p', `${fix} `, 'muted');
-    hint.append(link(`Read about ${code}`, `/docs/rejections/${encodeURIComponent(code)}`, 'docs'));
+    hint.append(link(`Read about ${code}`, docs, 'docs'));
     item.append(text, hint);
     return item;
   });
