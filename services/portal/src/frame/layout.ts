@@ -152,7 +152,7 @@ export const GROUPS: readonly { readonly name: string; readonly links: readonly 
   },
 ];
 
-const INSTANCE: (typeof GROUPS)[number] = {
+export const INSTANCE: (typeof GROUPS)[number] = {
   name: 'Instance',
   links: [
     ['Projects', 'folder', '/', null],
