@@ -1,4 +1,5 @@
 // Renders live messages. Client data is always inserted as text, never as markup.
+import { indent } from './json.js';
 import { createTime, enableCopy } from './portal.js';
 
 /** More rows would slow down the page. */
@@ -118,17 +119,6 @@ function renderRow(entry) {
 function toDelay(ms) {
   const sign = ms < 0 ? '−' : '+';
   return Math.abs(ms) < 1000 ? `${sign}${Math.abs(ms)} ms` : `${sign}${(Math.abs(ms) / 1000).toFixed(1)} s`;
-}
-
-/** Numbers keep their digits, because a double cannot represent all 64-bit integers. */
-function indent(json) {
-  if (JSON.rawJSON === undefined) return json;
-  try {
-    const keepDigits = (_, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value);
-    return JSON.stringify(JSON.parse(json, keepDigits), null, 2);
-  } catch {
-    return json;
-  }
 }
 
 function createList() {
