@@ -1,4 +1,4 @@
-import { type MessageFilter, toConditions, toSafeProperties, toWhere } from '@playline/events/search';
+import { type MessageFilter, toConditions, toSafeProperties, toWhere } from '@playline/events';
 import type { QueryOptions, QueryRows } from '@playline/stores';
 
 import {

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type PropertyFilter, toAnalystQuery } from '@playline/events/search';
+import { type PropertyFilter, toAnalystQuery } from '@playline/events';
 import { quoteText } from '@playline/stores';
 import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';

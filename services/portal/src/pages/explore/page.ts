@@ -2,7 +2,7 @@
 
 import { html, type Markup } from '@playline/api-docs';
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
-import { toAnalystQuery } from '@playline/events/search';
+import { toAnalystQuery } from '@playline/events';
 import {
   choice,
   copyableBlock,

@@ -1,6 +1,6 @@
 /** Reads a search for stored messages from the address of the Explore page. */
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
-import { PROPERTY_OPERATORS, type PropertyFilter } from '@playline/events/search';
+import { PROPERTY_OPERATORS, type PropertyFilter } from '@playline/events';
 import type { Visit } from '../../frame/page.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { scopeOf } from '../../frame/scope.ts';
