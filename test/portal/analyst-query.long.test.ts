@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
-import { toAnalystQuery } from '../../services/portal/src/reads/index.ts';
+import { toAnalystQuery } from '../../packages/events/src/search.ts';
 
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 

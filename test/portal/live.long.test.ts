@@ -34,6 +34,7 @@ const toRejection = (position: string, field: string, messageIndex: number): Liv
   messageIndex,
   sentence: `${field} is wrong`,
   fix: 'Fix it.',
+  docs: '/docs/rejections/INVALID_ENUM',
 });
 
 const PROPERTIES = `{"text":"it's \\"quoted\\" \\\\ $HOME \`x\`","id":76561198000000001}`;

@@ -138,7 +138,7 @@ function toMint(toText: ToText): MintLine {
 
 function toMessage(toText: ToText): MessageLine {
   return {
-    messageId: toText('listed message id'),
+    messageId: '0192f3a4-5b6c-7d8e-9f00-000000000003',
     happenedMs: Date.now() - 1_000,
     receivedMs: Date.now() - 1_000,
     type: toText('listed type'),
@@ -275,6 +275,7 @@ function toEvents(toText: ToText): LiveEvent[] {
       messageIndex: 0,
       sentence: toText('live rejection sentence'),
       fix: toText('live rejection fix'),
+      docs: '/docs/messages',
     },
   ];
 }

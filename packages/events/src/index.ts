@@ -6,4 +6,5 @@ export { createRowPlan, type RowPlan } from './row/plan.ts';
 export { RowBuffer } from './row/row-buffer.ts';
 export { clearAnonymousId, createPartReader } from './row/row-columns.ts';
 export { type LogPosition, type RowHead, RowTranscoder } from './row/transcoder.ts';
+export * from './search.ts';
 export * from './store.ts';

@@ -10,5 +10,6 @@ export function explainRejection(rejection: { readonly code: string; readonly fi
   return {
     sentence: describeRejection(rejection) ?? `${field}: ${code}`,
     fix: (entry?.fix ?? '').replaceAll(/`([^`]*)`/g, '“$1”'),
+    docs: entry === null ? '/docs/messages' : `/docs/rejections/${code}`,
   };
 }

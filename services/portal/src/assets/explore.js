@@ -1,4 +1,5 @@
 // Draws the number of messages over time.
+import { indent } from './json.js';
 import uPlot from './uplot.js';
 
 const HEIGHT = 150;
@@ -48,6 +49,7 @@ function draw(root) {
 }
 
 for (const root of document.querySelectorAll('.plot')) draw(root);
+for (const block of document.querySelectorAll('pre.json')) block.textContent = indent(block.textContent);
 
 // The chart of a wide range arrives after the page.
 const later = document.querySelector('.later a');

@@ -1,4 +1,5 @@
 // Renders live messages. Client data is always inserted as text, never as markup.
+import { indent } from './json.js';
 import { createTime, enableCopy } from './portal.js';
 
 /** More rows would slow down the page. */
@@ -120,17 +121,6 @@ function toDelay(ms) {
   return Math.abs(ms) < 1000 ? `${sign}${Math.abs(ms)} ms` : `${sign}${(Math.abs(ms) / 1000).toFixed(1)} s`;
 }
 
-/** Numbers keep their digits, because a double cannot represent all 64-bit integers. */
-function indent(json) {
-  if (JSON.rawJSON === undefined) return json;
-  try {
-    const keepDigits = (_, value, { source }) => (typeof value === 'number' ? JSON.rawJSON(source) : value);
-    return JSON.stringify(JSON.parse(json, keepDigits), null, 2);
-  } catch {
-    return json;
-  }
-}
-
 function createList() {
   const node = element('dl', undefined, 'kv');
   const add = (term, ...values) => {
@@ -165,12 +155,12 @@ function renderDrawer() {
 }
 
 function createErrors(errors) {
-  return errors.map(({ sentence, fix, code }) => {
+  return errors.map(({ sentence, fix, code, docs }) => {
     const item = element('div', undefined, 'rule');
     const text = element('p');
     text.append(isolate(`${sentence}.`));
     const hint = element('p', `${fix} `, 'muted');
-    hint.append(link(`Read about ${code}`, `/docs/rejections/${encodeURIComponent(code)}`, 'docs'));
+    hint.append(link(`Read about ${code}`, docs, 'docs'));
     item.append(text, hint);
     return item;
   });

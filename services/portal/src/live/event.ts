@@ -7,7 +7,9 @@ import type { Subscriber } from './subscriber.ts';
 
 export type LiveEvent =
   | ({ readonly kind: 'message' } & EventHeader & Partial<VisibleMessage>)
-  | ({ readonly kind: 'rejection' } & EventHeader & NonNullable<LiveEntry['rejection']> & RejectionExplanation)
+  | ({ readonly kind: 'rejection' } & EventHeader &
+      NonNullable<LiveEntry['rejection']> &
+      ReturnType<typeof explainRejection>)
   | ({ readonly kind: 'outcome' } & Pick<LiveEntry, 'position' | 'outcome' | 'reason' | 'storedAt'>)
   | ({ readonly kind: 'status' } & LiveStatus)
   | { readonly kind: 'end'; readonly reason: EndReason };
@@ -16,7 +18,6 @@ export type EndReason = 'access revoked' | 'access check failed' | 'closed';
 
 interface EventHeader
   extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'storedAt' | 'traceId' | 'reason'> {}
-type RejectionExplanation = ReturnType<typeof explainRejection>;
 /** `identityKey` is the key of the person that the message is about; empty if ids are masked. */
 interface VisibleMessage extends Omit<MessageContent, 'subjectKeys' | 'anonymousKey'> {
   readonly identityKey: string;

@@ -14,7 +14,7 @@ export type * from './audit.ts';
 export { readAllAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
 export type * from './messages.ts';
-export { PROPERTY_OPERATORS, readManyMessages, toAnalystQuery } from './messages.ts';
+export { readManyMessages } from './messages.ts';
 export type * from './mints.ts';
 export { readManyMints } from './mints.ts';
 export type * from './overview.ts';

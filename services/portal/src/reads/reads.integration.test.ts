@@ -1,17 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { type PropertyFilter, toAnalystQuery } from '@playline/events';
 import { quoteText } from '@playline/stores';
 import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
-import {
-  type MessagePage,
-  type MessageSearch,
-  type PortalReads,
-  type PropertyFilter,
-  toAnalystQuery,
-} from './index.ts';
+import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');

@@ -43,12 +43,8 @@ function toMessage(visit: Visit, detail: MessageDetail): Markup {
     ['Identity type', detail.identityType],
     ['Linked ids', [detail.fromId, detail.toId].filter((id) => id !== '').join(' → ')],
     ['Client', `${detail.library} ${detail.libraryVersion}`.trim()],
-    ['Consent', detail.consentLevel],
-    ['Session', detail.sessionId],
-    ['Device', detail.deviceId],
-    ['Page', detail.pageUrl],
-    ['Page title', detail.pageTitle],
-    ['Referrer', detail.pageReferrer],
+    ...Object.entries({ Consent: detail.consentLevel, Session: detail.sessionId, Device: detail.deviceId }),
+    ...Object.entries({ Page: detail.pageUrl, 'Page title': detail.pageTitle, Referrer: detail.pageReferrer }),
     ['Locale', [detail.locale, detail.timezone, detail.screen].filter((text) => text !== '').join(' · ')],
     ['User agent', detail.userAgent],
     ['Message id', shortened(messageId, 'the message id')],
@@ -70,19 +66,8 @@ const toDelay = (ms: number): string =>
     ? `${ms < 0 ? '−' : '+'}${Math.abs(ms)} ms`
     : `${ms < 0 ? '−' : '+'}${number(Math.abs(ms) / 1000, 's')}`;
 
+/** The script indents the JSON. */
 function toJsonBlock(title: string, json: string): HtmlValue {
   if (json === '') return '';
-  return html`<h3>${title}</h3><pre tabindex="0">${indent(json)}</pre>`;
-}
-
-/** Numbers keep their digits, because a double cannot represent all 64-bit integers. */
-function indent(json: string): string {
-  const { rawJSON } = JSON as unknown as { rawJSON: (text: string) => unknown };
-  const keepDigits = (_: string, value: unknown, { source }: { source?: string }) =>
-    typeof value === 'number' && source !== undefined ? rawJSON(source) : value;
-  try {
-    return JSON.stringify(JSON.parse(json, keepDigits as (key: string, value: unknown) => unknown), null, 2);
-  } catch {
-    return json;
-  }
+  return html`<h3>${title}</h3><pre tabindex="0" class="json">${json}</pre>`;
 }

@@ -2,6 +2,7 @@
 
 import { html, type Markup } from '@playline/api-docs';
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
+import { toAnalystQuery } from '@playline/events';
 import {
   choice,
   copyableBlock,
@@ -30,7 +31,6 @@ import {
   type MessageSearch,
   type PortalReads,
   readManyMessages,
-  toAnalystQuery,
 } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 import { createPersonAction, toPersonFilter } from '../live/person-filter.ts';
@@ -85,17 +85,10 @@ ${detail === '' ? results : html`<div class="beside"><div>${results}</div>${deta
 
 const toAlert = (text: string): Markup => html`<p class="message failed" role="alert">${text}</p>`;
 
-const OPERATORS = [
-  { value: 'eq', text: '=' },
-  { value: 'ne', text: '≠' },
-  { value: 'exists', text: 'exists' },
-  { value: 'gt', text: '>' },
-  { value: 'lt', text: '<' },
-];
-const TRAFFIC = [
-  { value: '', text: 'real' },
-  { value: 'test', text: 'test' },
-];
+const toChoices = (texts: Readonly<Record<string, string>>) =>
+  Object.entries(texts).map(([value, text]) => ({ value, text }));
+const OPERATORS = toChoices({ eq: '=', ne: '≠', exists: 'exists', gt: '>', lt: '<' });
+const TRAFFIC = toChoices({ '': 'real', test: 'test' });
 
 function toFilter(visit: Visit, fields: ExploreFields): Markup {
   const { event = '', type = '', surface = '', traffic = '', property = '', value = '', who = '', range = '' } = fields;
@@ -195,20 +188,12 @@ function toEmpty(visit: Visit, { test }: MessageSearch): Markup {
 const FILE_COLUMNS =
   'happened|received|type|name|surface|test|library|version|anonymous id|user id|message id|trace id'.split('|');
 
-const toCells = (line: MessageLine): readonly string[] => [
-  toIso(line.happenedMs),
-  toIso(line.receivedMs),
-  line.type,
-  line.name,
-  line.surface,
-  line.isTest ? 'yes' : 'no',
-  line.library,
-  line.libraryVersion,
-  line.anonymousId,
-  line.userId,
-  line.messageId,
-  line.traceId,
-];
+function toCells(line: MessageLine): readonly string[] {
+  const { type, name, surface, library, libraryVersion } = line;
+  const times = [toIso(line.happenedMs), toIso(line.receivedMs)];
+  const ids = [line.anonymousId, line.userId, line.messageId, line.traceId];
+  return [...times, type, name, surface, line.isTest ? 'yes' : 'no', library, libraryVersion, ...ids];
+}
 
 /** Times in searches have a resolution of one second, so the next export repeats the messages of the last second. */
 function toLastLine({ happenedMs }: MessagePosition): string {

@@ -1,10 +1,11 @@
 /** Reads a search for stored messages from the address of the Explore page. */
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
+import { PROPERTY_OPERATORS, type PropertyFilter } from '@playline/events';
 import type { Visit } from '../../frame/page.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { parseFilter } from '../../live/index.ts';
-import { type MessageSearch, PROPERTY_OPERATORS, type PropertyFilter } from '../../reads/index.ts';
+import type { MessageSearch } from '../../reads/index.ts';
 import { shouldMaskIds } from '../live/events.ts';
 
 const [MINUTE_MS, HOUR_MS, DAY_MS] = [60_000, 3_600_000, 86_400_000];

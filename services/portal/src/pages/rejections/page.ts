@@ -5,7 +5,6 @@ import { REJECTION_CODES } from '@playline/contracts';
 import { explainRejection } from '../../explain-rejection.ts';
 import {
   choice,
-  docsLink,
   emptyState,
   field,
   filterBar,
@@ -28,7 +27,7 @@ import { hrefWith } from '../../href.ts';
 import type { Rejection, RejectionCause } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit' | 'settings'>;
+type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
 const HOUR_MS = 3_600_000;
 
@@ -44,7 +43,7 @@ const DEFAULT_RANGE = RANGES[1];
 type Range = (typeof RANGES)[number];
 const TRACE_ID = /^[0-9a-f]{32}$/;
 
-export function createRejectionsPage({ reads, frame, writeAudit, settings }: Parts): PortalPage {
+export function createRejectionsPage({ reads, frame, writeAudit }: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/rejections',
     access: 'rejections.read',
@@ -68,7 +67,7 @@ ${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
 ${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}
 <button class="outline">Filter</button> <a href="${visit.path}">Show all</a>`)}
 ${trace === '' ? '' : panel('Errors of one request', await toTrace(reads, visit, trace))}
-${causes.length === 0 ? toEmpty(range) : toCauses({ visit, settings, range, sinceMs }, causes)}`;
+${causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, causes)}`;
       const toRange = ({ value, text }: Range) => ({
         text,
         href: hrefWith(visit, { hours: value, trace: '' }),
@@ -111,7 +110,6 @@ const toEmpty = ({ span }: Range) =>
 
 interface CauseScope {
   readonly visit: Visit;
-  readonly settings: Parts['settings'];
   readonly range: Range;
   readonly sinceMs: number;
 }
@@ -143,9 +141,9 @@ ${panel('Causes', table('Causes of rejections, most frequent first', columns, ro
 const toClient = ({ library, libraryVersion }: Pick<Rejection, 'library' | 'libraryVersion'>) =>
   `${library} ${libraryVersion}`.trim() || 'unknown';
 
-function toDetail({ visit, settings }: CauseScope, cause: RejectionCause): Markup {
+function toDetail({ visit }: CauseScope, cause: RejectionCause): Markup {
   const { code, field: name, requests, surfaces, firstMs, lastMs, traceIds } = cause;
-  const { sentence, fix } = explainRejection(cause);
+  const { sentence, fix, docs } = explainRejection(cause);
   const rows: [string, HtmlValue][] = [
     ['Rule', `${sentence}.`],
     ['Fix', fix || 'See the documentation.'],
@@ -155,7 +153,7 @@ function toDetail({ visit, settings }: CauseScope, cause: RejectionCause): Marku
     ['First and last', html`${time(firstMs)} – ${time(lastMs)}`],
     ['Sample requests', traceIds.filter((id) => id !== '').map((id) => toTraceLink(visit, id))],
   ];
-  return html`${keyValues(rows)}<p>${docsLink(settings, `/docs/rejections/${code}`, `Read about ${code}`)}</p>`;
+  return html`${keyValues(rows)}<p><a class="docs" href="${docs}">Read about ${code}</a></p>`;
 }
 
 const toTraceLink = (visit: Visit, trace: string) =>
