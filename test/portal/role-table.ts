@@ -36,6 +36,8 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409 fresh',
   'POST /projects/:project/environments/:environment/signable-keys disable': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303 fresh',
+  'GET /projects/:project/analyst-settings': READERS,
+  'POST /projects/:project/analyst-settings save': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/limits': READERS,
   'POST /projects/:project/environments/:environment/limits limit': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
