@@ -29,7 +29,7 @@ it.each([first as Example, hardToQuote])(
   'the curl command for the example $name sends exactly the documented request',
   ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
-    expect(argsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([
+    expect(argsOf(toCommand({ request, ...rest }, { publicUrl: PUBLIC_URL, operations: [] }))).toEqual([
       ...['-i', '-X', method, PUBLIC_URL + target],
       ...Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
       ...(body === null ? [] : ['--data-binary', body]),

@@ -52,7 +52,9 @@ function inPairs(blocks: readonly string[]): DocumentedExample[] {
   });
 }
 
-function fromCommand(command: string): DocumentedRequest {
+function fromCommand(block: string): DocumentedRequest {
+  // Assignments of new ids and times precede the command.
+  const command = block.slice(block.search(/^curl /m));
   const args = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
     word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_match, single, double, escaped) =>
       double === undefined ? (single ?? escaped) : withPlaceholders(double),
@@ -74,5 +76,12 @@ function fromCommand(command: string): DocumentedRequest {
 function withPlaceholders(text: string): string {
   const toCamel = (name: string) =>
     name.toLowerCase().replace(/_(.)/g, (_, character: string) => character.toUpperCase());
-  return text.replace(/\$([A-Z_]+)/g, (_, name: string) => `{{${toCamel(name)}}}`);
+  return text.replace(/\$([A-Z_]+)\d?/g, (_, name: string) => `{{${toCamel(name)}}}`);
 }
+
+/** Replaces the ids and times that are different in each request. */
+export const withoutFreshValues = (text: string): string =>
+  text
+    .replaceAll(/("messageId": ?")([0-9a-f-]{36}|\{\{id\}\}|\{\{\$guid\}\})"/g, '$1id"')
+    .replaceAll(/("eventTimestamp": ?")(20(?!01)[^"]*|\{\{now\}\}|\{\{\$isoTimestamp\}\})"/g, '$1time"')
+    .replaceAll(/("trace_id": ?")[0-9a-f]{32}"/g, '$1trace"');

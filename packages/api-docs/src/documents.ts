@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
-import { toCommand, toResponseText } from './formats/text.ts';
+import { toCommand, toFreshBody, toResponseText } from './formats/text.ts';
 import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
@@ -168,9 +168,9 @@ function toCollection(source: DocsSource): Record<string, unknown> {
       ...operations.map(({ summary, description, examples }) => ({
         name: summary,
         description: description.join('\n\n'),
-        item: examples.filter(isReproducible).map(toItem),
+        item: examples.filter(isReproducible).map((example) => toItem(example, operations)),
       })),
-      { name: 'Unknown paths', item: otherExamples.map(toItem) },
+      { name: 'Unknown paths', item: otherExamples.map((example) => toItem(example, operations)) },
     ],
   };
 }
@@ -186,8 +186,12 @@ function describeKeys({ keys }: DocsSource): string {
 /** False for examples that require the service to be in a special state. */
 const isReproducible = ({ situation }: Example): boolean => situation === undefined;
 
-function toItem({ title, request, response }: Example) {
-  const originalRequest = toCollectionRequest(request);
+function toItem(example: Example, operations: readonly Operation[]) {
+  const { title, request, response } = example;
+  const isRepeated = (id: string) => request.body?.indexOf(id) !== request.body?.lastIndexOf(id);
+  const id = (value: string) => (isRepeated(value) ? value : '{{$guid}}');
+  const freshBody = toFreshBody(example, operations, { id, time: () => '{{$isoTimestamp}}' });
+  const originalRequest = toCollectionRequest({ ...request, body: freshBody });
   const body = response.body === null ? '' : JSON.stringify(response.body, null, 2);
   const savedResponse = {
     name: `Response ${response.status}`,
@@ -234,15 +238,15 @@ function toLlmsText(source: DocsSource): string {
       `- [Reference](${publicUrl}/docs/reference): every operation, with forms that send requests from the browser`,
       ...articles.map((article) => `- [${article.title}](${publicUrl}${articlePath(article)}): ${article.summary}`),
     ].join('\n'),
-    ...operations.map((operation) => toSection(operation, publicUrl)),
+    ...operations.map((operation) => toSection(operation, source)),
     toErrors(source),
     ...(itemErrors === null ? [] : [toItemErrorList(itemErrors, publicUrl)]),
-    ['## Unknown paths', ...otherExamples.map((example) => toExample(example, publicUrl))].join('\n\n'),
+    ['## Unknown paths', ...otherExamples.map((example) => toExample(example, source))].join('\n\n'),
   ];
   return `${sections.join('\n\n')}\n`;
 }
 
-function toSection(operation: Operation, publicUrl: string): string {
+function toSection(operation: Operation, source: DocsSource): string {
   const { method, path, summary, description, responses, examples } = operation;
   const parameters = operation.parameters.map(toParameter);
   return [
@@ -250,7 +254,7 @@ function toSection(operation: Operation, publicUrl: string): string {
     ...description,
     ...(parameters.length === 0 ? [] : [parameters.join('\n')]),
     responses.map(({ status, codes, description }) => `- ${[status, ...codes].join(' ')}: ${description}`).join('\n'),
-    ...examples.map((example) => toExample(example, publicUrl)),
+    ...examples.map((example) => toExample(example, source)),
   ].join('\n\n');
 }
 
@@ -260,9 +264,9 @@ function toParameter(parameter: Parameter): string {
   return `- \`${name}\` (${facts.join(', ')}): ${description}`;
 }
 
-function toExample(example: Operation['examples'][number], publicUrl: string): string {
+function toExample(example: Example, source: DocsSource): string {
   const { title, response } = example;
-  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(response)}\n\`\`\``;
+  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, source)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(response)}\n\`\`\``;
 }
 
 function toErrors(source: DocsSource): string {

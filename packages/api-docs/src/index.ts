@@ -1,9 +1,8 @@
 export * from './documents.ts';
 export { toCommand, toSizeText } from './formats/text.ts';
-export { createSite } from './guides.ts';
 export * from './operation.ts';
 export { type HtmlValue, html, Markup, toCodeSpans } from './pages/html.ts';
-export { toCodeBlock, toTable } from './pages/markdown.ts';
+export { toCodeBlock, toMarkdownMarkup, toTable } from './pages/markdown.ts';
 export * from './responses.ts';
 export * from './source.ts';
 export { CURSOR_PLACEHOLDERS, placeholderOf, toShellVariable } from './values.ts';

@@ -104,6 +104,8 @@ export interface Example {
   /** A special state of the service. The tests of the service establish it before they send the request. */
   readonly situation?: string;
   readonly request: ExampleRequest;
+  /** Body fields that keep their values although a command refreshes them, because they cause the error. */
+  readonly fixedFields?: readonly string[] | undefined;
   readonly response: ExampleResponse;
 }
 

@@ -96,7 +96,7 @@ describe.each([
     );
   });
 
-  it('readToken returns the last version of a token, or null for an unknown token', async () => {
+  it('readToken and findToken return the last version of a token, or null for an unknown token', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryToken, arbitraryToken, async (first, second) => {
         const chain = newChain();
@@ -106,6 +106,8 @@ describe.each([
         for (const rows of [[newer], [older]])
           await chains.activities.insert({ table: 'tokens', rows, token: randomUUID(), signal });
         expect(await chains.reader.readToken(chain, contractAddress)).toEqual(newer);
+        expect(await chains.reader.findToken([newChain(), chain])).toEqual(newer);
+        expect(await chains.reader.findToken([newChain()])).toBeNull();
         expect(await chains.reader.readToken(newChain(), contractAddress)).toBeNull();
         expect(await chains.reader.readToken(chain, addressOf(9))).toBeNull();
       }),

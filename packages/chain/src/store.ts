@@ -79,6 +79,8 @@ export interface ChainStore {
   readPage(query: PageQuery): Promise<ActivityPage>;
   /** Returns null if the token is unknown. @param contractAddress in lower case */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
+  /** Returns the token of these chains that changed last; null if there is none. */
+  findToken(chains: readonly string[]): Promise<TokenRow | null>;
   /** Reads the last version per chain and id, even above the horizon. @param ids in lower case, up to thousands */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
   ready(): Promise<boolean>;

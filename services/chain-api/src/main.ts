@@ -36,6 +36,7 @@ import { openRateLimitKeys } from './admit-call.ts';
 import { createChainApiApp } from './app.ts';
 import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
+import { findExampleToken } from './docs/example-token.ts';
 import { createChainDocs } from './docs/source.ts';
 import { createHorizons, createReadiness } from './horizons.ts';
 import { createChainApiMetrics, exportHorizons } from './metrics.ts';
@@ -78,12 +79,14 @@ await runService(logger, async (use) => {
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
 
   const publicUrl = config.PUBLIC_URL ?? `http://${config.HTTP_HOST}:${config.HTTP_PORT}`;
+  const exampleToken = await use('example token', async () => findExampleToken(store, chains));
+  const docsSettings = { publicUrl, gatewayUrl: config.GATEWAY_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains };
   const app = createChainApiApp({
     config: { ...config, PUBLIC_URL: publicUrl },
     chains,
-    docs: createDocsRoutes(() =>
-      createChainDocs({ publicUrl, gatewayUrl: config.GATEWAY_URL, headerPrefix: config.HTTP_HEADER_PREFIX, chains }),
-    ),
+    docs: createDocsRoutes(() => createChainDocs({ ...docsSettings, token: exampleToken.current() }), {
+      version: exampleToken.current,
+    }),
     store,
     rateLimitKeys,
     metrics,

@@ -1,8 +1,8 @@
-import type { Example, JsonSchema, KeyUse, Operation, Paging, ResponseSpec } from '../operation.ts';
+import type { BodySpec, Example, JsonSchema, KeyUse, Operation, Paging, ResponseSpec } from '../operation.ts';
 import { EXAMPLE_TRACE_ID } from '../responses.ts';
 import { createComponentSchemas, toSchema } from '../schemas.ts';
 import type { DocsSource, KeySpec } from '../source.ts';
-import { jsonValueOf, placeholderOf, valuesIn } from '../values.ts';
+import { jsonValueOf, valuesIn } from '../values.ts';
 
 export function toOpenApi(source: DocsSource): Record<string, unknown> {
   const { title, version, summary, publicUrl, tag, keys } = source;
@@ -54,7 +54,7 @@ function toOperation(operation: Operation, tag: string) {
   const content = body && {
     'application/json': {
       schema: toSchema(body.schema),
-      examples: toExamples(examples, (example) => bodyOf(example, keys)),
+      examples: toExamples(examples, (example) => validBodyOf(example, body.schema)),
     },
   };
   return {
@@ -147,16 +147,9 @@ function toExamples(examples: readonly Example[], pick: (example: Example) => un
   );
 }
 
-/** Returns null if the response depends on more than the body, which an OpenAPI body example cannot express. */
-function bodyOf({ request, situation }: Example, keys: readonly KeyUse[]): unknown {
-  const { body, headers } = request;
-  const headerValues = new Set(Object.values(headers));
-  const hasKeys = keys.every(({ kind, required }) => !required || headerValues.has(placeholderOf(kind)));
-  const isPlainJson = hasKeys && headers['content-type'] === 'application/json';
-  if (body === null || !isPlainJson || 'content-encoding' in headers || situation !== undefined) return null;
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
+/** Returns null for a request that fails or contains an invalid item. Only the responses show such examples. */
+function validBodyOf({ request, response }: Example, schema: BodySpec['schema']): unknown {
+  if (request.body === null || response.status >= 400) return null;
+  const value: unknown = JSON.parse(request.body);
+  return schema.safeParse(value).success ? value : null;
 }

@@ -1,16 +1,54 @@
-import type { Example, ExampleResponse } from '../operation.ts';
+import type { Example, ExampleResponse, Operation } from '../operation.ts';
+import type { DocsSource } from '../source.ts';
 import { isPlaceholder, splitAtPlaceholders, toShellVariable } from '../values.ts';
 
-/** Formats the request as a curl command. */
-export function toCommand({ request }: Example, publicUrl: string): string {
-  const { method, target, headers, body } = request;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** Replaces the ids and times in the body of an example, so that a reader can send it more than once. */
+export function toFreshBody(
+  example: Example,
+  operations: readonly Operation[],
+  fresh: { readonly id: (value: string) => string; readonly time: () => string },
+): string | null {
+  const fields = operations.find(({ examples }) => examples.includes(example))?.body?.refreshedFields;
+  const { body } = example.request;
+  if (body === null || fields == null) return body;
+  return body.replaceAll(/"(\w+)": "([^"]*)"/g, (member, name: string, value: string) => {
+    if (fields.ids.includes(name) && UUID.test(value)) return `"${name}": "${fresh.id(value)}"`;
+    if (!fields.times.includes(name) || example.fixedFields?.includes(name)) return member;
+    return `"${name}": "${fresh.time()}"`;
+  });
+}
+
+const NEW_ID = '$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)';
+const NOW = '$(date -u +%Y-%m-%dT%H:%M:%SZ)';
+
+/** Formats the request as a curl command, which creates new ids and times whenever it runs. */
+export function toCommand(example: Example, { publicUrl, operations }: CommandSource): string {
+  const { method, target, headers, body } = example.request;
+  const variables = new Map<string, string>();
+  const use = (name: string, value: string) => {
+    variables.set(name, value);
+    return `\0$${name}\0`;
+  };
+  const ids: string[] = [];
+  const fresh = toFreshBody(example, operations, {
+    id: (value) => {
+      if (!ids.includes(value)) ids.push(value);
+      return use(`ID${ids.indexOf(value) + 1}`, NEW_ID);
+    },
+    time: () => use('NOW', NOW),
+  });
   const lines = [
     `curl -i -X ${method} ${toAddress(publicUrl + target)}`,
     ...Object.entries(headers).map(([name, value]) => `-H ${toHeader(name, value)}`),
-    ...(body === null ? [] : [`--data-binary ${quote(body)}`]),
+    // The shell joins the quoted parts and the variables.
+    ...(body === null ? [] : [`--data-binary ${quote(fresh ?? '').replaceAll(/\0(\$\w+)\0/g, `'"$1"'`)}`]),
   ];
-  return lines.join(' \\\n  ');
+  return [...[...variables].map(([name, value]) => `${name}=${value}`), lines.join(' \\\n  ')].join('\n');
 }
+
+export type CommandSource = Pick<DocsSource, 'publicUrl' | 'operations'>;
 
 /** Formats the response as HTTP text with an indented body. */
 export function toResponseText({ status, headers, body }: ExampleResponse): string {

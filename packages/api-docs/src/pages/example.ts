@@ -30,7 +30,7 @@ ${toExamplePair(example, page)}
 /** Shows the request as a curl command next to the response. */
 export function toExamplePair(example: Example, page: ExampleContext): Markup {
   const { name } = example;
-  const request = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
+  const request = splitAt(toCommand(example, page.source), '--data-binary');
   const response = splitAt(toResponseText(example.response), '\n\n');
   const responseBody = toJsonMarkup(response.rest, createLinkOf(page));
   return html`<div class="pair">

@@ -13,7 +13,7 @@ export interface SearchEntry {
 }
 
 /** Long sections, such as tables of fields, are cut off. */
-const TEXT_CHARACTERS_MAX = 1200;
+const TEXT_CHARACTERS_MAX = 5000;
 
 const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" };
 

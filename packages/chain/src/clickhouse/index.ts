@@ -260,6 +260,13 @@ export function openChainStore(target: ClickHouseTarget): ChainStore {
       );
       return row ?? null;
     },
+    async findToken(chains) {
+      const [row] = await connection.read<TokenRow>(
+        `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE chain IN {chains: Array(String)} ORDER BY updated_at DESC LIMIT 1`,
+        { chains },
+      );
+      return row ?? null;
+    },
     ready: connection.ready,
     async close() {
       queries.close();

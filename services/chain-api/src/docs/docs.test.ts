@@ -4,10 +4,11 @@ import { createParseActivity, createParseToken, toActivityRow, toTokenRow } from
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { toRequestedState } from '@playline/mints';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { collectionRecord } from '../test/minting-world.ts';
 import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
 import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
+import { findExampleToken } from './example-token.ts';
 import { EXAMPLE_CURSOR } from './examples.ts';
 import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_RESET, EXAMPLE_TIME, EXAMPLE_UNOWNED } from './minting-examples.ts';
 import { createChainDocs } from './source.ts';
@@ -72,6 +73,22 @@ function toExampleBody(text: string): unknown {
   if ('trace_id' in body) return { ...body, trace_id: EXAMPLE_TRACE_ID };
   return 'page' in body ? { ...body, page: { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR } } : body;
 }
+
+it('the first example is a token that the service serves, as soon as there is one', async () => {
+  const api = await openChainApi();
+  const row = tokenRow({ chain: OTHER_CHAIN.name, contractAddress: addressOf(77) });
+  let tokens: (typeof row)[] = [];
+  const found = findExampleToken({ findToken: async () => tokens.at(0) ?? null }, [CHAIN, OTHER_CHAIN], 1);
+  onTestFinished(found.close);
+  expect(found.current()).toBeNull();
+  tokens = [row];
+  await expect.poll(found.current).toEqual(row);
+  await api.putTokens(row);
+  const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service', chains: [CHAIN, OTHER_CHAIN] };
+  const { request, response } = allExamples(createChainDocs({ ...settings, token: found.current() }))[0]!;
+  const real = await fetch(api.url + request.target);
+  expect([real.status, await real.json()]).toEqual([response.status, response.body]);
+});
 
 it('the chain API documentation has no contradictions', () => {
   expect(findFaults(source)).toEqual([]);

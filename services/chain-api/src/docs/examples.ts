@@ -1,4 +1,5 @@
 import { CURSOR_PLACEHOLDERS, type Example, envelope, success } from '@playline/api-docs';
+import { type TokenRow, toTokenJson } from '@playline/chain';
 import { ADDRESS_EXPECTED } from '@playline/contracts';
 import type { ChainSettings } from '../config.ts';
 
@@ -9,7 +10,9 @@ export interface DocsSettings {
   readonly headerPrefix: string;
   /** Public URL of the gateway; absent if there is none. */
   readonly gatewayUrl?: string | undefined;
-  /** Not empty. Examples use the first chain. */
+  /** A token that this instance serves; absent if it serves none yet. */
+  readonly token?: TokenRow | null;
+  /** Not empty. Examples use the chain of the token, or else the first chain. */
   readonly chains: readonly ChainSettings[];
 }
 
@@ -32,9 +35,11 @@ const get = (target: string, headers: Record<string, string> = {}) =>
 export function createTokenExamples(settings: DocsSettings): Example[] {
   const chain = getFirstChain(settings);
   const at = (contract: string) => `/v1/chains/${chain.name}/tokens/${contract}`;
+  const token = settings.token ? toTokenJson(settings.token, chain) : createGoldToken(chain);
+  const served = at(token.contract_address);
   return [
-    example('token', 'Get a token', get(at(CONTRACT)), success(200, { result: createGoldToken(chain) })),
-    example('token-unchanged', 'Token not modified', get(at(CONTRACT), { 'if-none-match': '*' }), success(304, null)),
+    example('token', 'Get a token', get(served), success(200, { result: token })),
+    example('token-unchanged', 'Token not modified', get(served, { 'if-none-match': '*' }), success(304, null)),
     example(
       'token-address',
       'Invalid address',
@@ -44,7 +49,7 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
     example(
       'token-key',
       'Unknown rate limit key',
-      get(at(CONTRACT), { 'x-api-key': 'unknown' }),
+      get(served, { 'x-api-key': 'unknown' }),
       envelope(settings, 'AUTHENTICATION_ERROR', {
         message: 'The key in x-api-key is not valid.',
         details: { header: 'x-api-key' },
@@ -148,7 +153,8 @@ function createActivity(chain: ChainSettings) {
 export const invalid = (settings: DocsSettings, field: string, message: string) =>
   envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
 
-export function getFirstChain({ chains: [chain] }: DocsSettings): ChainSettings {
+export function getFirstChain({ chains, token }: DocsSettings): ChainSettings {
+  const chain = chains.find(({ name }) => name === token?.chain) ?? chains[0];
   if (chain === undefined) throw new RangeError('The documentation needs at least one chain.');
   return { id: chain.id, name: chain.name };
 }

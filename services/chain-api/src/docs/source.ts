@@ -1,6 +1,5 @@
 import {
   createResponse,
-  createSite,
   type DocsSource,
   type HeaderSpec,
   html,
@@ -8,7 +7,9 @@ import {
   type Parameter,
   RETRY_AFTER,
   type ResponseSpec,
+  toMarkdownMarkup,
 } from '@playline/api-docs';
+import { createSite } from '@playline/guides';
 import { z } from 'zod';
 import { createHistoryExamples, createTokenExamples, createUnknownExamples, type DocsSettings } from './examples.ts';
 import { createMintingOperations } from './minting-operations.ts';
@@ -113,6 +114,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     own: 'chain',
     urls: { events: gatewayUrl, chain: publicUrl },
     headerPrefix,
+    toMarkup: toMarkdownMarkup,
   });
   return {
     area: 'Chain',
@@ -151,7 +153,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
       lead: 'Read tokens, replicate the complete activity history of a chain, and mint assets.',
       heading: 'Read your first token',
       anchor: 'first-token',
-      before: html`<p>Choose a chain and enter the address of a token. No key is required.</p>`,
+      before: html`<p>${settings.token ? 'The form contains a token that this service serves.' : 'This service serves no token yet. After the first transfer of a token is indexed, the form contains its address.'} Choose another chain or address if you like. No key is required.</p>`,
       after: html`<p>To replicate all activities, request the history without a cursor, then keep requesting it with the latest <code>next_cursor</code>. Store the cursor together with the activities.</p>`,
       command: 'The same request with curl',
     },

@@ -128,6 +128,7 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
     ({ name, title, message, error }): Example => ({
       name,
       title,
+      fixedFields: Object.keys(message),
       request: post([{ ...track, ...message }]),
       response: batchResponse(0, 1, [{ messageId: message.messageId ?? MESSAGE_IDS.rejected, errors: [error] }]),
     }),

@@ -244,6 +244,11 @@ function createTypeRules(): JsonSchema[] {
   return REQUIRED_BY_TYPE.map(({ type, field }) => ({
     if: { properties: { type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
-    then: { required: [field], properties: { [field]: { type: 'string', pattern: NOT_BLANK } } },
+    then: {
+      required: [field],
+      properties: { [field]: { type: 'string', pattern: NOT_BLANK } },
+      // Some validators forbid properties that a subschema with properties does not mention.
+      additionalProperties: true,
+    },
   }));
 }

@@ -1,5 +1,4 @@
 import {
-  createSite,
   type DocsSource,
   type Example,
   envelope,
@@ -7,8 +6,10 @@ import {
   type ItemErrors,
   type KeySpec,
   type Operation,
+  toMarkdownMarkup,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
+import { createSite } from '@playline/guides';
 import { createCookbook } from './cookbook.ts';
 import { type DocsSettings, type ExampleContext, getKeyHeaderNames } from './examples.ts';
 import { createCodeDetails, createLimitsArticle, createMessagesArticle } from './messages.ts';
@@ -22,6 +23,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     own: 'events',
     urls: { events: publicUrl, chain: chainApiUrl },
     headerPrefix,
+    toMarkup: toMarkdownMarkup,
   });
   return {
     area: 'Events',

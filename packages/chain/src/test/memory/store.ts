@@ -68,6 +68,10 @@ export function createMemoryChain(): MemoryChain {
         const versions = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
         return versions.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
       },
+      async findToken(chains) {
+        const rows = tokenRows().filter(({ chain }) => chains.includes(chain));
+        return rows.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
+      },
     },
   };
 }

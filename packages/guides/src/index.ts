@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { toMarkdownMarkup } from './pages/markdown.ts';
-import type { Area, Article, DocsSource, PageElsewhere } from './source.ts';
+
+type Area = 'Events' | 'Chain' | 'Analysts' | 'Operate' | 'SDKs';
 
 /** The guides, which every service serves, in the order of the navigation. The texts are `content/<name>.md`. */
 const GUIDES = [
@@ -43,12 +43,38 @@ interface SiteUrls {
   readonly chain: string | null;
 }
 
-export interface SiteOptions {
+/** Returns the URL of a link target; null if the deployment does not serve the page. */
+export type HrefOf = (target: string) => string | null;
+
+export interface SiteOptions<T> {
   /** The API of this service. */
   readonly own: keyof SiteUrls;
   /** Public URLs of the services; null for a service that the deployment does not have. */
   readonly urls: SiteUrls;
   readonly headerPrefix: string;
+  readonly toMarkup: (markdown: string, hrefOf: HrefOf) => T;
+}
+
+export interface Guide<T> {
+  /** Path segment below `/docs/`. */
+  readonly name: string;
+  readonly area: Area;
+  readonly title: string;
+  readonly summary: string;
+  readonly content: T;
+  readonly files: readonly [];
+}
+
+/** A page of the same site that the other service serves. */
+export interface PageElsewhere {
+  readonly area: Area;
+  readonly title: string;
+  readonly href: string;
+}
+
+export interface Site<T> {
+  readonly elsewhere: { readonly url: string; readonly pages: readonly PageElsewhere[] } | null;
+  readonly guides: readonly Guide<T>[];
 }
 
 const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
@@ -75,10 +101,7 @@ function createViewTable(): string {
 }
 
 /** Returns the parts of the documentation that all services share. The guides need the URL of the gateway. */
-export function createSite({ own, urls, headerPrefix }: SiteOptions): {
-  elsewhere: DocsSource['elsewhere'];
-  guides: readonly Article[];
-} {
+export function createSite<T>({ own, urls, headerPrefix, toMarkup }: SiteOptions<T>): Site<T> {
   const other = own === 'events' ? 'chain' : 'events';
   const url = urls[other];
   const pages = API_PAGES[other].map(([area, title, path]): PageElsewhere => ({ area, title, href: `${url}/${path}` }));
@@ -93,13 +116,13 @@ export function createSite({ own, urls, headerPrefix }: SiteOptions): {
     views: createViewTable(),
   };
   /** Links to pages of an API name it: `events:limits`. Links to files of the repository become text. */
-  const hrefOf = (target: string) => {
+  const hrefOf: HrefOf = (target) => {
     const [, api, page = target] = /^(events|chain):(.*)$/.exec(target) ?? [];
     if (page.includes('.md')) return null;
     if (api === undefined || api === own) return page;
     return url === null ? null : `${url}/docs/${page}`;
   };
-  const toArticle = (name: string, area: Area, { text, about }: { text: string; about?: string }): Article => {
+  const toArticle = (name: string, area: Area, { text, about }: { text: string; about?: string }): Guide<T> => {
     const filled = text.replaceAll(/\{\{(\w+)\}\}/g, (match, value: string) => values[value] ?? match);
     const [title = '', ...blocks] = filled.split('\n\n');
     const summary = about ?? blocks.shift() ?? '';
@@ -108,7 +131,7 @@ export function createSite({ own, urls, headerPrefix }: SiteOptions): {
       area,
       title: title.slice(2),
       summary,
-      content: toMarkdownMarkup(blocks.join('\n\n'), hrefOf),
+      content: toMarkup(blocks.join('\n\n'), hrefOf),
       files: [],
     };
   };
