@@ -177,16 +177,17 @@ export const status = (kind: 'ok' | 'wait' | 'warn' | 'bad', text: HtmlValue): M
 
 export const tag = (text: HtmlValue): Markup => html`<span class="tag">${text}</span>`;
 
-export const keyValues = (rows: readonly (readonly [term: string, value: HtmlValue])[]): Markup =>
+export const keyValues = (rows: readonly (readonly [term: HtmlValue, value: HtmlValue])[]): Markup =>
   html`<dl class="kv">${rows.map(([term, value]) => html`<dt>${term}</dt><dd>${value}</dd>`)}</dl>`;
 
-export interface Segment {
-  readonly text: string;
-  readonly href: string;
-  readonly isCurrent: boolean;
-}
+/** All fields of a row with its exact values, as in the CSV file of the page. */
+export const fields = (names: readonly string[], values: readonly string[]): Markup =>
+  keyValues(names.map((name, index) => [name, values[index] ? copyable(values[index], name) : '–']));
 
-export const segments = (label: string, choices: readonly Segment[]): Markup =>
+export const segments = (
+  label: string,
+  choices: readonly { readonly text: string; readonly href: string; readonly isCurrent: boolean }[],
+): Markup =>
   html`<nav class="seg" aria-label="${label}">${choices.map(
     ({ text, href, isCurrent }) => html`<a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${text}</a>`,
   )}</nav>`;

@@ -78,26 +78,29 @@ const removeAction = (parts: PageParts): FormAction => ({
 function toContent(visit: Visit, accounts: readonly AccountRecord[], values?: FormValues): HtmlValue {
   const rows = accounts
     .toSorted((a, b) => a.createdAt - b.createdAt)
-    .map((account) => [
-      account.name,
-      account.login,
-      toInvitationState(account),
-      toRoles(account),
-      toSignInMethods(account),
-      toButtons(visit, account),
-    ]);
+    .map((account) => ({
+      cells: [
+        account.name,
+        account.login || '–',
+        toInvitationState(account),
+        toRoles(account, visit.projects),
+        toSignInMethods(account),
+      ],
+      detail: toButtons(visit, account),
+    }));
   const form = visit.form(
     'invite',
     html`<p>To invite someone to a project, use the project's Members page.</p>
 ${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, maxLength: 200 })}<button>Create invitation</button>`,
   );
-  return html`<p>To restore access for someone who has lost their password and passkeys, run <code>npm run accounts -- reset</code>.</p>
-${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Sign-in methods', ''], rows)}
+  return html`<p class="muted">To restore access for someone who has lost their password and passkeys, run <code>npm run accounts -- reset</code>.</p>
+${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Sign-in methods'], rows)}
 ${disclosure('Invite an administrator', form, values?.text('form') === 'invite')}`;
 }
 
-function toRoles({ isAdministrator, roles }: AccountRecord): string {
-  const projectRoles = roles.map(({ projectId, role }) => `${role} in ${projectId}`);
+function toRoles({ isAdministrator, roles }: AccountRecord, projects: Visit['projects']): string {
+  const nameOf = (projectId: string) => projects.find(({ id }) => id === projectId)?.name ?? projectId;
+  const projectRoles = roles.map(({ projectId, role }) => `${role} in ${nameOf(projectId)}`);
   return [...(isAdministrator ? ['administrator'] : []), ...projectRoles].join(', ') || '–';
 }
 
@@ -113,7 +116,7 @@ function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
   const button = (action: string, text: string) =>
     visit.form(
       action,
-      html`${accountField}<button class="plain">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
+      html`${accountField}<button class="outline">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
       { className: 'inline' },
     );
   if (account.state === 'invited') return button('revoke', 'Revoke invitation');
@@ -123,5 +126,5 @@ function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
   );
   return html`${account.isAdministrator ? button('demote', 'Remove administrator role') : button('promote', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}
-${disclosure('Remove', remove)}`;
+${disclosure('Remove account', remove)}`;
 }

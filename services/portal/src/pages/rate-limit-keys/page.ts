@@ -21,6 +21,8 @@ import {
   field,
   hidden,
   number,
+  type Row,
+  status,
   table,
   time,
 } from '../../frame/components.ts';
@@ -120,16 +122,17 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
       ? emptyState(
           'No keys yet',
           html`<p>Create a key to raise a partner's chain API limit above the default of ${number(1500)} calls in five minutes.</p>`,
+          { path: '/docs/limits', text: 'Limits of sizes and rates' },
         )
       : table(
           'Rate limit keys',
-          ['Partner', 'Key', 'Plan', 'State', 'Created', 'Actions'],
+          ['Partner', 'Key', 'Plan', 'State', 'Created', 'Expires'],
           newest.map((each) => toRow(visit, each)),
         );
   return html`${list}${disclosure('Create a key', form, values?.text('form') === 'create')}`;
 }
 
-function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
+function toRow(visit: Visit, record: RateLimitKeyRecord): Row {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
   const isLive = isActiveAt(record, Date.now());
   const button = (action: string, className: string, text: string) =>
@@ -138,15 +141,16 @@ function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
       html`${hidden('key', keyId)}<button class="${className}">${text}<span class="visually-hidden"> the key for ${partner}</span></button>`,
       { className: 'inline' },
     );
-  const expiry = expiresAt === null ? '' : html`<br><span class="quiet">expires ${time(expiresAt)}</span>`;
-  return [
+  const end = expiresAt === null ? 'never' : time(expiresAt);
+  const endedState = revokedAt === null ? 'expired' : 'revoked';
+  const cells = [
     partner,
     html`<code>${first4}…${last4}</code>`,
-    html`${number(calls, calls === 1 ? 'call' : 'calls')} per ${number(windowS, 's')}${expiry}`,
-    isLive
-      ? html`<span class="tag good">live</span>`
-      : html`<span class="tag bad">${revokedAt === null ? 'expired' : 'revoked'}</span>`,
+    html`${number(calls, calls === 1 ? 'call' : 'calls')} per ${number(windowS, 's')}`,
+    isLive ? status('ok', 'live') : status('bad', endedState),
     time(createdAt),
-    isLive ? html`${button('refresh', 'outline', 'Refresh')}\n${button('revoke', 'danger', 'Revoke')}` : '',
+    end,
   ];
+  if (!isLive) return cells;
+  return { cells, detail: html`${button('refresh', 'outline', 'Refresh')}\n${button('revoke', 'danger', 'Revoke')}` };
 }
