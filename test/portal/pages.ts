@@ -131,6 +131,9 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
   '/projects/:project/alerts': {},
   '/projects/:project/audit': {},
   '/instance/audit': {},
+  '/projects/:project/analyst-settings': {
+    actions: { save: { fields: () => ({ 'time-zone': 'Europe/Berlin', 'safe-properties': 'level' }) } },
+  },
   '/projects/:project/environments/:environment/limits': {
     actions: {
       limit: { fields: () => ({ 'per-second': '5', burst: '6' }) },

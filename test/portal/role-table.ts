@@ -40,6 +40,8 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/connect create': 'sign-in 404 200 200 200 200 fresh',
   // 404: an analyst sees only the own credentials; these belong to the developer.
   'POST /projects/:project/environments/:environment/connect revoke': 'sign-in 404 404 303 303 303 fresh',
+  'GET /projects/:project/analyst-settings': READERS,
+  'POST /projects/:project/analyst-settings save': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/limits': READERS,
   'POST /projects/:project/environments/:environment/limits limit': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { ProjectRecord } from '@playline/contracts';
-import { type AuditRow, auditOfProject } from '@playline/events';
+
 import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type AuditRow, auditOfProject } from '../audit/entries.ts';
 
 let database: OwnDatabase;
 const run = (sql: string) => database.query(sql);
