@@ -27,7 +27,10 @@ await FIRST_PORTAL.close();
 const MISSING_PAGE = '/no/such/page';
 /** Number of entries on the live page: one message and one rejection. */
 const SEEDED_EVENTS = 2;
-const OPEN_DETAILS = "document.querySelectorAll('details').forEach((element) => { element.open = true; })";
+const OPEN_DETAILS = `document.querySelectorAll('details, input.toggle').forEach((element) => {
+  element.open = true;
+  element.checked = true;
+})`;
 /** Runs in a page. A single script opens all details and runs all probes, because each call takes milliseconds. */
 const PROBES = `(() => {
   ${OPEN_DETAILS};
@@ -176,6 +179,32 @@ it('without JavaScript, every page has one heading and no button that requires a
     const { headings, buttons } = await page.evaluate<{ headings: number; buttons: string[] }>(CONTROLS);
     expect([path, headings, buttons.filter((type) => type !== 'submit')]).toEqual([path, 1, []]);
   }
+});
+
+it('without JavaScript, the sidebar opens as a drawer on a narrow screen, and a row of a table shows its detail', async () => {
+  const { page } = await openSeparateTab(administrator, false);
+  await setViewport(page, { width: 390, scheme: 'light' });
+  await page.goto(toUrl('/projects/:project/environments/:environment/mints'));
+  const link = page.getByRole('link', { name: 'Members' });
+  expect(await link.isVisible()).toBe(false);
+  await page.getByRole('checkbox', { name: 'Menu' }).press('Space');
+  expect(await link.isVisible()).toBe(true);
+  await page.getByRole('checkbox', { name: 'Menu' }).press('Space');
+  const detail = page.locator('tr.detail').first();
+  expect([await link.isVisible(), await detail.isVisible()]).toEqual([false, false]);
+  await page.getByRole('checkbox', { name: 'Show details of row 1' }).press('Space');
+  expect(await detail.isVisible()).toBe(true);
+});
+
+it('a click on a row of a table shows its detail, but a click on a control in the row does not', async () => {
+  const { page } = await openSeparateTab(administrator);
+  await page.goto(toUrl('/projects/:project/environments/:environment/mints'));
+  const row = page.locator('tbody tr').first();
+  const detail = page.locator('tr.detail').first();
+  await row.getByRole('button').first().click();
+  expect(await detail.isVisible()).toBe(false);
+  await row.locator('time').click();
+  expect(await detail.isVisible()).toBe(true);
 });
 
 it('without JavaScript, a failed form shows the error and the submitted values', async () => {

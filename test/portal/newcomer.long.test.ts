@@ -79,7 +79,7 @@ async function checkKey(url: string, secret: string): Promise<number> {
 
 /** Finds the person by id and requests an erasure. */
 async function erasePlayer(id: string): Promise<string> {
-  await page.getByRole('link', { name: 'People', exact: true }).click();
+  await page.getByRole('link', { name: 'Find a person', exact: true }).click();
   await page.getByLabel('Id', { exact: true }).fill(id);
   await clickButton('Find');
   await page.locator('summary', { hasText: 'Erase this person' }).click();

@@ -184,7 +184,11 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
 };
 
 /** Routes that are not pages and that return the same response to every user. */
-export const EXEMPT_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
+export const EXEMPT_ROUTES: readonly RegExp[] = [
+  /^GET \/assets\/[\w.-]+$/,
+  /^GET \/docs(\/\{\*page\})?$/,
+  /^(GET|POST) \/\{\*unknown\}$/,
+];
 
 const SECRET = Buffer.alloc(32, 1);
 

@@ -1,5 +1,6 @@
 import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
+import { NAVIGATION } from '../../services/portal/src/frame/layout.ts';
 import { readShape } from './page-shape.ts';
 import { type Client, getActionSpec, listPages, openClient, pathFor, type Response } from './pages.ts';
 import { EXPECTED_STATUSES, USER_TYPES, type UserType } from './role-table.ts';
@@ -13,7 +14,8 @@ interface RowAction {
 }
 
 const FIRST_PORTAL = await openSeededPortal();
-const ACTIONS: readonly RowAction[] = listPages(FIRST_PORTAL).flatMap(({ path: page, actions = {} }) => [
+const PAGES = listPages(FIRST_PORTAL);
+const ACTIONS: readonly RowAction[] = PAGES.flatMap(({ path: page, actions = {} }) => [
   { row: `GET ${page}`, page, action: null },
   ...Object.keys(actions).map((action) => ({ row: `POST ${page} ${action}`, page, action })),
 ]);
@@ -65,6 +67,14 @@ const findForbiddenForms = (page: string, { text }: Response, column: number) =>
 describe(`access to ${ACTIONS.length} pages and forms by ${USER_TYPES.length} user types`, () => {
   it('the role table has a row for every page and form', () => {
     expect(ACTIONS.map(({ row }) => row).toSorted()).toEqual(Object.keys(EXPECTED_STATUSES).toSorted());
+  });
+
+  it('each entry of the sidebar requires the access of its page', () => {
+    const differing = NAVIGATION.flatMap(([, , , path, action]) => {
+      const page = PAGES.find((each) => each.path === path);
+      return page === undefined || page.access === (action ?? 'signed in') ? [] : [`${path}: ${action}`];
+    });
+    expect(differing).toEqual([]);
   });
 
   it.each(USER_TYPES)(

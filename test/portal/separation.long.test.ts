@@ -112,7 +112,7 @@ function toComparable({ status, text, headers }: Response, { values, path }: Att
     .reduce((text, each) => text.replaceAll(each, 'SENT'), `${status} ${JSON.stringify(comparedHeaders)}\n${text}`)
     .replace(/"content-length","\d+"/, '"content-length",""')
     .replace(/[\w-]{22}\.\d+\.[\w-]{43}/g, 'TOKEN')
-    .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+(Z| UTC)/g, 'TIME')
+    .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+(Z| UTC)|\b[A-Z][a-z]{2} \d{1,2}(?: \d{4})?, \d\d:\d\d:\d\d/g, 'TIME')
     .replace(/=[\w-]{43};/g, '=SESSION;')
     .replace(/field-([\w-]+)-\d+/g, 'field-$1')
     .replace(/[0-9a-f]{32}/g, 'TRACE');

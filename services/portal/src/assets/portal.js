@@ -46,6 +46,8 @@ function addLocalTime(element) {
 
 for (const element of document.querySelectorAll('time[title]')) addLocalTime(element);
 
+document.querySelector('.pages [aria-current]')?.scrollIntoView({ block: 'nearest' });
+
 // A click anywhere in a row opens its detail, except on controls and while text is selected.
 document.addEventListener('click', ({ target }) => {
   if (target.closest('a, button, input, select, textarea, summary, label') !== null) return;

@@ -15,39 +15,30 @@ const TYPES: Readonly<Record<string, string>> = {
 /** Longer than a typical visit, but short enough that upgrades take effect soon. */
 const CACHE_MAX_AGE_S = 300;
 const FONT_MAX_AGE_S = 30 * 86_400;
+const SAME_ORIGIN = ['cross-origin-resource-policy', 'same-origin'];
 
 export function createAssetRoutes(): Route[] {
   const names = readdirSync(FOLDER).toSorted();
-  const files = new Map(
-    names.filter((name) => name.endsWith('.js')).map((name) => [name, readFileSync(new URL(name, FOLDER))]),
-  );
-  files.set('portal.css', Buffer.concat(listStyles(names).map((url) => readFileSync(url))));
-  files.set('uplot.js', readFileSync(fileOf('uplot/dist/uPlot.esm.js')));
-  files.set('icon.svg', readFileSync(fileOf('@playline/api-docs', './assets/icon.svg')));
-  for (const subset of ['latin', 'latin-ext']) {
-    const font = fileOf(`@fontsource-variable/inter/files/inter-${subset}-wght-normal.woff2`);
-    files.set(`inter-${subset}.woff2`, readFileSync(font));
-  }
-  return [...files].map(([name, content]) => toRoute(name, content));
+  const styles = names.filter((name) => name.endsWith('.css') && name !== 'portal.css');
+  const inFolder = (name: string) => new URL(name, FOLDER);
+  // `portal.css` comes first, so that the styles of single pages can override it.
+  const sheets = [fileOf('uplot/dist/uPlot.min.css'), ...['portal.css', ...styles].map(inFolder)];
+  const font = (subset: string) => fileOf(`@fontsource-variable/inter/files/inter-${subset}-wght-normal.woff2`);
+  return [
+    ...names.filter((name) => name.endsWith('.js')).map((name) => toRoute(name, [inFolder(name)])),
+    toRoute('portal.css', sheets),
+    toRoute('uplot.js', [fileOf('uplot/dist/uPlot.esm.js')]),
+    toRoute('icon.svg', [fileOf('@playline/api-docs', './assets/icon.svg')]),
+    toRoute('inter-latin.woff2', [font('latin')]),
+    toRoute('inter-latin-ext.woff2', [font('latin-ext')]),
+  ];
 }
 
-/** `portal.css` comes first, so that the styles of single pages can override it. */
-function listStyles(names: readonly string[]): URL[] {
-  const others = names.filter((name) => name.endsWith('.css') && name !== 'portal.css');
-  return [fileOf('uplot/dist/uPlot.min.css'), ...['portal.css', ...others].map((name) => new URL(name, FOLDER))];
-}
-
-function toRoute(name: string, content: Buffer): Route {
+function toRoute(name: string, files: readonly URL[]): Route {
+  const content = Buffer.concat(files.map((file) => readFileSync(file)));
   const extension = name.split('.').at(-1) ?? '';
-  const headers = Object.entries({
-    'cache-control': `max-age=${extension === 'woff2' ? FONT_MAX_AGE_S : CACHE_MAX_AGE_S}`,
-    'x-content-type-options': 'nosniff',
-    'cross-origin-resource-policy': 'same-origin',
-  }).flat();
-  const type = TYPES[extension] ?? '';
-  return {
-    method: 'GET',
-    path: `/assets/${name}`,
-    handle: (exchange) => exchange.answerBytes(200, content, headers, type),
-  };
+  const maxAgeS = extension === 'woff2' ? FONT_MAX_AGE_S : CACHE_MAX_AGE_S;
+  const headers = ['cache-control', `max-age=${maxAgeS}`, 'x-content-type-options', 'nosniff', ...SAME_ORIGIN];
+  const handle: Route['handle'] = (exchange) => exchange.answerBytes(200, content, headers, TYPES[extension]);
+  return { method: 'GET', path: `/assets/${name}`, handle };
 }

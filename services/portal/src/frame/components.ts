@@ -1,7 +1,10 @@
-/** Page components: values, form fields and tables. */
+/** Page components: values, lists and panels. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import type { PortalSettings } from '../config.ts';
 import { icon } from './icons.ts';
+
+export * from './format.ts';
+export * from './forms.ts';
 
 /** Hidden without JavaScript. */
 const copyButton = (text: string, label: string) =>
@@ -32,92 +35,11 @@ export function time(ms: number): Markup {
   return html`<time datetime="${iso}" title="${iso.replace('T', ' ').replace('Z', ' UTC')}">${month} ${Number(day)}${date}, ${clock}</time>`;
 }
 
-/** Formats a number with thin spaces as thousands separators and an optional unit. */
-export function number(value: number, unit = ''): string {
-  const text = value.toLocaleString('en-US').replaceAll(',', '\u202f');
-  return unit === '' ? text : `${text}\u00a0${unit}`;
-}
-
-const DURATION_UNITS: readonly (readonly [name: string, ms: number])[] = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1000],
-];
-
-/** Formats a duration in the largest unit in which its value is at least 2. Negative durations are shown as 0. */
-export function duration(ms: number): string {
-  const [name, unit] = DURATION_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
-  return number(Math.max(0, Math.round(ms / unit)), name);
-}
-
-export function percentage(part: number, whole: number): string {
-  return whole === 0 ? '–' : `${((100 * part) / whole).toFixed(1)}\u00a0%`;
-}
-
-export interface FieldOptions {
-  readonly name: string;
-  readonly label: string;
-  readonly value?: string;
-  readonly hint?: string;
-  readonly type?: 'text' | 'password' | 'number' | 'email';
-  readonly autocomplete?: string;
-  readonly isRequired?: boolean;
-  readonly maxLength?: number;
-}
-
-let fieldCount = 0;
-
-function createFieldId(name: string): string {
-  fieldCount = (fieldCount + 1) % 1_000_000;
-  return `field-${name}-${fieldCount}`;
-}
-
-export function field(options: FieldOptions): Markup {
-  const { name, label, value = '', hint, type = 'text', autocomplete = 'off', isRequired = false } = options;
-  const id = createFieldId(name);
-  return html`<div class="field"><label for="${id}">${label}</label>
-<input id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" maxlength="${options.maxLength ?? 300}"${isRequired ? html` required` : ''}${hint === undefined ? '' : html` aria-describedby="${id}-hint"`}>
-${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}</div>`;
-}
-
-export function hidden(name: string, value: string): Markup {
-  return html`<input type="hidden" name="${name}" value="${value}">`;
-}
-
-export function multilineField(options: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
-  const { name, label, value = '', hint = '' } = options;
-  const id = createFieldId(name);
-  // HTML ignores a line break directly after the opening tag.
-  return html`<div class="field"><label for="${id}">${label}</label>
-<textarea id="${id}" name="${name}" rows="4" maxlength="15000" autocomplete="off" spellcheck="false" aria-describedby="${id}-hint">
-${value}</textarea>
-<span class="hint" id="${id}-hint">${hint}</span></div>`;
-}
-
-export interface ChoiceOptions {
-  readonly name: string;
-  readonly label: string;
-  readonly value?: string;
-  readonly choices: readonly { readonly value: string; readonly text: string }[];
-}
-
-export function choice({ name, label, value, choices }: ChoiceOptions): Markup {
-  const id = createFieldId(name);
-  return html`<div class="field"><label for="${id}">${label}</label>
-<select id="${id}" name="${name}">${choices.map(
-    (each) => html`<option value="${each.value}"${each.value === value ? html` selected` : ''}>${each.text}</option>`,
-  )}</select></div>`;
-}
-
-export const withAllOption = (values: readonly string[]) => [
-  { value: '', text: 'all' },
-  ...values.map((value) => ({ value, text: value })),
-];
-
 export type Header = string | { readonly text: string; readonly align: 'right' };
 /** `detail` opens below the row. */
-export type Row = readonly HtmlValue[] | { readonly cells: readonly HtmlValue[]; readonly detail: HtmlValue };
+export type Row =
+  | readonly HtmlValue[]
+  | { readonly cells: readonly HtmlValue[]; readonly detail: HtmlValue; readonly isOpen?: boolean };
 
 /** A table with one line per row. On narrow screens, each row is a card. @param caption announced by screen readers */
 export function table(caption: string, headers: readonly Header[], rows: readonly Row[]): Markup {
@@ -128,7 +50,7 @@ export function table(caption: string, headers: readonly Header[], rows: readonl
   const toRow = (row: Row, index: number) => {
     if (!('detail' in row)) return html`<tr>${hasDetails ? html`<td></td>` : ''}${row.map(toCell)}</tr>\n`;
     // A checkbox opens the detail without JavaScript.
-    const toggle = html`<td class="open"><input type="checkbox" class="toggle" autocomplete="off" aria-label="Show details of row ${index + 1}"></td>`;
+    const toggle = html`<td class="open"><input type="checkbox" class="toggle" autocomplete="off"${row.isOpen === true ? html` checked` : ''} aria-label="Show details of row ${index + 1}"></td>`;
     return html`<tr>${toggle}${row.cells.map(toCell)}</tr>
 <tr class="detail"><td colspan="${columns.length + 1}">${row.detail}</td></tr>\n`;
   };
@@ -156,10 +78,6 @@ export function emptyState(
   return html`<section class="empty"><h2>${title}</h2>${content}${link}</section>`;
 }
 
-/** The one-line form above a list. */
-export const filterBar = (content: HtmlValue): Markup =>
-  html`<form class="filters" method="get" aria-label="Filter">${content}</form>`;
-
 export function panel(
   title: string,
   content: HtmlValue,
@@ -177,16 +95,19 @@ export const status = (kind: 'ok' | 'wait' | 'warn' | 'bad', text: HtmlValue): M
 
 export const tag = (text: HtmlValue): Markup => html`<span class="tag">${text}</span>`;
 
-export const keyValues = (rows: readonly (readonly [term: string, value: HtmlValue])[]): Markup =>
+export const keyValues = (rows: readonly (readonly [term: HtmlValue, value: HtmlValue])[]): Markup =>
   html`<dl class="kv">${rows.map(([term, value]) => html`<dt>${term}</dt><dd>${value}</dd>`)}</dl>`;
 
-export interface Segment {
-  readonly text: string;
-  readonly href: string;
-  readonly isCurrent: boolean;
-}
+/** All fields of a row with its exact values, as in the CSV file of the page. */
+export const fields = (names: readonly string[], values: readonly string[]): Markup =>
+  keyValues(names.map((name, index) => [toTerm(name), values[index] ? copyable(values[index], name) : '–']));
 
-export const segments = (label: string, choices: readonly Segment[]): Markup =>
+const toTerm = (name: string) => name.charAt(0).toUpperCase() + name.slice(1);
+
+export const segments = (
+  label: string,
+  choices: readonly { readonly text: string; readonly href: string; readonly isCurrent: boolean }[],
+): Markup =>
   html`<nav class="seg" aria-label="${label}">${choices.map(
     ({ text, href, isCurrent }) => html`<a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${text}</a>`,
   )}</nav>`;

@@ -62,14 +62,15 @@ function findScope({ project, environment, projects, opened }: Visit): Scope {
 function toSide(visit: Visit): Markup {
   const { account } = visit;
   const scope = findScope(visit);
-  const groups = [...GROUPS, ...(account?.isAdministrator === true ? [INSTANCE] : [])];
+  const links = NAVIGATION.filter(([group]) => group !== 'Instance' || account?.isAdministrator === true);
+  const groups = Object.entries(Object.groupBy(links, ([group]) => group));
   // Without JavaScript, a checkbox opens the sidebar on narrow screens.
   return html`<header class="bar"><input type="checkbox" id="menu" autocomplete="off" aria-label="Menu"><a class="brand" href="/">${LOGO}</a><span class="muted">${visit.environment?.name ?? ''}</span></header>
 <label class="curtain" for="menu" aria-hidden="true"></label>
 <nav class="side" aria-label="Pages">
 <a class="brand" href="/">${LOGO}</a>
 ${toSwitch(visit, scope)}
-<div class="pages">${groups.map(({ name, links }) => html`<p class="group">${name}</p><ul>${links.map((link) => toNavLink(visit, scope, link))}</ul>\n`)}</div>
+<div class="pages">${groups.map(([name, links = []]) => html`<p class="group">${name}</p><ul>${links.map((link) => toNavLink(visit, scope, link))}</ul>\n`)}</div>
 <div class="who"><a href="/settings">${icon('circle-user')}<span>${account?.name ?? ''}</span></a>${visit.form(
     'sign-out',
     html`<button class="plain" title="Sign out">${icon('log-out')}<span class="visually-hidden">Sign out</span></button>`,
@@ -91,7 +92,7 @@ function toSwitch({ projects, path, environment: current }: Visit, { project, en
 <ul>${projects.map(toItem)}<li><a class="project" href="/">All projects</a></li></ul></details>`;
 }
 
-function toNavLink(visit: Visit, { project, environment }: Scope, [text, name, pattern, action]: NavLink): Markup {
+function toNavLink(visit: Visit, { project, environment }: Scope, [, text, name, pattern, action]: NavLink): Markup {
   const content = html`${icon(name)}${text}`;
   const names: Readonly<Record<string, string | undefined>> = { project: project?.id, environment: environment?.name };
   const path = pattern.replace(/:(\w+)/g, (_, key: string) => encodeURIComponent(names[key] ?? ''));
@@ -105,61 +106,35 @@ function toNavLink(visit: Visit, { project, environment }: Scope, [text, name, p
 }
 
 /** `action` is the access that the page requires; null if any account may open it. */
-type NavLink = readonly [text: string, icon: IconName, path: string, action: Action | null];
+type NavLink = readonly [group: string, text: string, icon: IconName, path: string, action: Action | null];
 
 const PROJECT = '/projects/:project';
 const ENVIRONMENT = `${PROJECT}/environments/:environment`;
 
-export const GROUPS: readonly { readonly name: string; readonly links: readonly NavLink[] }[] = [
-  {
-    name: 'Events',
-    links: [
-      ['Overview', 'layout-grid', `${ENVIRONMENT}/overview`, 'project.read'],
-      ['Live', 'activity', `${ENVIRONMENT}/live`, 'live.read'],
-      ['Explore', 'list', `${ENVIRONMENT}/explore`, 'live.read'],
-      ['Rejections', 'circle-alert', `${ENVIRONMENT}/rejections`, 'rejections.read'],
-    ],
-  },
-  {
-    name: 'People',
-    links: [
-      ['Find a person', 'user-search', `${ENVIRONMENT}/people`, 'people.raw-ids'],
-      ['Erasures', 'trash', `${ENVIRONMENT}/erasures`, 'erasures.read'],
-    ],
-  },
-  {
-    name: 'Chain',
-    links: [
-      ['Collections', 'box', `${ENVIRONMENT}/collections`, 'project.read'],
-      ['Mints', 'coins', `${ENVIRONMENT}/mints`, 'project.read'],
-      ['Activity', 'scroll-text', `${ENVIRONMENT}/activities`, 'project.read'],
-      ['Signable keys', 'file-key', `${ENVIRONMENT}/signable-keys`, 'project.read'],
-    ],
-  },
-  {
-    name: 'Set up',
-    links: [
-      ['Keys', 'key-round', `${ENVIRONMENT}/keys`, 'keys.read'],
-      ['Connect', 'plug', `${ENVIRONMENT}/connect`, 'project.read'],
-      ['Limits', 'gauge', `${ENVIRONMENT}/limits`, 'project.read'],
-      ['Members', 'users', `${PROJECT}/members`, 'members.read'],
-      ['Audit', 'file-clock', `${PROJECT}/audit`, 'audit.read'],
-      ['Project settings', 'settings', PROJECT, 'project.read'],
-      ['Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
-      ['Docs', 'book-open', '/docs', null],
-    ],
-  },
+export const NAVIGATION: readonly NavLink[] = [
+  ['Events', 'Overview', 'layout-grid', `${ENVIRONMENT}/overview`, 'project.read'],
+  ['Events', 'Live', 'activity', `${ENVIRONMENT}/live`, 'live.read'],
+  ['Events', 'Explore', 'list', `${ENVIRONMENT}/explore`, 'live.read'],
+  ['Events', 'Rejections', 'circle-alert', `${ENVIRONMENT}/rejections`, 'rejections.read'],
+  ['People', 'Find a person', 'user-search', `${ENVIRONMENT}/people`, 'people.raw-ids'],
+  ['People', 'Erasures', 'trash', `${ENVIRONMENT}/erasures`, 'erasures.read'],
+  ['Chain', 'Collections', 'box', `${ENVIRONMENT}/collections`, 'project.read'],
+  ['Chain', 'Mints', 'coins', `${ENVIRONMENT}/mints`, 'project.read'],
+  ['Chain', 'Activity', 'scroll-text', `${ENVIRONMENT}/activities`, 'project.read'],
+  ['Chain', 'Signable keys', 'file-key', `${ENVIRONMENT}/signable-keys`, 'project.read'],
+  ['Set up', 'Keys', 'key-round', `${ENVIRONMENT}/keys`, 'keys.read'],
+  ['Set up', 'Connect', 'plug', `${ENVIRONMENT}/connect`, 'project.read'],
+  ['Set up', 'Limits', 'gauge', `${ENVIRONMENT}/limits`, 'project.read'],
+  ['Set up', 'Members', 'users', `${PROJECT}/members`, 'members.read'],
+  ['Set up', 'Audit', 'file-clock', `${PROJECT}/audit`, 'audit.read'],
+  ['Set up', 'Project settings', 'settings', PROJECT, 'project.read'],
+  ['Set up', 'Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
+  ['Set up', 'Docs', 'book-open', '/docs', null],
+  ['Instance', 'Projects', 'folder', '/', null],
+  ['Instance', 'Accounts', 'circle-user', '/instance/accounts', 'accounts.read'],
+  ['Instance', 'Rate limit keys', 'ticket', '/instance/rate-limit-keys', 'rate-limit-keys.read'],
+  ['Instance', 'Instance audit', 'file-clock', '/instance/audit', 'accounts.read'],
 ];
-
-const INSTANCE: (typeof GROUPS)[number] = {
-  name: 'Instance',
-  links: [
-    ['Projects', 'folder', '/', null],
-    ['Accounts', 'circle-user', '/instance/accounts', 'accounts.read'],
-    ['Rate limit keys', 'ticket', '/instance/rate-limit-keys', 'rate-limit-keys.read'],
-    ['Instance audit', 'file-clock', '/instance/audit', 'accounts.read'],
-  ],
-};
 
 export const projectPath = (projectId: string): string => `/projects/${encodeURIComponent(projectId)}`;
 

@@ -16,7 +16,7 @@ export type { ErasureLine, OpenErasures } from './erasures.ts';
 export type * from './messages.ts';
 export { readManyMessages } from './messages.ts';
 export type * from './mints.ts';
-export { MINTS_SHOWN_MAX, readManyMints } from './mints.ts';
+export { readManyMints } from './mints.ts';
 export type * from './overview.ts';
 export type * from './people.ts';
 export { type IdAccess, maskId } from './query-view.ts';

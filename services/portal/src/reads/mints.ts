@@ -20,8 +20,7 @@ export interface MintSearch {
   /** Empty for any status. */
   readonly status: '' | MintStatus;
   readonly before?: MintPosition | undefined;
-  /** Defaults to `MINTS_SHOWN_MAX`. */
-  readonly mintsMax?: number;
+  readonly mintsMax: number;
 }
 
 const MINT_COLUMNS = {
@@ -48,10 +47,8 @@ export type MintLine = Row<typeof MINT_COLUMNS>;
 /** Includes the collection, because several collections can use the same reference id. */
 export type MintPosition = Pick<MintLine, 'requestedMs' | 'referenceId' | 'chain' | 'contractAddress'>;
 
-export const MINTS_SHOWN_MAX = 200;
-
 export function readMints(query: QueryRows, search: MintSearch, options?: QueryOptions): Promise<MintLine[]> {
-  const { environmentId, sinceMs, status, before, mintsMax = MINTS_SHOWN_MAX } = search;
+  const { environmentId, sinceMs, status, before, mintsMax } = search;
   const order = 'ORDER BY requested_at DESC, reference_id DESC, chain DESC, contract_address DESC';
   const viewQuery = {
     view: 'portal_mints',
@@ -74,7 +71,7 @@ const MINTS_PER_QUERY = 10_000;
 /** Yields pages of mints, newest first. @returns the position at which the result was truncated, or null */
 export function readManyMints(
   mints: (search: MintSearch) => Promise<readonly MintLine[]>,
-  search: MintSearch,
+  search: Omit<MintSearch, 'mintsMax'>,
   max: number,
 ): AsyncGenerator<readonly MintLine[], MintPosition | null> {
   return readPages<MintLine, MintPosition>(

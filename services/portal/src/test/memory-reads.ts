@@ -83,7 +83,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
           .filter(([identityId]) => identityIds.includes(identityId))
           .map(([identityId, id]) => [identityId, idAccess === 'raw ids' ? id : maskId(id)]),
       ),
-    mints: async ({ environmentId, status, before, mintsMax = 200 }) =>
+    mints: async ({ environmentId, status, before, mintsMax }) =>
       (rows.mints?.[environmentId] ?? [])
         .filter((each) => status === '' || each.status === status)
         .filter((each) => before === undefined || byMint(each, before) < 0)

@@ -56,7 +56,7 @@ function send(url: string, { method, headers, body }: RequestParts): Promise<Res
 export function createBrowser(origin: string, defaultHeaders: Readonly<Record<string, string>> = {}): TestBrowser {
   const cookies = new Map<string, string>();
   const storeCookie = (setCookie: string) => {
-    const [name = '', value = ''] = setCookie.split(';')[0]!.split('=');
+    const [, name = '', value = ''] = /^([^=]*)=([^;]*)/.exec(setCookie) ?? [];
     if (setCookie.includes('Max-Age=0')) cookies.delete(name);
     else cookies.set(name, value);
   };

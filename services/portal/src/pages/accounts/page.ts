@@ -13,7 +13,8 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { disclosure, field, hidden, table } from '../../frame/components.ts';
+import { disclosure, table } from '../../frame/components.ts';
+import { buttonForm, field, hidden } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 import { toInvitationPage, toInvitationState } from '../members/page.ts';
@@ -78,26 +79,29 @@ const removeAction = (parts: PageParts): FormAction => ({
 function toContent(visit: Visit, accounts: readonly AccountRecord[], values?: FormValues): HtmlValue {
   const rows = accounts
     .toSorted((a, b) => a.createdAt - b.createdAt)
-    .map((account) => [
-      account.name,
-      account.login,
-      toInvitationState(account),
-      toRoles(account),
-      toSignInMethods(account),
-      toButtons(visit, account),
-    ]);
+    .map((account) => ({
+      cells: [
+        account.name,
+        account.login || '–',
+        toInvitationState(account),
+        toRoles(account, visit.projects),
+        toSignInMethods(account),
+      ],
+      detail: toButtons(visit, account),
+    }));
   const form = visit.form(
     'invite',
     html`<p>To invite someone to a project, use the project's Members page.</p>
 ${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, maxLength: 200 })}<button>Create invitation</button>`,
   );
-  return html`<p>To restore access for someone who has lost their password and passkeys, run <code>npm run accounts -- reset</code>.</p>
-${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Sign-in methods', ''], rows)}
+  return html`<p class="muted">To restore access for someone who has lost their password and passkeys, run <code>npm run accounts -- reset</code>.</p>
+${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Sign-in methods'], rows)}
 ${disclosure('Invite an administrator', form, values?.text('form') === 'invite')}`;
 }
 
-function toRoles({ isAdministrator, roles }: AccountRecord): string {
-  const projectRoles = roles.map(({ projectId, role }) => `${role} in ${projectId}`);
+function toRoles({ isAdministrator, roles }: AccountRecord, projects: Visit['projects']): string {
+  const nameOf = (projectId: string) => projects.find(({ id }) => id === projectId)?.name ?? projectId;
+  const projectRoles = roles.map(({ projectId, role }) => `${role} in ${nameOf(projectId)}`);
   return [...(isAdministrator ? ['administrator'] : []), ...projectRoles].join(', ') || '–';
 }
 
@@ -109,19 +113,15 @@ function toSignInMethods({ passwordHash, passkeys, openId }: AccountRecord): str
 }
 
 function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
-  const accountField = hidden('account', account.id);
+  const { id, name } = account;
   const button = (action: string, text: string) =>
-    visit.form(
-      action,
-      html`${accountField}<button class="plain">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
-      { className: 'inline' },
-    );
+    buttonForm(visit, action, { text, name, field: 'account', value: id });
   if (account.state === 'invited') return button('revoke', 'Revoke invitation');
   const remove = visit.form(
     'remove',
-    html`${accountField}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove account</button>`,
+    html`${hidden('account', id)}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove account</button>`,
   );
   return html`${account.isAdministrator ? button('demote', 'Remove administrator role') : button('promote', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}
-${disclosure('Remove', remove)}`;
+${disclosure('Remove account', remove)}`;
 }

@@ -76,7 +76,7 @@ it('the activities page shows the type, token, parties, price and transaction, w
   const { text } = await browser.get(path);
   for (const expected of ['Swords', 'sale', '105', 'ETH', '18204511']) expect(text).toContain(expected);
   for (const copied of [contractAddress, '4711', SELLER, BUYER, HASH]) expect(text).toContain(`data-copy="${copied}"`);
-  expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z">2026-11-01 10:00:00 UTC</time>');
+  expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z"');
 });
 
 it('the activities page shows token amounts in whole units', async () => {

@@ -2,8 +2,10 @@
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { choice, copyable, emptyState, field, number, table, time, withAllOption } from '../../frame/components.ts';
+import { emptyState, fields, type Row, shortened, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
+import { number } from '../../frame/format.ts';
+import { choice, field, filterBar, withAllOption } from '../../frame/forms.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
@@ -29,7 +31,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
     show: async (visit) => {
       const { environment } = scopeOf(visit);
       const { signal } = visit;
-      const title = `Activities in ${environment.name}`;
+      const title = 'Activity';
       const filter = readFilter(visit, await collections.all());
       const { linked } = filter;
       if (linked.length === 0) return { kind: 'page', title, content: toNoContracts(visit) };
@@ -47,7 +49,10 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
         reads.tokens(linked, { signal }),
         reads.activities(search, { signal }),
       ]);
-      return { kind: 'page', title, content: toContent(visit, filter, page, { linked, tokens }) };
+      const file = toParams(filter);
+      file.set('as', 'csv');
+      const actions = html`<a class="button outline" href="${`${visit.path}?${file}`}" title="At most ${number(CSV_LINES_MAX, 'rows')}">Export as CSV</a>`;
+      return { kind: 'page', title, actions, content: toContent(visit, filter, page, { linked, tokens }) };
     },
   };
 }
@@ -56,37 +61,33 @@ const toNoContracts = (visit: Visit): Markup =>
   emptyState(
     'No linked contracts yet',
     html`<p>Mints, transfers and sales of linked contracts appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its past and future activities.</p>`,
+    DOCS,
   );
+
+const DOCS = { path: '/docs', text: 'How the chain API reports activities' } as const;
 
 function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
   const collections = linked.map(({ id, name, contractAddress }) => ({
     value: id,
     text: `${name} (${contractAddress.slice(0, 8)}…)`,
   }));
-  return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">
-${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
+  return filterBar(html`${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
 ${choice({ name: 'kind', label: 'Type', value: type, choices: withAllOption(ACTIVITY_TYPES) })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, maxLength: 78 })}
-${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
-${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
-<button class="outline">Filter</button> <a href="${path}">Show all</a>
-<p class="hint">Enter times such as 2026-11-01 10:00. The range applies to the time at which an activity was first indexed. Activities are sorted by their latest change.</p></form>`;
+${field({ name: 'since', label: 'Indexed from (UTC)', value: since, maxLength: 19 })}
+${field({ name: 'until', label: 'Indexed until (UTC)', value: until, maxLength: 19 })}
+<button class="outline">Filter</button> <a href="${path}">Show all</a>`);
 }
 
 function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: ContractNames): Markup {
   const { activities, next } = page;
-  const [older, file] = [toParams(filter), toParams(filter)];
+  const older = toParams(filter);
   if (next !== null) older.set('after', `${next.updatedUs}.${next.id}`);
-  file.set('as', 'csv');
-  const columns = ['Changed', 'Type', 'Item', 'From', 'To', 'Price', 'Transaction and id'];
+  const columns = ['Changed', 'Type', 'Item', 'From', 'To', 'Price'];
   const rows = activities.map((each) => toRow(each, names));
-  const list =
-    activities.length === 0
-      ? toEmpty(visit, filter, page)
-      : html`${table('Activities', columns, rows)}
-<p><a href="${`${visit.path}?${file}`}">Export all as CSV</a> (at most ${number(CSV_LINES_MAX, 'rows')})</p>`;
-  const more = next === null ? '' : html`<p><a href="${`${visit.path}?${older}`}">Older activities</a></p>`;
-  return html`${toFilter(visit, filter)}${list}${more}`;
+  const list = activities.length === 0 ? toEmpty(visit, filter, page) : table('Activities', columns, rows);
+  const link = html`<p><a class="button outline" href="${`${visit.path}?${older}`}">Older activities</a></p>`;
+  return html`${toFilter(visit, filter)}${list}${next === null ? '' : link}`;
 }
 
 function toEmpty({ query }: Visit, filter: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
@@ -98,6 +99,7 @@ function toEmpty({ query }: Visit, filter: Filter, { next, searchedSinceMs }: Ac
   return emptyState(
     'No activities yet',
     html`<p>Mints, sales and transfers of the linked contracts on ${chains} appear here within seconds after their block is final. If no activities appear, check the contract address. An operator can run <code>npm run status</code> to check that the chain is being indexed.</p>`,
+    DOCS,
   );
 }
 
@@ -181,44 +183,36 @@ const findContract = <T extends ContractName>(contracts: readonly T[], { chain, 
     (each) => each.chain === chain && each.contractAddress.toLowerCase() === contractAddress.toLowerCase(),
   );
 
-function toRow(activity: ActivityLine, names: ContractNames): readonly HtmlValue[] {
-  const { id, updatedMs, indexedMs, type, from, to, payment, transactionHash, blockNumber } = activity;
-  const transaction = html`${copyable(transactionHash, 'the transaction hash')}<br><span class="quiet">block ${blockNumber || '–'}</span><br>`;
-  return [
-    html`${time(updatedMs)}<br><span class="quiet">indexed ${time(indexedMs)}</span>`,
-    type,
-    toItem(activity, names),
-    from === '' ? '–' : copyable(from, 'the sender’s address'),
-    to === '' ? '–' : copyable(to, 'the recipient’s address'),
-    payment === null ? '–' : toPrice(activity.chain, payment, names),
-    html`${transactionHash === '' ? '' : transaction}${copyable(id, 'the activity id')}`,
-  ];
-}
-
-/** Maximum number of assets shown per activity. The CSV export contains all assets. */
-const ASSETS_SHOWN_MAX = 5;
-
-function toItem({ chain, contractAddress, assets }: ActivityLine, names: ContractNames): Markup {
-  const contract = { chain, contractAddress };
-  const token = findContract(names.tokens, contract);
-  const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => html`<br>${toAssetText(asset, token)}`);
-  const hiddenCount = assets.length - shown.length;
-  return html`${findContract(names.linked, contract)?.name ?? contractAddress}${shown}${hiddenCount > 0 ? html`<br>and ${number(hiddenCount)} more` : ''}<br>${copyable(contractAddress, 'the contract address')} <span class="quiet">${chain}</span>`;
+function toRow(activity: ActivityLine, names: ContractNames): Row {
+  const { chain, contractAddress, updatedMs, type, assets, from, to, payment } = activity;
+  const [asset] = assets;
+  const token = findContract(names.tokens, activity);
+  const others = assets.length > 1 ? ` and ${number(assets.length - 1)} more` : '';
+  return {
+    cells: [
+      time(updatedMs),
+      type,
+      html`${findContract(names.linked, activity)?.name ?? contractAddress} ${asset === undefined ? '' : toAssetText(asset, token)}${others}`,
+      from === '' ? '–' : shortened(from, 'the sender’s address'),
+      to === '' ? '–' : shortened(to, 'the recipient’s address'),
+      payment === null ? '–' : toPrice(chain, payment, names),
+    ],
+    detail: fields(COLUMNS, toCsvCells(activity, names.linked)),
+  };
 }
 
 function toAssetText({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {
   if (tokenId === '')
     return html`${toAmount(amount, token?.decimals ?? null)} ${token === undefined ? 'units' : toUnit(token)}`;
-  return html`token ${copyable(tokenId, 'the token id')}${amount === '' || amount === '1' ? '' : ` × ${amount}`}`;
+  return html`${shortened(tokenId, 'the token id')}${amount === '' || amount === '1' ? '' : ` × ${amount}`}`;
 }
 
 const toUnit = ({ symbol, name }: TokenLine): string => (name === '' ? symbol : `${symbol} (${name})`);
 
-function toPrice(chain: string, { contractAddress, symbol, amount }: ActivityPayment, names: ContractNames): Markup {
-  if (contractAddress === '') return html`${amount}<br><span class="quiet">smallest units of ${symbol}</span>`;
+function toPrice(chain: string, { contractAddress, symbol, amount }: ActivityPayment, names: ContractNames): string {
+  if (contractAddress === '') return `${amount} smallest units of ${symbol}`;
   const token = findContract(names.tokens, { chain, contractAddress });
-  const unit = token === undefined ? 'smallest units of' : toUnit(token);
-  return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the payment token’s address')}`;
+  return `${toAmount(amount, token?.decimals ?? null)} ${token === undefined ? 'smallest units' : toUnit(token)}`;
 }
 
 /** Converts an amount from smallest to whole units. Returns invalid amounts and amounts without decimals unchanged. */

@@ -8,7 +8,8 @@ import {
   type MetricsParts,
   readMetrics,
 } from '../../alerts/find-alerts.ts';
-import { duration, emptyState, number, percentage, table } from '../../frame/components.ts';
+import { emptyState, panel, table } from '../../frame/components.ts';
+import { duration, number, percentage } from '../../frame/format.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
@@ -20,7 +21,7 @@ export function createAlertsPage(parts: MetricsParts): PortalPage {
     show: async (visit) => {
       const project = projectOf(visit);
       const found = findAlerts(project, await readMetrics(parts, [project]));
-      return { kind: 'page', title: `Alerts for ${project.name}`, content: toContent(visit, found) };
+      return { kind: 'page', title: 'Alerts', content: toContent(visit, found) };
     },
   };
 }
@@ -37,18 +38,20 @@ function toContent(visit: Visit, { alerts, unavailable }: FoundAlerts): Markup {
     toRemedy(visit, alert),
   ]);
   const emptyText = html`<p>Alerts appear here when a value exceeds its threshold.${unavailable.length === 0 ? ' All values are below their thresholds.' : ''}</p>`;
+  const docs = { path: '/docs/operate', text: 'How to operate Playline' } as const;
   return html`${missing}
-${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
-<h2>Checks</h2>
-<ul>
-<li>Rejections: more than ${percentage(ALERT_THRESHOLDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_THRESHOLDS.minMessages)} messages.</li>
-<li>Visible delay: the oldest unstored message on the log is more than ${duration(ALERT_THRESHOLDS.delayMs)} old. All projects share one event writer.</li>
-<li>Dead letters: at least one dead letter is open.</li>
-<li>Unused key: a secret key has not been used for ${duration(ALERT_THRESHOLDS.unusedMs)}.</li>
-<li>Refused key: gateways refused at least ${number(ALERT_THRESHOLDS.minRefusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_THRESHOLDS.refusedFraction, 1)} of its requests.</li>
-</ul>
-<p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
+${rows.length === 0 ? emptyState('No alerts', emptyText, docs) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
+${panel('Checks', CHECKS, { note: 'Alerts are computed when you open this page. No notifications are sent and no history is kept.' })}`;
 }
+
+const { rejectedFraction, minMessages, delayMs, unusedMs, minRefusals, refusedFraction } = ALERT_THRESHOLDS;
+const CHECKS = html`<dl class="kv">
+<dt>Rejections</dt><dd>More than ${percentage(rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(minMessages)} messages.</dd>
+<dt>Visible delay</dt><dd>The oldest unstored message on the log is more than ${duration(delayMs)} old. All projects share one event writer.</dd>
+<dt>Dead letters</dt><dd>At least one dead letter is open.</dd>
+<dt>Unused key</dt><dd>A secret key has not been used for ${duration(unusedMs)}.</dd>
+<dt>Refused key</dt><dd>Gateways refused at least ${number(minRefusals)} of the key’s requests in the last hour, and at least ${percentage(refusedFraction, 1)} of its requests.</dd>
+</dl>`;
 
 const ALERT_NAMES: Readonly<Record<AlertKind, string>> = {
   rejections: 'Rejections',

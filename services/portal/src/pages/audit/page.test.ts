@@ -49,14 +49,20 @@ it('the audit log records every export', async () => {
   );
 });
 
-it('the audit page shows each action with the account name of its author', async () => {
+it('the audit page shows names instead of ids, and the ids on hover', async () => {
   const { browser, path, project } = await openProject();
   const ada = await portal.addAccount({});
-  audit[project.id] = [createEntry({ actor: ada.id, address: '192.0.2.7' })];
+  const environmentId = `${project.id}-production`;
+  const detail = JSON.stringify({ name: 'server', member: ada.id });
+  audit[project.id] = [createEntry({ actor: ada.id, address: '192.0.2.7', object: project.id, environmentId, detail })];
   const { status, text } = await browser.get(path);
   expect(status).toBe(200);
-  for (const expected of ['key.create', 'key-1', 'A name', '192.0.2.7', '&quot;name&quot;: &quot;server&quot;'])
+  for (const expected of ['key.create', '192.0.2.7', '<dt>name</dt><dd><code>server</code></dd>'])
     expect(text).toContain(expected);
+  const named = (id: string, name: string) => `<span title="${id}">${name}</span>`;
+  for (const expected of [named(project.id, 'Game'), named(environmentId, 'production')])
+    expect(text).toContain(expected);
+  expect(text.split(named(ada.id, 'A name'))).toHaveLength(3);
 });
 
 it.each([1, 30, 300])('the audit pages show each entry once (entries per timestamp: %d)', async (perTimestamp) => {

@@ -1,17 +1,17 @@
 /** The audit log of a project, shown to owners, and the audit log of the instance, shown to administrators. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { disclosure, emptyState, table, time } from '../../frame/components.ts';
+import { emptyState, keyValues, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
-import { projectPath } from '../../frame/layout.ts';
 import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import { type AuditLine, type AuditPosition, readAllAudit } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'reads' | 'accounts' | 'frame' | 'writeAudit'>;
-type ToName = (actor: string) => string;
+type Records = 'accounts' | 'projects' | 'keys' | 'rateLimitKeys' | 'collections' | 'signableKeys';
+type Parts = Pick<PageParts, Records | 'reads' | 'frame' | 'writeAudit'>;
+type ToName = (id: string) => string;
 
-const PAGE_LINES = 100;
+const PAGE_LINES = 50;
 /** Entries are retained for two years and deleted within the following month. */
 const RETENTION_MS = 761 * 86_400_000;
 const CLOCK_SKEW_MS = 60_000;
@@ -20,7 +20,7 @@ export function createProjectAuditPage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/audit',
     access: 'audit.read',
-    show: (visit) => showAudit(parts, visit, projectOf(visit).id, `Audit log for ${projectOf(visit).name}`),
+    show: (visit) => showAudit(parts, visit, projectOf(visit).id, 'Audit'),
   };
 }
 
@@ -28,15 +28,15 @@ export function createInstanceAuditPage(parts: Parts): PortalPage {
   return {
     path: '/instance/audit',
     access: 'accounts.read',
-    show: (visit) => showAudit(parts, visit, '', 'Instance audit log'),
+    show: (visit) => showAudit(parts, visit, '', 'Instance audit'),
   };
 }
 
 async function showAudit(parts: Parts, visit: Visit, projectId: string, title: string): Promise<PageResponse> {
-  const { reads, accounts, frame, writeAudit } = parts;
+  const { reads, frame, writeAudit } = parts;
   const { signal } = visit;
-  const names = new Map((await accounts.all()).map(({ id, name }) => [id, name]));
-  const toName = (actor: string) => names.get(actor) ?? actor;
+  const names = await readNames(parts);
+  const toName = (id: string) => names.get(id) || id;
   const untilMs = frame.wallClockMs() + CLOCK_SKEW_MS;
   const search = { projectId, sinceMs: untilMs - RETENTION_MS, untilMs };
   if (visit.query.get('as') === 'csv') {
@@ -46,7 +46,24 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
     return { kind: 'streamed file', name: `audit-${projectId || 'instance'}.csv`, type: CSV_TYPE, chunks };
   }
   const lines = await reads.audit({ ...search, entriesMax: PAGE_LINES + 1, before: readPosition(visit) }, { signal });
-  return { kind: 'page', title, content: toContent(visit, lines, toName) };
+  const actions = html`<a class="button outline" href="${visit.path}?as=csv">Export as CSV</a>`;
+  return { kind: 'page', title, actions, content: toContent(visit, lines, toName) };
+}
+
+/** Returns the names of the objects whose ids an audit entry can contain. */
+async function readNames(parts: Parts): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  const { accounts, projects, collections, signableKeys, rateLimitKeys, keys } = parts;
+  for (const { id, name, environments } of await projects.all())
+    for (const each of [{ id, name }, ...environments]) names.set(each.id, each.name);
+  for (const { id, name } of [await accounts.all(), await collections.all()].flat()) names.set(id, name);
+  for (const { address, name } of await signableKeys.all()) names.set(address, name);
+  for (const { keyId, partner } of await rateLimitKeys.all()) names.set(keyId, partner);
+  for (const { id, kind, environmentId, live, ended } of await keys.all()) {
+    names.set(id, `${kind} key in ${names.get(environmentId)}`);
+    for (const key of [live, ended].flat()) if (key !== null) names.set(key.keyId, key.name);
+  }
+  return names;
 }
 
 /** Longer than any entry id, which consists of a kind, an object id and a request id. */
@@ -61,29 +78,48 @@ function readPosition({ query }: Visit): AuditPosition | undefined {
 function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): Markup {
   const page = lines.slice(0, PAGE_LINES);
   if (page.length === 0)
-    return emptyState('No audit entries', html`<p>Changes appear here within seconds and remain for two years.</p>`);
-  const rows = page.map((line): readonly HtmlValue[] => [
-    time(line.happenedMs),
-    html`<code>${line.action}</code>`,
-    html`<code>${line.object}</code>`,
-    line.actor === '' ? 'unknown' : toName(line.actor),
-    line.address === '' ? '–' : line.address,
-    disclosure('Show details', html`<pre>${toDetail(line)}</pre>`),
-  ]);
+    return emptyState(
+      'No audit entries yet',
+      html`<p>Changes of keys, members, limits and settings appear here within seconds and remain for two years.</p>`,
+      { path: '/docs/operate', text: 'What the audit log records' },
+    );
+  const rows = page.map((line) => ({
+    cells: [
+      time(line.happenedMs),
+      html`<code>${line.action}</code>`,
+      toNamed(line.object, toName),
+      line.actor === '' ? 'unknown' : toNamed(line.actor, toName),
+      line.address === '' ? '–' : line.address,
+    ],
+    detail: keyValues(toDetail(line, toName)),
+  }));
   const { happenedMs, entryId } = page.at(-1)!;
   const older = new URLSearchParams({ before: String(happenedMs), entry: entryId });
-  const back = visit.project === null ? '' : html` <a href="${projectPath(visit.project.id)}">Back to the project</a>`;
-  return html`<p>All changes and their authors. IP addresses are retained for 90 days. <a href="${visit.path}?as=csv">Export all as CSV</a>${back}</p>
-${table('Audit log', ['Time', 'Action', 'Object', 'Author', 'IP address', 'Details'], rows)}
-<p>${lines.length > page.length ? html`<a href="${visit.path}?${older.toString()}">Older entries</a>` : ''}</p>`;
+  return html`<p class="muted">All changes and their authors. IP addresses are retained for 90 days.</p>
+${table('Audit log', ['Time', 'Action', 'Object', 'Author', 'IP address'], rows)}
+<p>${lines.length > page.length ? html`<a class="button outline" href="${visit.path}?${older.toString()}">Older entries</a>` : ''}</p>`;
 }
 
-function toDetail({ detail, environmentId, requestId }: AuditLine): string {
-  const context = { ...(environmentId === '' ? {} : { environment: environmentId }), request: requestId };
+/** The name, with the id on hover. Ids without a name are shown in full. */
+function toNamed(id: string, toName: ToName): Markup {
+  const name = toName(id);
+  return name === id ? html`<code>${id}</code>` : html`<span title="${id}">${name}</span>`;
+}
+
+function toDetail({ detail, environmentId, requestId }: AuditLine, toName: ToName): [string, HtmlValue][] {
+  const environment = environmentId === '' ? {} : { environment: environmentId };
+  const fields = Object.entries({ ...environment, ...parseDetail(detail), request: requestId });
+  return fields.map(([name, value]) => [
+    name,
+    toNamed(typeof value === 'string' ? value : JSON.stringify(value), toName),
+  ]);
+}
+
+function parseDetail(detail: string): object {
   try {
-    return JSON.stringify({ ...context, ...JSON.parse(detail) }, null, 2);
+    return JSON.parse(detail);
   } catch {
-    return `${JSON.stringify(context)}\n${detail}`;
+    return { detail };
   }
 }
 

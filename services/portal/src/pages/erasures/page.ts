@@ -1,5 +1,6 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { copyable, duration, emptyState, number, table, time } from '../../frame/components.ts';
+import { copyable, emptyState, keyValues, type Row, shortened, status, table, time } from '../../frame/components.ts';
+import { duration, number } from '../../frame/format.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';
@@ -16,9 +17,8 @@ export function createErasuresPage({ reads }: Parts): PortalPage {
     path: PATH,
     access: 'erasures.read',
     show: async (visit) => {
-      const { environment } = scopeOf(visit);
-      const erasures = await reads.erasures(environment.id, { signal: visit.signal });
-      return { kind: 'page', title: `Erasures in ${environment.name}`, content: toContent(visit, erasures) };
+      const erasures = await reads.erasures(scopeOf(visit).environment.id, { signal: visit.signal });
+      return { kind: 'page', title: 'Erasures', content: toContent(visit, erasures) };
     },
   };
 }
@@ -43,37 +43,50 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
   if (erasures.length === 0)
     return emptyState(
       'No erasures yet',
-      html`<p>Your servers request erasures with a secret key, as described in the gateway documentation. Project owners can also request erasures on the People page. Each erasure appears here with its progress and receipt.</p>`,
+      html`<p>Your servers request erasures with a secret key, and project owners request them on a person’s page. Each erasure appears here with its progress and its receipt.</p>`,
+      { path: '/docs/erasure', text: 'How erasure works' },
     );
-  const columns = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Disk purged', 'Log expired', 'Receipt'];
-  return html`<p>Durations are measured from the request. After a person is fenced, late messages from before the request are not stored.</p>
+  const start = Math.max(0, Number(visit.query.get('from')) || 0);
+  const page = erasures.slice(start, start + PAGE_LINES);
+  const next = start + PAGE_LINES;
+  return html`<p class="muted">Durations are measured from the request. After a person is fenced, late messages from before the request are not stored.</p>
 ${table(
   'Erasures',
-  columns,
-  erasures.map((each) => toRow(visit, each)),
+  ['Requested', 'Erasure', 'State', 'Erased', 'After', 'Receipt'],
+  page.map((each) => toRow(visit, each)),
 )}
-${erasures.length === 500 ? html`<p class="hint">Showing the newest 500. To list older erasures, run npm run erasures -- list.</p>` : ''}`;
+${next < erasures.length ? html`<p><a class="button outline" href="${visit.path}?from=${next}">Older erasures</a></p>` : ''}
+${erasures.length === 500 ? html`<p class="hint">Shows the newest 500. To list older erasures, run npm run erasures -- list.</p>` : ''}`;
 }
 
-function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
+const PAGE_LINES = 50;
+
+function toRow(visit: Visit, each: ErasureLine): Row {
   const receipt = pathInEnvironment(visit, `erasures/${encodeURIComponent(each.erasureId)}/receipt`);
   const since = (ms: number | null) => (ms === null ? '–' : duration(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
-  return [
-    html`${copyable(each.erasureId, 'the erasure id')}<br>${time(each.requestedMs)}`,
-    each.state,
-    toDeletedText(each),
-    since(each.fencedMs),
-    since(each.visiblyErasedMs),
-    since(each.physicallyErasedMs),
-    each.logExpiredMs === null ? due : since(each.logExpiredMs),
-    each.state === 'waiting' ? '–' : html`<a href="${receipt}">Download</a>`,
-  ];
+  return {
+    cells: [
+      time(each.requestedMs),
+      shortened(each.erasureId, 'the erasure id'),
+      status(each.visiblyErasedMs === null ? 'wait' : 'ok', each.state),
+      toDeletedText(each),
+      since(each.visiblyErasedMs),
+      each.state === 'waiting' ? '–' : html`<a href="${receipt}">Download</a>`,
+    ],
+    detail: keyValues([
+      ['Erasure', copyable(each.erasureId, 'the erasure id')],
+      ['Fenced', since(each.fencedMs)],
+      ['Invisible', since(each.visiblyErasedMs)],
+      ['Disk purged', since(each.physicallyErasedMs)],
+      ['Log expired', each.logExpiredMs === null ? due : since(each.logExpiredMs)],
+    ]),
+  };
 }
 
 /** Reports an erasure that found no data: the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
   const count = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   if (deleted === null) return count;
-  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : number(deleted, deleted === 1 ? 'record' : 'records')}`;
+  return html`${count}, ${deleted === 0 ? 'nothing was stored' : number(deleted, deleted === 1 ? 'record' : 'records')}`;
 }

@@ -8,7 +8,9 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { type FoundAlerts, findAlerts, orNull, type ProjectMetrics, readMetrics } from '../../alerts/find-alerts.ts';
-import { disclosure, duration, emptyState, field, number, percentage } from '../../frame/components.ts';
+import { disclosure, emptyState, keyValues } from '../../frame/components.ts';
+import { duration, number, percentage } from '../../frame/format.ts';
+import { field } from '../../frame/forms.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import type { OpenDeadLetters } from '../../pipeline-status.ts';
@@ -33,7 +35,7 @@ export function createHomePage(parts: Parts): PortalPage {
         content: html`${
           live.length === 0
             ? toNoProjects(visit)
-            : html`<ul class="cards">${live.map((project) => toCard(project, metrics, erasures))}</ul>
+            : html`<ul class="cards wide">${live.map((project) => toCard(project, metrics, erasures))}</ul>
 ${toErasureRemedy(erasures, visit)}
 ${toNotes(visit, metrics)}`
         }
@@ -68,15 +70,18 @@ const NOT_AVAILABLE = 'not available';
 
 function toCard(project: ProjectRecord, metrics: ProjectMetrics, erasures: OldestErasures): HtmlValue {
   const { id, name, environments } = project;
-  return html`<li class="card"><h2><a href="${projectPath(id)}">${name}</a></h2>
-<dl>${environments.map(
-    (each) =>
-      html`<dt><a class="environment ${each.kind}" href="${environmentPath(id, each.name)}/overview">${each.name}</a></dt><dd>${toRate(metrics.minutes, each.id)}</dd>`,
-  )}<dt>Visible delay</dt><dd>${toDelay(metrics)}</dd>
-<dt>Open dead letters</dt><dd>${toDeadLetters(metrics.deadLetters, environments)}</dd>
-<dt>Oldest open erasure</dt><dd>${toOldestErasure(erasures, project)}</dd>
-<dt>Alerts</dt><dd><a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, metrics))}</a></dd></dl>
-<p class="quiet"><code>${id}</code></p></li>`;
+  const rows = environments.map((each) => {
+    const link = html`<a href="${environmentPath(id, each.name)}/overview">${each.name}</a>`;
+    return [link, toRate(metrics.minutes, each.id)] as const;
+  });
+  return html`<li class="panel card"><h2><a href="${projectPath(id)}" title="${id}">${name}</a></h2>
+${keyValues(rows)}
+${keyValues([
+  ['Visible delay', toDelay(metrics)],
+  ['Open dead letters', toDeadLetters(metrics.deadLetters, environments)],
+  ['Oldest open erasure', toOldestErasure(erasures, project)],
+  ['Alerts', html`<a href="${projectPath(id)}/alerts">${toAlerts(findAlerts(project, metrics))}</a>`],
+])}</li>`;
 }
 
 /** The rate is averaged over five minutes, excluding the current minute, to smooth out bursts. */
@@ -137,6 +142,7 @@ const toNoProjects = (visit: Visit): HtmlValue =>
     visit.can('project.create')
       ? html`<p>A project represents one game. It has environments, such as production and development, and each environment has its own keys. Create a project below, then create a key to send your first event.</p>`
       : html`<p>Projects appear here once you have a role in them. Contact a project owner for an invitation, or contact an administrator to create a project.</p>`,
+    { path: '/docs/quickstart', text: 'What you can do with a project' },
   );
 
 function toCreateForm(visit: Visit, name: string, isOpen: boolean): HtmlValue {

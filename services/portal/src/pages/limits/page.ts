@@ -9,7 +9,9 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { disclosure, field, number, percentage } from '../../frame/components.ts';
+import { disclosure, keyValues, panel } from '../../frame/components.ts';
+import { number, percentage } from '../../frame/format.ts';
+import { field } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -29,7 +31,7 @@ export function createLimitsPage(parts: Parts): PortalPage {
       const counts = await parts.usage.readEnvironments([environment.id], USAGE_MINUTES).catch(() => null);
       const usage = toUsageText(counts?.get(environment.id) ?? null, environment);
       const content = toContent(visit, usage, failure?.values);
-      return { kind: 'page', title: `Limits in ${environment.name}`, content };
+      return { kind: 'page', title: 'Limits', content };
     },
     actions: { limit: rateAction(parts, 'limit'), cap: rateAction(parts, 'cap') },
   };
@@ -80,10 +82,14 @@ function toUsageText(minutes: readonly EnvironmentMinute[] | null, { cap, limit 
 
 function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue {
   const { environment } = scopeOf(visit);
-  return html`<p>The maximum combined rate of all clients that use the same key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
-<dl><dt>Cap</dt><dd>${toRateText(environment.cap, 'none; the gateways’ default applies')}</dd>
-<dt>Project limit</dt><dd>${toRateText(environment.limit, 'none')}</dd>
-<dt>Current usage</dt><dd>${usage}</dd></dl>
+  const rates = keyValues([
+    ['Cap', toRateText(environment.cap, 'none; the gateways’ default applies')],
+    ['Project limit', toRateText(environment.limit, 'none')],
+    ['Current usage', usage],
+  ]);
+  const docs = html`<a class="docs" href="/docs/limits">Limits of sizes and rates</a>`;
+  return html`<p class="muted">The maximum combined rate of all clients that use the same key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
+${panel('Message rate', rates, { actions: docs })}
 ${visit.can('limit.set') ? toForm(visit, 'limit', values) : ''}
 ${visit.can('cap.set') ? toForm(visit, 'cap', values) : ''}`;
 }

@@ -1,8 +1,9 @@
 /** A project's members, their roles, and open invitations. */
 import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
-import { type HtmlValue, html } from '@playline/api-docs';
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
-import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/components.ts';
+import { copyable, disclosure, emptyState, status, table, time } from '../../frame/components.ts';
+import { buttonForm, choice, field, hidden } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -97,12 +98,16 @@ const changeAction = (parts: PageParts, newRole: (values: FormValues) => Role | 
 
 function toContent(visit: Visit, members: readonly AccountRecord[], values?: FormValues): HtmlValue {
   const canChange = visit.can('members.change');
-  const columns = ['Name', 'Login', 'State', 'Role'];
   const rows = members
     .toSorted((a, b) => a.name.localeCompare(b.name))
     .map((account) => {
-      const cells = [account.name, account.login, toInvitationState(account), toRoleForm(visit, account, canChange)];
-      return canChange ? [...cells, toRemoveForm(visit, account)] : cells;
+      const cells = [
+        account.name,
+        account.login || '–',
+        roleIn(account, projectOf(visit).id) ?? '',
+        toInvitationState(account),
+      ];
+      return canChange ? { cells, detail: html`${toRoleForm(visit, account)}${toRemoveForm(visit, account)}` } : cells;
     });
   const form = visit.form(
     'invite',
@@ -112,32 +117,38 @@ ${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'develope
   );
   const list =
     members.length === 0
-      ? html`<p>No members yet. Members appear here once you invite them. Administrators have access without being members.</p>`
-      : table('Members', canChange ? [...columns, ''] : columns, rows);
+      ? emptyState(
+          'No members yet',
+          html`<p>Members appear here once you invite them. Administrators have access without being members.</p>`,
+          { path: '/docs/operate', text: 'What each role may do' },
+        )
+      : table('Members', ['Name', 'Login', 'Role', 'State'], rows);
   return html`${list}
 ${visit.can('members.invite') ? disclosure('Invite a member', form, values?.text('form') === 'invite') : ''}`;
 }
 
 export function toInvitationState({ state, invitation }: AccountRecord): HtmlValue {
-  if (state === 'invited') return html`invited, expires ${invitation === null ? '–' : time(invitation.expiresAt)}`;
-  return state;
+  if (state === 'invited')
+    return status('wait', html`invited, expires ${invitation === null ? '–' : time(invitation.expiresAt)}`);
+  return status(state === 'live' ? 'ok' : 'bad', state);
 }
 
-function toRoleForm(visit: Visit, account: AccountRecord, canChange: boolean): HtmlValue {
+function toRoleForm(visit: Visit, account: AccountRecord): Markup {
   const role = roleIn(account, projectOf(visit).id) ?? '';
-  if (!canChange) return role;
   return visit.form(
     'role',
-    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role for ${account.name}`, value: role, choices: ROLE_CHOICES })}<button class="plain">Change</button>`,
+    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: ROLE_CHOICES })}<button class="outline">Change role</button>`,
     { className: 'inline' },
   );
 }
 
-function toRemoveForm(visit: Visit, account: AccountRecord): HtmlValue {
-  const [action, text] = account.state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
-  return visit.form(
-    action,
-    html`${hidden('account', account.id)}<button class="plain">${text}<span class="visually-hidden"> ${account.name}</span></button>`,
-    { className: 'inline' },
-  );
+function toRemoveForm(visit: Visit, { id, name, state }: AccountRecord): Markup {
+  const [action, text] = state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
+  return buttonForm(visit, action as string, {
+    text: text as string,
+    name,
+    kind: 'danger',
+    field: 'account',
+    value: id,
+  });
 }

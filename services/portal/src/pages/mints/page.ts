@@ -1,15 +1,18 @@
 /** The mint requests of an environment. */
-import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
-import { choice, copyable, emptyState, number, table, time, withAllOption } from '../../frame/components.ts';
+import { emptyState, fields, type Row, shortened, status, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import { number } from '../../frame/format.ts';
+import { choice, filterBar, withAllOption } from '../../frame/forms.ts';
+import type { PortalPage } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index.ts';
+import { type MintLine, readManyMints } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
 /** Long enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
 const MINTS_MAX_AGE_MS = 90 * 86_400_000;
+const MINTS_MAX = 100;
 
 type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
@@ -28,47 +31,53 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
         const chunks = toCsv(lists, { columns: COLUMNS, toCells, toLastLine });
         return { kind: 'streamed file', name: `mints-${environment.id}.csv`, type: CSV_TYPE, chunks };
       }
-      const mints = await reads.mints(search, { signal });
-      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;
-      return { kind: 'page', title: `Mints in ${environment.name}`, content };
+      const mints = await reads.mints({ ...search, mintsMax: MINTS_MAX }, { signal });
+      const file = new URLSearchParams({ status, as: 'csv' });
+      const actions = html`<a class="button outline" href="${`${visit.path}?${file}`}" title="The last 90 days">Export as CSV</a>`;
+      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(mints)}`;
+      return { kind: 'page', title: 'Mints', actions, content };
     },
   };
 }
 
 const toFilter = (status: string): Markup =>
-  html`<form class="form filter" method="get">${choice({ name: 'status', label: 'Status', value: status, choices: withAllOption(MINT_STATUSES) })}
-<button class="outline">Filter</button></form>`;
+  filterBar(html`${choice({ name: 'status', label: 'Status', value: status, choices: withAllOption(MINT_STATUSES) })}
+<button class="outline">Filter</button>`);
 
 const toEmpty = (status: string): Markup =>
   status === ''
     ? emptyState(
         'No mints in 90 days',
-        html`<p>Your game server requests mints with a secret key, as described in the chain API documentation. Each request appears here with its transaction, or with the reason why it is waiting.</p>`,
+        html`<p>Your game server requests mints with a secret key. Each request appears here with its transaction, or with the reason why it is waiting.</p>`,
+        { path: '/docs/quickstart', text: 'Request a mint' },
       )
     : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 
-function toTable({ path }: Visit, mints: readonly MintLine[], status: string): Markup {
-  const columns = ['Asset', 'Collection', 'Token', 'Owner', 'Status', 'Transaction'];
+function toTable(mints: readonly MintLine[]): Markup {
+  const columns = ['Requested', 'Asset', 'Collection', 'Token', 'Owner', 'Status'];
+  const note = `Shows the newest ${MINTS_MAX} mints. The CSV file contains all mints of the last 90 days.`;
   return html`${table('Mint requests', columns, mints.map(toRow))}
-<p>${mints.length === MINTS_SHOWN_MAX ? `Showing the newest ${MINTS_SHOWN_MAX}. ` : ''}<a href="${`${path}?${new URLSearchParams({ status, as: 'csv' })}`}">Export the last 90 days as CSV</a></p>`;
+${mints.length === MINTS_MAX ? html`<p class="hint">${note}</p>` : ''}`;
 }
 
-function toRow(mint: MintLine): readonly HtmlValue[] {
-  const { tokenId, amount, transactionHash } = mint;
-  return [
-    html`${copyable(mint.referenceId, 'the reference id')}<br>${time(mint.requestedMs)}`,
-    html`${mint.chain}<br>${copyable(mint.contractAddress, 'the collection’s address')}`,
-    html`${tokenId ?? '–'}${amount === null ? '' : html` × ${amount}`}`,
-    copyable(mint.ownerAddress, 'the owner’s address'),
-    html`${toStatus(mint)}<br>${time(mint.changedMs)}`,
-    transactionHash === null ? '–' : copyable(transactionHash, 'the transaction hash'),
-  ];
+function toRow(mint: MintLine): Row {
+  return {
+    cells: [
+      time(mint.requestedMs),
+      shortened(mint.referenceId, 'the reference id'),
+      shortened(mint.contractAddress, 'the collection’s address'),
+      html`${mint.tokenId ?? '–'}${mint.amount === null ? '' : html` × ${mint.amount}`}`,
+      shortened(mint.ownerAddress, 'the owner’s address'),
+      toStatus(mint),
+    ],
+    detail: fields(COLUMNS, toCells(mint)),
+  };
 }
 
-function toStatus({ status, stage, reason, error }: MintLine): Markup {
-  if (status === 'failed') return html`failed: ${error ?? 'no reason recorded'}`;
-  if (status !== 'pending') return html`${status}`;
-  return html`pending, ${stage}${reason === null ? '' : html`: ${reason}`}`;
+function toStatus({ status: name, stage, reason, error }: MintLine): Markup {
+  if (name === 'failed') return status('bad', `failed: ${error ?? 'no reason recorded'}`);
+  if (name !== 'pending') return status('ok', name);
+  return status('wait', `pending, ${stage}${reason === null ? '' : `: ${reason}`}`);
 }
 
 const COLUMNS =

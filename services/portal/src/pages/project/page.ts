@@ -9,7 +9,8 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { orNull } from '../../alerts/find-alerts.ts';
-import { choice, copyable, disclosure, field, table, time } from '../../frame/components.ts';
+import { copyable, disclosure, keyValues, panel, table, time } from '../../frame/components.ts';
+import { choice, field } from '../../frame/forms.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
@@ -29,11 +30,10 @@ export function createProjectPage(parts: Parts): PortalPage {
       archived: 'Project archived. Its data remains available.',
     },
     show: async (visit, failure) => {
-      const project = projectOf(visit);
-      const ids = project.environments.map(({ id }) => id);
+      const ids = projectOf(visit).environments.map(({ id }) => id);
       const open = await orNull(reads.openErasures(ids, { signal: visit.signal }));
       const content = toContent(visit, { open, nowMs: frame.wallClockMs() }, failure?.values);
-      return { kind: 'page', title: project.name, content };
+      return { kind: 'page', title: 'Project settings', content };
     },
     actions: {
       rename: {
@@ -87,18 +87,22 @@ function toContent(visit: Visit, erasures: OldestErasures, values?: FormValues):
     ...toCells(project, environment),
     toOldestErasure(erasures, project, [environment]),
   ]);
+  const ids = keyValues([
+    ['Name', project.name],
+    ['Project id', copyable(project.id, 'the project id')],
+    ['Created', time(project.createdAt)],
+  ]);
+  const { add, others } = isArchived ? { add: '', others: '' } : toForms(visit, project, values);
+  const columns = ['Name', 'Type', 'Id', 'Created', 'Oldest open erasure'];
   return html`${isArchived ? html`<p class="message failed">This project is archived and cannot be changed.</p>` : ''}
-<dl><dt>Project id</dt><dd>${copyable(project.id, 'the project id')}</dd>
-<dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
-<h2>Environments</h2>
-${table('Environments', ['Name', 'Type', 'Id', 'Created', 'Oldest open erasure'], rows)}
+${panel('Environments', html`${table('Environments', columns, rows)}${add}`)}
 ${toErasureRemedy(erasures, visit)}
-${isArchived ? '' : toForms(visit, project, values)}`;
+${panel('Project', html`${ids}${others}`)}`;
 }
 
 function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['environments'][number]): HtmlValue[] {
   const { id, name, kind, createdAt } = environment;
-  const link = html`<a class="environment ${kind}" href="${environmentPath(projectId, name)}/overview">${name}</a>`;
+  const link = html`<a href="${environmentPath(projectId, name)}/overview">${name}</a>`;
   return [link, kind, copyable(id, `the id of ${name}`), time(createdAt)];
 }
 
@@ -107,7 +111,7 @@ const KIND_CHOICES = [
   { value: 'production', text: 'production' },
 ];
 
-function toForms(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {
+function toForms(visit: Visit, project: ProjectRecord, values?: FormValues) {
   const submittedForm = values?.text('form') ?? '';
   const add = visit.form(
     'add-environment',
@@ -124,7 +128,8 @@ ${choice({ name: 'kind', label: 'Type', value: values?.text('kind') || 'developm
     html`<p>Archiving cannot be undone. The project becomes read-only, and its id is never reused. Its data remains available. Revoke all of its keys first.</p>
 ${field({ name: 'confirm', label: `Type ${project.name} to confirm`, isRequired: true })}<button class="danger">Archive project</button>`,
   );
-  return html`${visit.can('environment.create') ? disclosure('Add an environment', add, submittedForm === 'add-environment') : ''}
-${visit.can('project.rename') ? disclosure('Rename the project', rename, submittedForm === 'rename') : ''}
+  const others = html`${visit.can('project.rename') ? disclosure('Rename the project', rename, submittedForm === 'rename') : ''}
 ${visit.can('project.archive') ? disclosure('Archive the project', archive, submittedForm === 'archive') : ''}`;
+  const isAdding = submittedForm === 'add-environment';
+  return { add: visit.can('environment.create') ? disclosure('Add an environment', add, isAdding) : '', others };
 }

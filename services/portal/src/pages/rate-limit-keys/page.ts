@@ -18,12 +18,13 @@ import {
   copyableBlock,
   disclosure,
   emptyState,
-  field,
-  hidden,
-  number,
+  type Row,
+  status,
   table,
   time,
 } from '../../frame/components.ts';
+import { number } from '../../frame/format.ts';
+import { buttonForm, field } from '../../frame/forms.ts';
 import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 
@@ -120,33 +121,31 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
       ? emptyState(
           'No keys yet',
           html`<p>Create a key to raise a partner's chain API limit above the default of ${number(1500)} calls in five minutes.</p>`,
+          { path: '/docs/limits', text: 'Limits of sizes and rates' },
         )
       : table(
           'Rate limit keys',
-          ['Partner', 'Key', 'Plan', 'State', 'Created', 'Actions'],
+          ['Partner', 'Key', 'Plan', 'State', 'Created', 'Expires'],
           newest.map((each) => toRow(visit, each)),
         );
   return html`${list}${disclosure('Create a key', form, values?.text('form') === 'create')}`;
 }
 
-function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
+function toRow(visit: Visit, record: RateLimitKeyRecord): Row {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
   const isLive = isActiveAt(record, Date.now());
-  const button = (action: string, className: string, text: string) =>
-    visit.form(
-      action,
-      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="visually-hidden"> the key for ${partner}</span></button>`,
-      { className: 'inline' },
-    );
-  const expiry = expiresAt === null ? '' : html`<br><span class="quiet">expires ${time(expiresAt)}</span>`;
-  return [
+  const name = `the key for ${partner}`;
+  const refresh = buttonForm(visit, 'refresh', { text: 'Refresh', name, field: 'key', value: keyId });
+  const revoke = buttonForm(visit, 'revoke', { text: 'Revoke', name, kind: 'danger', field: 'key', value: keyId });
+  const end = expiresAt === null ? 'never' : time(expiresAt);
+  const endedState = revokedAt === null ? 'expired' : 'revoked';
+  const cells = [
     partner,
     html`<code>${first4}…${last4}</code>`,
-    html`${number(calls, calls === 1 ? 'call' : 'calls')} per ${number(windowS, 's')}${expiry}`,
-    isLive
-      ? html`<span class="tag good">live</span>`
-      : html`<span class="tag bad">${revokedAt === null ? 'expired' : 'revoked'}</span>`,
+    html`${number(calls, calls === 1 ? 'call' : 'calls')} per ${number(windowS, 's')}`,
+    isLive ? status('ok', 'live') : status('bad', endedState),
     time(createdAt),
-    isLive ? html`${button('refresh', 'outline', 'Refresh')}\n${button('revoke', 'danger', 'Revoke')}` : '',
+    end,
   ];
+  return isLive ? { cells, detail: html`${refresh}${revoke}` } : cells;
 }

@@ -12,7 +12,8 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { disclosure, field, hidden, table, time } from '../../frame/components.ts';
+import { disclosure, keyValues, panel, table, time } from '../../frame/components.ts';
+import { buttonForm, field } from '../../frame/forms.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { signedInOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -155,29 +156,32 @@ function toProfile(visit: Visit, account: AccountRecord, values?: FormValues): H
     html`${newPasswordFields({ label: 'New password', isRequired: true })}<button>Save password</button>`,
   );
   const title = account.passwordHash === null ? 'Set a password' : 'Change password';
-  return html`<dl><dt>Login</dt><dd>${account.login}</dd><dt>Name</dt><dd>${account.name}</dd></dl>
-${disclosure('Change name', rename, submittedForm === 'rename')}
+  const names = keyValues([
+    ['Login', account.login],
+    ['Name', account.name],
+  ]);
+  const forms = html`${disclosure('Change name', rename, submittedForm === 'rename')}
 ${disclosure(title, change, submittedForm === 'password')}`;
+  return panel('Profile', html`${names}${forms}`);
 }
 
 function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
   const toRow = ({ id, name, createdAt }: Passkey) => [
     name,
     time(createdAt),
-    visit.form(
-      'remove-passkey',
-      html`${hidden('passkey', id)}<button class="plain">Remove<span class="visually-hidden"> ${name}</span></button>`,
-      { className: 'inline' },
-    ),
+    buttonForm(visit, 'remove-passkey', { text: 'Remove', name, field: 'passkey', value: id }),
   ];
   const add = visit.form(
     'add-passkey',
     html`${field({ name: 'name', label: 'Passkey name', value: 'My device', isRequired: true, maxLength: 200 })}
 ${passkeyButton('create', `${PATH}/passkey`, 'Create passkey')}`,
   );
-  return html`<h2>Passkeys</h2>
-${passkeys.length === 0 ? html`<p>No passkeys yet. Add one to sign in with your phone or computer instead of a password.</p>` : table('Passkeys', ['Name', 'Created', ''], passkeys.map(toRow))}
-${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`)}`;
+  const list =
+    passkeys.length === 0
+      ? html`<p class="muted">No passkeys yet. Add one to sign in with your phone or computer instead of a password.</p>`
+      : table('Passkeys', ['Name', 'Created', ''], passkeys.map(toRow));
+  const form = disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`);
+  return panel('Passkeys', html`${list}${form}`);
 }
 
 /** Shows an existing link even if no provider is configured, so that users can remove it. */
@@ -187,8 +191,7 @@ function toOpenId(parts: PageParts, visit: Visit, { openId }: AccountRecord): Ht
     openId === null
       ? openIdForm(parts, visit, { action: 'link-openid', text: 'Link' })
       : html`<p>You can sign in with <code>${openId.issuer}</code>.</p>${visit.form('unlink-openid', html`<button>Unlink</button>`)}`;
-  return html`<h2>${parts.openId?.label ?? 'Identity provider'}</h2>
-${content}`;
+  return panel(parts.openId?.label ?? 'Identity provider', content);
 }
 
 function toSessions(visit: Visit, sessions: readonly SessionRecord[], currentSession: SessionRecord): HtmlValue {
@@ -199,11 +202,11 @@ function toSessions(visit: Visit, sessions: readonly SessionRecord[], currentSes
     time(session.seenAt),
     session.id === currentSession.id
       ? 'this session'
-      : visit.form('end', html`${hidden('session', session.id)}<button class="plain">End session</button>`, {
-          className: 'inline',
-        }),
+      : buttonForm(visit, 'end', { text: 'End', name: 'this session', field: 'session', value: session.id }),
   ];
-  return html`<h2>Your sessions</h2>
-${table('Sessions', ['Browser', 'IP address', 'Signed in', 'Last seen', ''], sessions.map(toRow))}
-${sessions.length > 1 ? visit.form('end-others', html`<button>End all other sessions</button>`) : ''}`;
+  const columns = ['Browser', 'IP address', 'Signed in', 'Last seen', ''];
+  const actions = visit.form('end-others', html`<button class="outline">End all other sessions</button>`);
+  return panel('Your sessions', table('Sessions', columns, sessions.map(toRow)), {
+    actions: sessions.length > 1 ? actions : '',
+  });
 }

@@ -57,7 +57,9 @@ export function openIdForm(
   visit: Visit,
   { action, text, fields = html`` }: { readonly action: string; readonly text: string; readonly fields?: Markup },
 ): Markup {
-  return openId === null ? html`` : visit.form(action, html`${fields}<button>${text} ${openId.label}</button>`);
+  return openId === null
+    ? html``
+    : visit.form(action, html`${fields}<button class="outline">${text} ${openId.label}</button>`);
 }
 
 export function formOrigins({ openId }: Pick<PageParts, 'openId'>): { readonly formOrigins: readonly string[] } {

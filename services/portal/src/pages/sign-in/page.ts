@@ -84,8 +84,8 @@ ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: '
       ? ''
       : html`<p>This action requires a sign-in within the last ten minutes. Sign in again to continue. Your entries are kept.</p>`;
   return html`${freshSignInNote}
-${passkey}${password}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
-<p class="quiet">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;
+${password}${passkey}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
+<p class="hint">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;
 }
 
 export function createPasskeyRequestPage({ signIn }: PageParts): PortalPage {

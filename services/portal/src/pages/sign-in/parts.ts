@@ -46,7 +46,7 @@ export async function beginSession(
 
 /** Submits the form with a passkey in `response`. Hidden without JavaScript. @param options path of WebAuthn options */
 export function passkeyButton(kind: 'get' | 'create', options: string, text: string): Markup {
-  return html`<div><input type="hidden" name="response" value=""><button type="button" data-passkey="${kind}" data-options="${options}" hidden>${text}</button>
+  return html`<div><input type="hidden" name="response" value=""><button type="button" class="outline" data-passkey="${kind}" data-options="${options}" hidden>${text}</button>
 <p role="alert" data-passkey-error></p></div>`;
 }
 

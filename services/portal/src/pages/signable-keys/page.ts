@@ -11,7 +11,18 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
-import { copyable, copyableBlock, disclosure, emptyState, field, hidden, table, time } from '../../frame/components.ts';
+import {
+  copyable,
+  copyableBlock,
+  disclosure,
+  emptyState,
+  keyValues,
+  type Row,
+  status,
+  table,
+  time,
+} from '../../frame/components.ts';
+import { buttonForm, field } from '../../frame/forms.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -32,9 +43,8 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
       enabled: 'Key enabled.',
     },
     show: async (visit, failure) => {
-      const { environment } = scopeOf(visit);
       const content = toContent(await readView(parts, visit), failure?.values);
-      return { kind: 'page', title: `Signable keys in ${environment.name}`, content };
+      return { kind: 'page', title: 'Signable keys', content };
     },
     actions: {
       create: {
@@ -97,10 +107,11 @@ function toContent(view: KeysView, values?: FormValues): HtmlValue {
       ? emptyState(
           'No signable keys yet',
           html`<p>A signable key is an address that the service uses to sign for you. The private key is generated here and encrypted for the signer. It is never shown and cannot be exported.</p>`,
+          { path: '/docs/keys', text: 'Which keys exist, and what they may do' },
         )
       : table(
           'Signable keys',
-          ['Name', 'Address', 'State', 'Created', 'Actions'],
+          ['Name', 'Address', 'State', 'Created'],
           keys.map((key) => toRow(visit, key)),
         );
   return html`${list}${visit.can('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrantCalls(view)}`;
@@ -120,17 +131,15 @@ function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): Html
   return disclosure('Create a key', visit.form('create', html`${name}<button>Create key</button>`), isSubmitted);
 }
 
-function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): HtmlValue[] {
+function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): Row {
   const isLive = state === 'live';
-  const [action, text, className] = isLive ? ['disable', 'Disable', 'danger'] : ['enable', 'Enable', 'outline'];
-  const form = visit.form(
-    action,
-    html`${hidden('address', address)}<button class="${className}">${text}<span class="visually-hidden"> ${name}</span></button>`,
-    { className: 'inline' },
-  );
+  const form = isLive
+    ? buttonForm(visit, 'disable', { text: 'Disable', name, kind: 'danger', field: 'address', value: address })
+    : buttonForm(visit, 'enable', { text: 'Enable', name, field: 'address', value: address });
   const isAllowed = visit.can(isLive ? 'signable-keys.disable' : 'signable-keys.create');
-  const tag = isLive ? html`<span class="tag good">live</span>` : html`<span class="tag bad">disabled</span>`;
-  return [name, copyable(address, `the address of ${name}`), tag, time(createdAt), isAllowed ? form : ''];
+  const shownState = isLive ? status('ok', 'live') : status('bad', 'disabled');
+  const cells = [name, copyable(address, `the address of ${name}`), shownState, time(createdAt)];
+  return isAllowed ? { cells, detail: form } : cells;
 }
 
 const ROLE_TEXTS = { SIGNER_ROLE: 'can sign for the contract', MINTER_ROLE: 'can mint tokens' } as const;
@@ -153,7 +162,11 @@ ${calls}`;
 function toCalls({ name, chain, contractAddress }: CollectionRecord, key: ShownSignableKey): HtmlValue {
   const blocks = grantCallsOf({ contract: contractAddress, address: key.address }).map(
     ({ role, signature, to, data }) => html`<h3>${role}: ${key.name} ${ROLE_TEXTS[role]}</h3>
-<dl><dt>Chain</dt><dd><code>${chain}</code></dd><dt>To</dt><dd><code>${to}</code></dd><dt>Call</dt><dd><code>${signature}</code></dd></dl>
+${keyValues([
+  ['Chain', chain],
+  ['To', html`<code>${to}</code>`],
+  ['Call', html`<code>${signature}</code>`],
+])}
 ${copyableBlock(data, `the calldata for ${role}`)}`,
   );
   return disclosure(`${name} on ${chain}: allow ${key.name} to sign and mint`, blocks);

@@ -1,0 +1,82 @@
+/** Forms and their fields. */
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import type { Visit } from './page.ts';
+
+export interface FieldOptions {
+  readonly name: string;
+  readonly label: string;
+  readonly value?: string;
+  readonly hint?: string;
+  readonly type?: 'text' | 'password' | 'number' | 'email' | 'date';
+  readonly autocomplete?: string;
+  readonly isRequired?: boolean;
+  readonly maxLength?: number;
+}
+
+let fieldCount = 0;
+
+function createFieldId(name: string): string {
+  fieldCount = (fieldCount + 1) % 1_000_000;
+  return `field-${name}-${fieldCount}`;
+}
+
+export function field(options: FieldOptions): Markup {
+  const { name, label, value = '', hint, type = 'text', autocomplete = 'off', isRequired = false } = options;
+  const id = createFieldId(name);
+  return html`<div class="field"><label for="${id}">${label}</label>
+<input id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="${autocomplete}" maxlength="${options.maxLength ?? 300}"${isRequired ? html` required` : ''}${hint === undefined ? '' : html` aria-describedby="${id}-hint"`}>
+${hint === undefined ? '' : html`<span class="hint" id="${id}-hint">${hint}</span>`}</div>`;
+}
+
+export function hidden(name: string, value: string): Markup {
+  return html`<input type="hidden" name="${name}" value="${value}">`;
+}
+
+export function multilineField(options: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
+  const { name, label, value = '', hint = '' } = options;
+  const id = createFieldId(name);
+  // HTML ignores a line break directly after the opening tag.
+  return html`<div class="field"><label for="${id}">${label}</label>
+<textarea id="${id}" name="${name}" rows="4" maxlength="15000" autocomplete="off" spellcheck="false" aria-describedby="${id}-hint">
+${value}</textarea>
+<span class="hint" id="${id}-hint">${hint}</span></div>`;
+}
+
+export interface ChoiceOptions {
+  readonly name: string;
+  readonly label: string;
+  readonly value?: string;
+  readonly choices: readonly { readonly value: string; readonly text: string }[];
+}
+
+export function choice({ name, label, value, choices }: ChoiceOptions): Markup {
+  const id = createFieldId(name);
+  return html`<div class="field"><label for="${id}">${label}</label>
+<select id="${id}" name="${name}">${choices.map(
+    (each) => html`<option value="${each.value}"${each.value === value ? html` selected` : ''}>${each.text}</option>`,
+  )}</select></div>`;
+}
+
+export const withAllOption = (values: readonly string[]) => [
+  { value: '', text: 'all' },
+  ...values.map((value) => ({ value, text: value })),
+];
+
+/** The one-line form above a list. */
+export const filterBar = (content: HtmlValue): Markup =>
+  html`<form class="filters" method="get" aria-label="Filter">${content}</form>`;
+
+/** A form that consists of a button, for an action on the object `name`. `value` identifies the object. */
+export function buttonForm(
+  visit: Visit,
+  action: string,
+  { text, name, kind = 'outline', field, value }: ButtonFormOptions,
+): Markup {
+  const label = html`${text}<span class="visually-hidden"> ${name}</span>`;
+  const button = html`${hidden(field, value)}<button class="${kind}">${label}</button>`;
+  return visit.form(action, button, { className: 'inline' });
+}
+
+type ButtonFormOptions = Readonly<Record<'text' | 'name' | 'field' | 'value', string>> & {
+  readonly kind?: 'outline' | 'danger';
+};
