@@ -4,12 +4,8 @@ import type { PortalSettings } from '../../config.ts';
 import { copyable, copyableBlock, hidden, time } from '../../frame/components.ts';
 import type { PageResponse, Visit } from '../../frame/page.ts';
 
-interface ShownKey {
-  readonly kind: KeyKind;
-  readonly key: string;
-  /** When the replaced key stops; null if it has stopped, or if no key was replaced. */
-  readonly oldEndsAt: number | null;
-}
+/** `oldEndsAt`: when the replaced key stops; null if it has stopped, or if no key was replaced. */
+type ShownKey = Readonly<{ kind: KeyKind; key: string; oldEndsAt: number | null }>;
 
 /** The page shown after a key is created. No other page shows a secret key. */
 export function toNewKeyPage(visit: Visit, { kind, key, oldEndsAt }: ShownKey, settings: PortalSettings): PageResponse {

@@ -96,9 +96,9 @@ it('a publishable key can be refreshed so that the old key stops later, and its 
   for (const each of ['stops in 24\u00a0h', old!.text!, next!.text!]) expect(text).toContain(each);
   const date = new Date(Date.now() + 72 * hourMs).toISOString().slice(0, 10);
   const moved = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'date', date });
-  expect([moved.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=stops`, Date.parse(date)]);
+  expect([moved.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=saved`, Date.parse(date)]);
   const kept = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'never' });
-  expect([kept.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=stays`, null]);
+  expect([kept.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=saved`, null]);
   const stopped = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'now', confirm: 'development' });
   expect([stopped.headers.get('location'), (await read()).map(({ revokedAt }) => revokedAt === null)]).toEqual([
     `${path}?done=revoked`,
@@ -170,7 +170,7 @@ it('the keys page saves allowed origins and rejects invalid origins', async () =
   expect((await browser.get(path)).text).toContain('<dt>Allowed origins</dt><dd>any</dd>');
   const origins = 'https://game.example\r\n http://localhost:5173/, https://game.example';
   const set = await browser.submit(path, 'origins', { origins });
-  expect([set.status, set.headers.get('location')]).toEqual([303, `${path}?done=origins`]);
+  expect([set.status, set.headers.get('location')]).toEqual([303, `${path}?done=saved`]);
   const account = (await portal.parts.accounts.all()).find(({ roles }) => roles[0]?.projectId === project.id);
   expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([
     { origins: ['https://game.example', 'http://localhost:5173'], changedBy: account!.id, revokedAt: null },

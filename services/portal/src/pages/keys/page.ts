@@ -45,10 +45,8 @@ export function createKeysPage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/keys',
     access: 'keys.read',
     notices: {
-      origins: 'Key saved. All gateways apply the change within a second.',
+      saved: 'Key saved. All gateways apply the change within a second.',
       revoked: 'Key revoked. All gateways reject it within a second.',
-      stops: 'Saved. Every gateway rejects the key from that time on.',
-      stays: 'The key stays live.',
     },
     show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
@@ -84,7 +82,10 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
   const name = readName(values);
   const live = (await readKeys(parts, visit)).filter((key) => key.kind === kind && key.revokedAt === null);
   if (!isRefresh && kind === 'publishable' && name === '' && live.length > 0)
-    throw invalidField('name', 'Enter a name, such as iOS 2.4, so that the keys of this environment can be distinguished.');
+    throw invalidField(
+      'name',
+      'Enter a name, such as iOS 2.4, so that the keys of this environment can be distinguished.',
+    );
   const newKey: NewKey = {
     projectId: project.id,
     environmentId: environment.id,
@@ -123,7 +124,7 @@ const revokeAction = ({ keys }: Parts): FormAction => ({
     const key = { environmentId: scopeOf(visit).environment.id, kind, keyId };
     if (endsAt === 'now') await revokeKey(context, key);
     else await setKeyEnd(context, { ...key, endsAt });
-    return { kind: 'redirect', notice: endsAt === 'now' ? 'revoked' : endsAt === null ? 'stays' : 'stops' };
+    return { kind: 'redirect', notice: endsAt === 'now' ? 'revoked' : 'saved' };
   },
 });
 
@@ -137,7 +138,7 @@ const originsAction = ({ keys }: Parts): FormAction => ({
     const { environment } = scopeOf(visit);
     const key = { environmentId: environment.id, keyId: readKeyId(values), name: readName(values), origins };
     await changeKey({ store: keys.storeFor(visit.author) }, key);
-    return { kind: 'redirect', notice: 'origins' };
+    return { kind: 'redirect', notice: 'saved' };
   },
 });
 
