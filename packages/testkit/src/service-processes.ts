@@ -95,7 +95,7 @@ export async function openHttpProcess(
   const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
   const isAlive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
   await Promise.race([isAlive, ended.then(([code]) => Promise.reject(new Error(`exited with ${code}: ${output}`)))]);
-  await until('the service listens', async () => (await fetch(url)).status === 404);
+  await until('the service listens', async () => (await fetch(`${url}/none`)).status === 404);
   return {
     child,
     url,

@@ -13,7 +13,7 @@ it('a batch returns 200 only after the brokers have acknowledged all of its reco
   });
   const send = await until('the batch is sent', () => gateway.producer.sent[0]);
   // Another request completes while the batch waits.
-  expect((await fetch(gateway.url)).status).toBe(404);
+  expect((await fetch(`${gateway.url}/none`)).status).toBe(404);
   expect(isSettled).toBe(false);
   send.done(null);
   expect(await (await response).json()).toEqual({ success: true, accepted: 2, rejected: 0, rejections: [] });
