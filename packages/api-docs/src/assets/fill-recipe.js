@@ -14,14 +14,16 @@ export function fillQuery(query, params) {
   });
 }
 
-/** Replaces the values of parameters and the user in a command. Values that a shell could interpret are percent-encoded. */
+const quoteForShell = (text) => (/^[\w.:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+/** Replaces the values of parameters and the user in a command, encoded for the URL of curl or quoted for the shell. */
 export function fillCommand(command, params, user) {
-  const withUser = command.replace(
-    /(-u "|--user )analyst\b/,
-    (_, prefix) => prefix + encodeURIComponent(user || 'analyst'),
-  );
-  return withUser.replaceAll(/\bparam_(\w+)=([^&"\s]*)/g, (_, name, value) => {
-    const wanted = params[name];
-    return `param_${name}=${wanted === undefined || wanted === '' ? value : encodeURIComponent(wanted).replaceAll("'", '%27')}`;
+  const name = user || 'analyst';
+  const withUser = command
+    .replace(/(-u ")analyst\b/, (_, prefix) => prefix + encodeURIComponent(name))
+    .replace(/(--user )analyst\b/, (_, prefix) => prefix + quoteForShell(name));
+  return withUser.replaceAll(/(--|\b)param_(\w+)=([^&"\s]*)/g, (_, option, parameter, value) => {
+    const wanted = params[parameter] || decodeURIComponent(value);
+    return `${option}param_${parameter}=${option === '' ? encodeURIComponent(wanted).replaceAll("'", '%27') : quoteForShell(wanted)}`;
   });
 }
