@@ -61,6 +61,8 @@ const analysts = accountsAccount && createAnalystStore(accountsAccount, pool);
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
+const keyOf = createIdentityKeyer(config.IDENTITY_PEPPER);
+const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
 const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, ...DEMO_TOPICS];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
 
@@ -84,8 +86,6 @@ await runService(logger, async (use) => {
   const signIns = await use('sessions', () => openRedisSessions(redis));
   const records = await openAllRecords(use, log);
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
-  const keyOf = createIdentityKeyer(config.IDENTITY_PEPPER);
-  const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
   const people = createPortalPeople({
     ...log,
     people: graph,
