@@ -304,7 +304,8 @@ it('an erasure without a receipt is waiting, and a receipt is visible only in it
     visibly_erased_at: now,
     log_expires_at: now,
   };
-  await database.insert('erasure_receipts', [{ ...common, ...times, erasure_id: done, closure_count: 3 }]);
+  const counts = { closure_count: 3, deleted: { 'clickhouse.events': 7 } };
+  await database.insert('erasure_receipts', [{ ...common, ...times, ...counts, erasure_id: done }]);
   const erasures = await reads.erasures(environment);
   expect(erasures.map(({ erasureId, state, identities }) => [erasureId, state, identities])).toEqual([
     [waiting, 'waiting', null],
@@ -314,8 +315,26 @@ it('an erasure without a receipt is waiting, and a receipt is visible only in it
   expect(erasures[1]).toMatchObject({ fencedMs: NOW_MS, physicallyErasedMs: null, logExpiredMs: null });
   const receipt = await reads.receipt({ environmentId: environment, erasureId: done });
   expect(receipt).toMatchObject({ erasureId: done, closureCount: 3, fencedAt: new Date(NOW_MS).toISOString() });
+  expect(receipt).toMatchObject({ deleted: { 'clickhouse.events': '7' }, physicallyErasedAt: null });
   expect(await reads.receipt({ environmentId: `${environment}-2`, erasureId: done })).toBeNull();
   expect(await reads.receipt({ environmentId: environment, erasureId: waiting })).toBeNull();
+});
+
+it('an erasure without a receipt shows what the eraser has found, fenced and deleted so far', async () => {
+  const [environment, erasureId, key] = [createEnvironmentId(), randomUUID(), randomBytes(8).toString('hex')];
+  const erasure = { environmentId: environment, erasureId };
+  const common = { environment_id: environment, erasure_id: erasureId, cutoff_at: toSqlTime(NOW_MS) };
+  expect(await reads.erasure(erasure)).toBeNull();
+  await database.insert('erasure_requests', [{ ...common, requested_at: toSqlTime(NOW_MS) }]);
+  const requested = { state: 'waiting', requestedMs: NOW_MS, identities: null, deleted: null, fencedMs: null };
+  expect(await reads.erasure(erasure)).toMatchObject(requested);
+  const progress = { ...common, batch_id: randomUUID(), closure_keys: [key, 'another person k'] };
+  await database.insert('erasure_progress', [{ ...progress, deleted: { 'clickhouse.events': 7, 'redis.i': 2 } }]);
+  const found = { ...requested, identities: 2, deleted: 9 };
+  expect(await reads.erasure(erasure)).toMatchObject(found);
+  await database.insert('erasure_fences', [{ ...common, identity_key: key, fenced_at: toSqlTime(NOW_MS + 5) }]);
+  expect(await reads.erasure(erasure)).toMatchObject({ ...found, fencedMs: NOW_MS + 5 });
+  expect(await reads.erasure({ ...erasure, environmentId: `${environment}-2` })).toBeNull();
 });
 
 it('reads.openErasures returns the oldest open erasure and the number of open erasures per environment', async () => {
