@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { createCredentials, listCredentials, type OwnedAnalyst, revokeCredentials } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import {
+  buttonForm,
   copyable,
   copyableBlock,
   field,
-  hidden,
   keyValues,
   panel,
   status,
@@ -106,11 +106,7 @@ function toTable(visit: Visit, credentials: readonly OwnedAnalyst[], names: Read
         ? tag('raw ids')
         : 'events',
     time(createdAt),
-    visit.form(
-      'revoke',
-      html`${hidden('account', account)}<button class="outline">Revoke<span class="visually-hidden"> ${owner.name}</span></button>`,
-      { className: 'inline' },
-    ),
+    buttonForm(visit, 'revoke', { text: 'Revoke', name: owner.name, field: 'account', value: account }),
   ]);
   return table('Credentials', ['For', 'Member', 'User', 'Reads', 'Created', ''], rows);
 }
