@@ -124,7 +124,7 @@ export const NAVIGATION: readonly NavLink[] = [
   ['Chain', 'Activity', 'scroll-text', `${ENVIRONMENT}/activities`, 'project.read'],
   ['Chain', 'Signable keys', 'file-key', `${ENVIRONMENT}/signable-keys`, 'project.read'],
   ['Set up', 'Keys', 'key-round', `${ENVIRONMENT}/keys`, 'keys.read'],
-  ['Set up', 'Connect', 'plug', `${ENVIRONMENT}/connect`, 'project.read'],
+  ['Set up', 'Connect', 'plug', `${ENVIRONMENT}/connect`, 'analysts.create'],
   ['Set up', 'Analyst settings', 'chart-no-axes-combined', `${PROJECT}/analyst-settings`, 'project.read'],
   ['Set up', 'Demo data', 'database', `${ENVIRONMENT}/demo`, 'demo.load'],
   ['Set up', 'Limits', 'gauge', `${ENVIRONMENT}/limits`, 'project.read'],
