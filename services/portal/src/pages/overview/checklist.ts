@@ -48,7 +48,7 @@ export async function toChecklist(
     {
       title: 'Invite your team',
       isDone: false,
-      content: html`<p>${visit.can('members.read') ? html`<a href="${projectPath(project.id)}/members">Invite members</a>` : 'Ask a project owner to invite your team.'}</p>`,
+      content: html`<p>${visit.can('members.read') ? html`<a href="${projectPath(project.id)}/members">Invite members</a>` : 'A project owner can invite your team.'}</p>`,
     },
     {
       title: 'Query your events',
