@@ -4,8 +4,8 @@ import { createPortalApp } from '../../../services/portal/src/app.ts';
 import { openPortal } from '../../../services/portal/src/test/open-portal.ts';
 import { pathsOf, UNMEASURED } from './pages.ts';
 
-/** Routes that are not pages. */
-const NOT_A_PAGE = /^\/assets\/|\{\*unknown\}/;
+/** Routes that are not pages, or that redirect to the documentation. */
+const NOT_A_PAGE = /^\/(assets|docs)\b|\{\*unknown\}/;
 
 it('the bench measures every portal page, or lists why a page is not measured', async () => {
   const portal = await openPortal();

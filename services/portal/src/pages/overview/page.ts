@@ -130,7 +130,7 @@ function toStats({ overview: { clients, causes, players, delay }, search, span }
     stat(
       'Active players',
       current === null ? '–' : number(current.value),
-      current === null ? 'not counted yet' : toChange(current),
+      current === null ? 'not counted yet' : current.previous === 0 ? '' : toChange(current),
     ),
     stat(
       'Rejection rate',
@@ -223,11 +223,11 @@ function toClients({ clients, causes }: Overview): HtmlValue {
 
 function toWork(visit: Visit, { overview, deadLetters }: View): HtmlValue {
   const link = (page: string, text: string) => html`<a href="${pathInEnvironment(visit, page)}">${text}</a>`;
-  const open = number(deadLetters?.byEnvironment.get(scopeOf(visit).environment.id) ?? 0);
+  const count = number(deadLetters?.byEnvironment.get(scopeOf(visit).environment.id) ?? 0);
   const rows = [
     [link('erasures', 'Erasures in progress'), number(overview.openErasures)],
     [link('mints', 'Mints pending'), number(overview.pendingMints)],
-    ['Dead letters', deadLetters === null ? 'not available' : deadLetters.isComplete ? open : `at least ${open}`],
+    ['Dead letters', deadLetters === null ? 'not available' : deadLetters.isComplete ? count : `at least ${count}`],
   ];
   return table('Open work', ['Work', { text: 'Open', align: 'right' }], rows);
 }
