@@ -92,7 +92,7 @@ async function erasePlayer(id: string): Promise<string> {
 /** Waits until the person is erased, then downloads the receipt from the page. */
 async function downloadReceipt(erasureId: string): Promise<Record<string, unknown>> {
   await page.getByRole('link', { name: 'Erasures', exact: true }).first().click();
-  const link = page.getByRole('row', { name: erasureId }).getByRole('link', { name: 'Download' });
+  const link = page.locator('tr', { has: page.getByTitle(erasureId) }).getByRole('link', { name: 'Download' });
   // Polls ClickHouse first, because reloading the page repeatedly would slow down the erasure.
   const stored = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${erasureId}'`;
   await until('the person is erased', async () => Number(await world.query(stored)) > 0);

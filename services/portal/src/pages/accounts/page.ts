@@ -88,6 +88,7 @@ function toContent(visit: Visit, accounts: readonly AccountRecord[], values?: Fo
         toSignInMethods(account),
       ],
       detail: toButtons(visit, account),
+      isOpen: values?.text('account') === account.id,
     }));
   const form = visit.form(
     'invite',

@@ -37,6 +37,15 @@ it('changing the role of a member ends all sessions of the member', async () => 
   expect((await browser.get(toPath(project))).status).toBe(404);
 });
 
+it('a rejected change of a role opens the row of the member again', async () => {
+  const project = await portal.addProject('Rejected');
+  const owner = await portal.signIn({ project, role: 'owner' });
+  const isOpen = (text: string) => /class="toggle" autocomplete="off" checked/.test(text);
+  expect(isOpen((await owner.get(toPath(project))).text)).toBe(false);
+  const refused = await owner.submit(toPath(project), 'role', { role: 'king' });
+  expect([refused.status, isOpen(refused.text)]).toEqual([400, true]);
+});
+
 it('an owner cannot assign a role to an account that is not a member', async () => {
   const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });

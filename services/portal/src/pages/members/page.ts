@@ -107,7 +107,10 @@ function toContent(visit: Visit, members: readonly AccountRecord[], values?: For
         roleIn(account, projectOf(visit).id) ?? '',
         toInvitationState(account),
       ];
-      return canChange ? { cells, detail: html`${toRoleForm(visit, account)}${toRemoveForm(visit, account)}` } : cells;
+      if (!canChange) return cells;
+      const submitted = values?.text('account') === account.id ? values : undefined;
+      const detail = html`${toRoleForm(visit, account, submitted)}${toRemoveForm(visit, account)}`;
+      return { cells, detail, isOpen: submitted !== undefined };
     });
   const form = visit.form(
     'invite',
@@ -133,8 +136,8 @@ export function toInvitationState({ state, invitation }: AccountRecord): HtmlVal
   return status(state === 'live' ? 'ok' : 'bad', state);
 }
 
-function toRoleForm(visit: Visit, account: AccountRecord): Markup {
-  const role = roleIn(account, projectOf(visit).id) ?? '';
+function toRoleForm(visit: Visit, account: AccountRecord, submitted?: FormValues): Markup {
+  const role = submitted?.text('role') || (roleIn(account, projectOf(visit).id) ?? '');
   return visit.form(
     'role',
     html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: ROLE_CHOICES })}<button class="outline">Change role</button>`,

@@ -126,12 +126,12 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
       : table(
           'Rate limit keys',
           ['Partner', 'Key', 'Plan', 'State', 'Created', 'Expires'],
-          newest.map((each) => toRow(visit, each)),
+          newest.map((each) => toRow(visit, each, values?.text('key') === each.keyId)),
         );
   return html`${list}${disclosure('Create a key', form, values?.text('form') === 'create')}`;
 }
 
-function toRow(visit: Visit, record: RateLimitKeyRecord): Row {
+function toRow(visit: Visit, record: RateLimitKeyRecord, isOpen: boolean): Row {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
   const isLive = isActiveAt(record, Date.now());
   const name = `the key for ${partner}`;
@@ -147,5 +147,5 @@ function toRow(visit: Visit, record: RateLimitKeyRecord): Row {
     time(createdAt),
     end,
   ];
-  return isLive ? { cells, detail: html`${refresh}${revoke}` } : cells;
+  return isLive ? { cells, detail: html`${refresh}${revoke}`, isOpen } : cells;
 }

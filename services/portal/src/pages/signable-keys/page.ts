@@ -112,7 +112,7 @@ function toContent(view: KeysView, values?: FormValues): HtmlValue {
       : table(
           'Signable keys',
           ['Name', 'Address', 'State', 'Created'],
-          keys.map((key) => toRow(visit, key)),
+          keys.map((key) => toRow(visit, key, values?.text('address') === key.address)),
         );
   return html`${list}${visit.can('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrantCalls(view)}`;
 }
@@ -131,7 +131,8 @@ function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): Html
   return disclosure('Create a key', visit.form('create', html`${name}<button>Create key</button>`), isSubmitted);
 }
 
-function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): Row {
+function toRow(visit: Visit, key: ShownSignableKey, isOpen: boolean): Row {
+  const { name, address, state, createdAt } = key;
   const isLive = state === 'live';
   const form = isLive
     ? buttonForm(visit, 'disable', { text: 'Disable', name, kind: 'danger', field: 'address', value: address })
@@ -139,7 +140,7 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
   const isAllowed = visit.can(isLive ? 'signable-keys.disable' : 'signable-keys.create');
   const shownState = isLive ? status('ok', 'live') : status('bad', 'disabled');
   const cells = [name, copyable(address, `the address of ${name}`), shownState, time(createdAt)];
-  return isAllowed ? { cells, detail: form } : cells;
+  return isAllowed ? { cells, detail: form, isOpen } : cells;
 }
 
 const ROLE_TEXTS = { SIGNER_ROLE: 'can sign for the contract', MINTER_ROLE: 'can mint tokens' } as const;
