@@ -161,9 +161,9 @@ function parse(json: string): Record<string, unknown> {
   }
 }
 
-const FACT_CHARACTERS_MAX = 40;
+const FACT_CHARACTERS_MAX = 200;
 
-/** The values of an object that are not objects, each shortened to fit in a line. */
+/** The values of an object that are not objects, each shortened. */
 const toFacts = (value: unknown): [name: string, value: string][] =>
   Object.entries(Object(value) as object)
     .filter(([, each]) => typeof each !== 'object')
