@@ -26,7 +26,7 @@ export function createErasurePage({ reads }: Pick<PageParts, 'reads'>): PortalPa
         kind: 'page',
         title: isComplete ? 'Person erased' : 'Erasing a person',
         actions: isComplete ? receipt : '',
-        content: html`<div class="erasure" data-complete="${String(isComplete)}">${panel('Progress', steps, { note: shortened(erasureId, 'the erasure id') })}</div>
+        content: html`<div class="erasure" data-complete="${String(isComplete)}">${panel('Progress', steps, { note: erasure === null ? '' : shortened(erasureId, 'the erasure id') })}</div>
 <p><a href="${pathInEnvironment(visit, 'erasures')}">All erasures</a></p>`,
         scripts: ['erasure.js'],
       };

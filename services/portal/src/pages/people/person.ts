@@ -125,6 +125,7 @@ function toEntry(visit: Visit, found: FoundPerson, entry: TimelineEntry): Markup
   const rows: [string, HtmlValue][] = [['Time', time(happenedMs)]];
   if (messageId !== '') rows.push(['Message id', shortened(messageId, 'the message id')]);
   rows.push(['Trace id', shortened(traceId, 'the trace id')]);
+  if (entry.entry === 'event') rows.push(['Surface', origin]);
   const show = (title: HtmlValue, note: string, more: HtmlValue = '') =>
     html`<li class="${entry.entry}"><span class="mono muted">${toIso(happenedMs).slice(11, 16)}</span>
 <details><summary>${title} <bdi class="muted">${note}</bdi></summary>${keyValues(rows)}${more}</details></li>\n`;
@@ -136,7 +137,7 @@ function toEntry(visit: Visit, found: FoundPerson, entry: TimelineEntry): Markup
   const note = facts.map(([fact, value]) => `${fact} ${value}`).join(', ') || origin;
   // Numbers with more digits than a JavaScript number can hold are shown as sent.
   const text = /[:[,] *-?\d{16}/.test(detail) ? detail : JSON.stringify(message, null, 2);
-  const explore = html`<p><a href="${pathInEnvironment(visit, 'explore')}?message=${encodeURIComponent(messageId)}">Open in Explore</a></p>`;
+  const explore = html`<p><a href="${pathInEnvironment(visit, 'explore')}?${new URLSearchParams({ message: messageId }).toString()}">Open in Explore</a></p>`;
   const title = what === 'track' ? name : [what, name].filter((each) => each !== '').join(': ');
   return show(html`<b>${title}</b>`, note, html`<pre tabindex="0">${text}</pre>${explore}`);
 }
@@ -160,22 +161,21 @@ function parse(json: string): Record<string, unknown> {
   }
 }
 
-const FACT_CHARACTERS_MAX = 40;
+const FACT_CHARACTERS_MAX = 200;
 
-/** The values of an object that fit in one line. */
+/** The values of an object that are not objects, each shortened. */
 const toFacts = (value: unknown): [name: string, value: string][] =>
   Object.entries(Object(value) as object)
-    .map(([name, each]): [string, string] => [name, typeof each === 'object' ? '' : String(each)])
-    .filter(([, text]) => text !== '' && text.length <= FACT_CHARACTERS_MAX);
+    .filter(([, each]) => typeof each !== 'object')
+    .map(([name, each]) => [name, String(each).slice(0, FACT_CHARACTERS_MAX)]);
 
-const CONSENT_KINDS: Readonly<Record<string, 'ok' | 'wait' | 'warn'>> = { full: 'ok', none: 'warn' };
 const TRAITS_SHOWN_MAX = 12;
 
 function toProfile({ profile, history, person }: FoundPerson): Markup {
   const current = history
     .filter(({ entry, name }) => entry === 'consent' && name === 'current')
     .map(({ what }) => what);
-  const consents = [...new Set(current)].map((each) => html`${status(CONSENT_KINDS[each] ?? 'wait', each)} `);
+  const consents = [...new Set(current)].map((each) => html`${status(each === 'full' ? 'ok' : 'wait', each)} `);
   const { firstSeenMs, lastSeenMs, firstSurface, lastSurface, events = 0, sessions = 0, traits = '' } = profile ?? {};
   const toSeen = (ms = 0, surface = '') => (ms === 0 ? '–' : html`${time(ms)} ${tag(surface)}`);
   return panel(
