@@ -140,6 +140,8 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
       cap: { fields: () => ({ 'per-second': '80000', burst: '800000' }) },
     },
   },
+  '/projects/:project/environments/:environment': { isData: true },
+  '/projects/:project/environments/:environment/overview': {},
   '/projects/:project/environments/:environment/demo': { actions: { load: {} } },
   '/instance/rate-limit-keys': {
     actions: {

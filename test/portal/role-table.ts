@@ -45,6 +45,8 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/limits': READERS,
   'POST /projects/:project/environments/:environment/limits limit': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/environments/:environment/limits cap': 'sign-in 404 404 404 404 303',
+  'GET /projects/:project/environments/:environment': 'sign-in 404 303 303 303 303',
+  'GET /projects/:project/environments/:environment/overview': READERS,
   'GET /projects/:project/environments/:environment/demo': 'sign-in 404 404 404 200 200',
   'POST /projects/:project/environments/:environment/demo load': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/live': READERS,

@@ -66,7 +66,7 @@ const schema = z.object({
   WRITER_GROUP: deploymentSettings.WRITER_GROUP,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   CHAINS: deploymentSettings.CHAINS,
-  /** The chains and their nodes, in the same format as for the chain indexer. Used to check linked contracts. */
+  /** Chains and the URLs of their nodes, as a JSON array. The portal checks that linked contracts exist. */
   CHAIN_NODES: chainNodes().default([]),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   /** Gateway URL for the commands that pages show. */

@@ -24,7 +24,7 @@ it('the sidebar has the same entries on every page', async () => {
   ];
   const pages = [];
   for (const path of paths) pages.push(namesOf(readSide((await browser.get(path)).text)));
-  expect(pages[0]).toHaveLength(22);
+  expect(pages[0]).toHaveLength(24);
   for (const page of pages) expect(page).toEqual(pages[0]);
 });
 
@@ -34,7 +34,7 @@ it('an entry for a page that the role may not open is not a link', async () => {
     readSide((await (await portal.signIn({ project, role })).get('/settings')).text);
   const [analyst, owner] = [await side('analyst'), await side('owner')];
   expect(namesOf(analyst)).toEqual(namesOf(owner));
-  expect(namesOf(analyst.filter(([, path]) => path === null))).toEqual(['Find a person', 'Audit']);
+  expect(namesOf(analyst.filter(([, path]) => path === null))).toEqual(['Find a person', 'Demo data', 'Audit']);
   expect(owner.filter(([, path]) => path === null)).toEqual([]);
 });
 
