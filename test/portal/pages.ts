@@ -128,7 +128,6 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),
   },
-  '/projects/:project/alerts': {},
   '/projects/:project/audit': {},
   '/instance/audit': {},
   '/projects/:project/analyst-settings': {

@@ -131,7 +131,6 @@ export const NAVIGATION: readonly NavLink[] = [
   ['Set up', 'Members', 'users', `${PROJECT}/members`, 'members.read'],
   ['Set up', 'Audit', 'file-clock', `${PROJECT}/audit`, 'audit.read'],
   ['Set up', 'Project settings', 'settings', PROJECT, 'project.read'],
-  ['Set up', 'Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
   ['Set up', 'Docs', 'book-open', '/docs', null],
   ['Instance', 'Projects', 'folder', '/', null],
   ['Instance', 'Accounts', 'circle-user', '/instance/accounts', 'accounts.read'],
