@@ -9,9 +9,7 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
 import { invalidField } from '@playline/errors';
-import { disclosure, keyValues, panel } from '../../frame/components.ts';
-import { number, percentage } from '../../frame/format.ts';
-import { field } from '../../frame/forms.ts';
+import { disclosure, field, keyValues, number, panel, percentage } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
