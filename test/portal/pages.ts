@@ -1,13 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { createBytesInFlight } from '@playline/http';
-import {
-  createBrowserCookie,
-  createOpenedCookie,
-  createProviderCookie,
-  createSessionCookie,
-} from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
-import { createKeptForms } from '../../services/portal/src/frame/kept-forms.ts';
+import { createFrameParts } from '../../services/portal/src/frame/frame-parts.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PageParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
@@ -128,7 +121,6 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
     isData: true,
     params: ({ erasureId }) => ({ erasure: erasureId }),
   },
-  '/projects/:project/alerts': {},
   '/projects/:project/audit': {},
   '/instance/audit': {},
   '/projects/:project/analyst-settings': {
@@ -211,29 +203,8 @@ export const EXEMPT_ROUTES: readonly RegExp[] = [
 
 const SECRET = Buffer.alloc(32, 1);
 
-const MEMORY_BYTES = 1024 * 1024;
-
 export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] {
-  const frame = {
-    origin: new URL(origin),
-    sessions: parts.sessions,
-    oneTimeTokens: parts.oneTimeTokens,
-    onFault: () => {},
-    cookie: createSessionCookie(origin, SECRET),
-    providerCookie: createProviderCookie(origin, SECRET, 600),
-    openedCookie: createOpenedCookie(origin, SECRET),
-    keptForms: createKeptForms(origin, SECRET),
-    tokens: createFormTokens(SECRET),
-    wallClockMs: Date.now,
-    accounts: parts.accounts.all,
-    projects: parts.projects.all,
-    addressOf: () => '127.0.0.1',
-    admitAnonymous: () => {},
-    admitAccount: () => {},
-    formBytes: createBytesInFlight(MEMORY_BYTES),
-    browserCookie: createBrowserCookie(origin, SECRET),
-    limiters: parts.limiters,
-  };
+  const frame = createFrameParts({ ...parts, origin: new URL(origin) }, () => {});
   const signIn = {} as PageParts['signIn'];
   const openId = {} as PageParts['openId'];
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });

@@ -64,7 +64,6 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/activities': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure': READERS,
   'GET /projects/:project/environments/:environment/erasures/:erasure/receipt': READERS,
-  'GET /projects/:project/alerts': READERS,
   'GET /projects/:project/audit': 'sign-in 404 404 404 200 200',
   'GET /instance/audit': ADMINISTRATORS,
   'GET /instance/rate-limit-keys': ADMINISTRATORS,

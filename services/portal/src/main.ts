@@ -139,7 +139,7 @@ await runService(logger, async (use) => {
     analysts,
     readCode: createReadCode(config.CHAIN_NODES),
     settings: toSettings(config),
-    pipeline: createPipelineStatus({ ...log, writerGroup }),
+    pipeline: createPipelineStatus(log),
   });
   // Opened last and therefore closed first, so that the stores stay open until all requests have completed.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

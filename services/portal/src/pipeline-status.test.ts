@@ -4,7 +4,7 @@ import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { expect, it } from 'vitest';
 import { createCountingLog } from './live/test/counting-log.ts';
-import { countOpenDeadLetters, createCachedRead, createPipelineStatus, readWriterDelay } from './pipeline-status.ts';
+import { countOpenDeadLetters, createCachedRead, createPipelineStatus } from './pipeline-status.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const KEY = Buffer.alloc(16, 7);
@@ -16,24 +16,9 @@ function open() {
   const add = (topic: string, record: { key?: Buffer | null; value?: Buffer; headers?: Record<string, string> } = {}) =>
     producer.sendForOffset({ topic, partition: 0, key: null, value: Buffer.alloc(1), ...record });
   const schemaOf = async () => messageRecordCodec.schema;
-  const parts = { reader: counted.reader, registry: { schemaOf }, topicPrefix: '', writerGroup: 'event-writer' };
+  const parts = { reader: counted.reader, registry: { schemaOf }, topicPrefix: '' };
   return { counted, add, status: createPipelineStatus(parts) };
 }
-
-it('readWriterDelay returns the number of uncommitted messages and the time of the oldest', async () => {
-  const { counted, add } = open();
-  const read = () => readWriterDelay(counted.reader, MESSAGES, 'event-writer');
-  expect(await read()).toEqual({ waiting: 0, oldestMs: null });
-  const beforeMs = Date.now();
-  for (let index = 0; index < 3; index++) await add(MESSAGES);
-  const delay = await read();
-  expect(delay.waiting).toBe(3);
-  expect(delay.oldestMs).toBeGreaterThanOrEqual(beforeMs - 1);
-  counted.committed.set(0, 2);
-  expect((await read()).waiting).toBe(1);
-  counted.committed.set(0, 3);
-  expect(await read()).toEqual({ waiting: 0, oldestMs: null });
-});
 
 const deadLetterTopic = deadLetterTopicOf(MESSAGES);
 
@@ -47,15 +32,15 @@ it('openDeadLetters counts open dead letters per environment', async () => {
   await add(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
   await add(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
   await add(deadLetterTopic, { headers: { 'settled-offset': '0' } });
-  const { total, byEnvironment, isComplete } = await status.openDeadLetters();
-  expect([total, Object.fromEntries(byEnvironment), isComplete]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
+  const { byEnvironment, isComplete } = await status.openDeadLetters();
+  expect([Object.fromEntries(byEnvironment), isComplete]).toEqual([{ demo: 1, 'demo-2': 2 }, true]);
 });
 
 it('countOpenDeadLetters reads a limited number of records and reports that the count is incomplete', async () => {
   const { counted, add } = open();
   for (let index = 0; index < 7; index++) await add(deadLetterTopic);
-  const counts = countOpenDeadLetters(counted.reader, [MESSAGES], async () => null, 5);
-  expect(await counts).toMatchObject({ total: 5, isComplete: false });
+  const { byEnvironment, isComplete } = await countOpenDeadLetters(counted.reader, [MESSAGES], async () => 'demo', 5);
+  expect([byEnvironment.get('demo'), isComplete]).toEqual([5, false]);
   expect(counted.observed.records).toHaveLength(5);
 });
 

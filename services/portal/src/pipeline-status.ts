@@ -1,4 +1,4 @@
-/** Reads the delay of the event writer and the open dead letters from Kafka, without a consumer group. */
+/** Counts open dead letters in Kafka, without a consumer group. */
 import { IDENTITY_KEY_BYTES, TOPICS, type Topic } from '@playline/contracts';
 import {
   deadLetterTopicOf,
@@ -11,44 +11,33 @@ import { LIVE_LIMITS } from './live/limits.ts';
 import { createReadLiveRecord } from './live/read-live-record.ts';
 
 export interface PipelineStatus {
-  writerDelay(): Promise<WriterDelay>;
   openDeadLetters(): Promise<OpenDeadLetters>;
-}
-
-export interface WriterDelay {
-  readonly waiting: number;
-  /** Log append time of the oldest waiting message, in epoch milliseconds; null if no message is waiting. */
-  readonly oldestMs: number | null;
 }
 
 /** Dead letters that have been neither replayed nor dropped. */
 export interface OpenDeadLetters {
-  readonly total: number;
   /** Counts by environment id. Excludes dead letters whose environment is unknown. */
   readonly byEnvironment: ReadonlyMap<string, number>;
   /** False if only some of the dead letters were counted. */
   readonly isComplete: boolean;
 }
 
-type Log = Pick<LogReader, 'bounds' | 'committed' | 'read'>;
+type Log = Pick<LogReader, 'bounds' | 'read'>;
 
 export interface PipelineStatusParts {
   readonly reader: Log;
   readonly registry: Pick<SchemaRegistry, 'schemaOf'>;
   readonly topicPrefix: string;
-  readonly writerGroup: string;
 }
 
-const DELAY_TTL_MS = 2_000;
 const DEAD_LETTERS_TTL_MS = 10_000;
 
 export function createPipelineStatus(parts: PipelineStatusParts): PipelineStatus {
-  const { reader: log, topicPrefix, writerGroup } = parts;
+  const { reader: log, topicPrefix } = parts;
   const messages = topicPrefix + TOPICS.messages.name;
   const environmentOf = createEnvironmentOf(messages, parts);
   const topics = Object.values<Topic>(TOPICS).map(({ name }) => topicPrefix + name);
   return {
-    writerDelay: createCachedRead(() => readWriterDelay(log, messages, writerGroup), DELAY_TTL_MS),
     openDeadLetters: createCachedRead(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_TTL_MS),
   };
 }
@@ -96,13 +85,12 @@ export function createCachedRead<T>(read: () => Promise<T>, ttlMs: number): () =
 const RECORDS_MAX = 1_000;
 
 export async function countOpenDeadLetters(
-  log: Pick<LogReader, 'bounds' | 'read'>,
+  log: Log,
   topics: readonly string[],
   environmentOf: (topic: string, deadLetter: StreamRecord) => Promise<string | null>,
   recordsMax = RECORDS_MAX,
 ): Promise<OpenDeadLetters> {
   const byEnvironment = new Map<string, number>();
-  let total = 0;
   let isComplete = true;
   for (const topic of topics) {
     const deadLetterTopic = deadLetterTopicOf(topic);
@@ -110,17 +98,16 @@ export async function countOpenDeadLetters(
       if (end - start > recordsMax) isComplete = false;
       const range = { topic: deadLetterTopic, partition, start: Math.max(start, end - recordsMax), end };
       for (const deadLetter of await readOpen(log, range)) {
-        total++;
         const environmentId = await environmentOf(topic, deadLetter);
         if (environmentId !== null) byEnvironment.set(environmentId, (byEnvironment.get(environmentId) ?? 0) + 1);
       }
     }
   }
-  return { total, byEnvironment, isComplete };
+  return { byEnvironment, isComplete };
 }
 
 /** Returns the dead letters that are not settled. The marker of a settled dead letter follows it in its partition. */
-async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReader['read']>[0]) {
+async function readOpen(log: Log, range: Parameters<LogReader['read']>[0]) {
   const open = new Map<number, StreamRecord>();
   for await (const record of log.read(range)) {
     const settled = record.headers[SETTLED_OFFSET];
@@ -128,24 +115,4 @@ async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReade
     else open.delete(Number(String(settled)));
   }
   return [...open.values()];
-}
-
-/** Reads the first uncommitted record of each partition. */
-export async function readWriterDelay(log: Log, topic: string, writerGroup: string): Promise<WriterDelay> {
-  const [bounds, committed] = await Promise.all([log.bounds(topic), log.committed(writerGroup, topic)]);
-  const partitions = await Promise.all(
-    bounds.map(async ({ partition, start, end }) => {
-      const next = Math.max(start, committed.get(partition) ?? start);
-      // Yields nothing if only transaction markers remain.
-      for await (const { timestampMs } of log.read({ topic, partition, start: next, end }))
-        return { waiting: end - next, oldestMs: timestampMs };
-      return null;
-    }),
-  );
-  const lagging = partitions.filter((partition) => partition !== null);
-  const oldestMs = lagging.reduce((least, each) => Math.min(least, each.oldestMs), Number.POSITIVE_INFINITY);
-  return {
-    waiting: lagging.reduce((sum, { waiting }) => sum + waiting, 0),
-    oldestMs: lagging.length === 0 ? null : oldestMs,
-  };
 }

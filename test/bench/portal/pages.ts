@@ -20,7 +20,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   const project = `/projects/${projectId}`;
   const base = `${project}/environments/${environment}`;
   return [
-    ...['/', project, `${project}/alerts`, `${base}/keys`, `${base}/collections`, `${base}/signable-keys`],
+    ...['/', project, `${base}/keys`, `${base}/collections`, `${base}/signable-keys`],
     ...OVERVIEW_SPANS.map(({ name }) => `${base}/overview?span=${name}`),
     ...[`${base}/limits`, `${base}/live`, `${base}/explore`, `${base}/explore?range=30d`],
     ...[`${base}/explore?message=0192f3a4-5b6c-7d8e-9f00-000000000001`, `${base}/explore?property=level&value=3`],

@@ -44,6 +44,12 @@ export const collectionIdOf = ({ chain, contractAddress }: Contract): string => 
 export const collectionsOf = (records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] =>
   records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
 
+/** Returns the collections that are linked to an environment, oldest first. */
+export const linkedCollectionsOf = (records: readonly CollectionRecord[], environmentId: string) =>
+  records
+    .filter((record) => record.environmentId === environmentId && record.state === 'linked')
+    .toSorted((a, b) => a.createdAt - b.createdAt);
+
 const CLOCK_SKEW_MAX_MS = 2_000;
 
 /** A project's request for one of its collections. */

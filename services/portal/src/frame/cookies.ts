@@ -41,8 +41,6 @@ const BROWSER_MAX_AGE_S = 180 * 24 * 60 * 60;
 const BROWSER_VALUE = /^[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}$/;
 const BROWSER_ID_BYTES = 16;
 
-export type BrowserCookie = ReturnType<typeof createBrowserCookie>;
-
 /**
  * Identifies a browser in which the account has signed in before, so that failed attempts from other browsers do not
  * block sign-ins from this browser. The cookie is signed for one account and grants no access.

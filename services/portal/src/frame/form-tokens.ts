@@ -8,8 +8,6 @@ interface TokenUse {
   readonly action: string;
 }
 
-export type FormTokens = ReturnType<typeof createFormTokens>;
-
 const LIFETIME_S = 12 * 60 * 60;
 const NONCE_BYTES = 16;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;

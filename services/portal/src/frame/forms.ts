@@ -1,6 +1,7 @@
 /** Forms and their fields. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import type { Visit } from './page.ts';
+import { invalidField } from '@playline/errors';
+import type { FormValues, Visit } from './page.ts';
 
 export interface FieldOptions {
   readonly name: string;
@@ -65,6 +66,13 @@ export const withAllOption = (values: readonly string[]) => [
 /** The one-line form above a list. */
 export const filterBar = (content: HtmlValue): Markup =>
   html`<form class="filters" method="get" aria-label="Filter">${content}</form>`;
+
+/** @throws PublicError VALIDATION_ERROR with the message if the field is not a whole number from 1 to `max` */
+export function readWholeNumber(values: FormValues, name: string, max: number, message: string): number {
+  const text = values.text(name);
+  if (/^\d{1,8}$/.test(text) && Number(text) >= 1 && Number(text) <= max) return Number(text);
+  throw invalidField(name, message);
+}
 
 /** A form that consists of a button, for an action on the object `name`. `value` identifies the object. */
 export function buttonForm(

@@ -13,8 +13,6 @@ interface KeptFor {
   readonly path: string;
 }
 
-export type KeptForms = ReturnType<typeof createKeptForms>;
-
 /**
  * Keeps the values of a form in an encrypted cookie while its user signs in again, without passwords and secrets. The
  * cookie is valid for one account and page. Servers store nothing, because forms can contain the ids of people.

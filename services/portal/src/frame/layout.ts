@@ -1,24 +1,19 @@
 /** The layout of every page: the sidebar, the title and the content. */
 import type { Action, ProjectEnvironment, ProjectRecord } from '@playline/access-keys';
-import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { html, type Markup } from '@playline/api-docs';
 import { VERSION } from '@playline/runtime';
 import { type IconName, icon } from './icons.ts';
-import type { Visit } from './page.ts';
+import type { ResponseOf, Visit } from './page.ts';
 
-export interface LayoutOptions {
-  readonly title: string;
-  readonly heading?: HtmlValue;
-  readonly content: HtmlValue;
-  readonly actions?: HtmlValue;
-  readonly scripts?: readonly string[];
-  readonly message?: { readonly kind: 'done' | 'failed'; readonly text: string } | null;
-}
+/** Shown above the content. */
+export type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | null;
 
 const LOGO = html`<img src="/assets/icon.svg" alt="" width="22" height="22">Playline`;
 
 export function toDocument(
   visit: Visit | null,
-  { title, heading = title, content, actions = '', scripts = [], message = null }: LayoutOptions,
+  { title, heading = title, content, actions = '', scripts = [] }: Omit<ResponseOf<'page'>, 'kind'>,
+  message: Message = null,
 ): string {
   const files = ['portal.js', ...scripts];
   const side = visit === null || visit.account === null ? null : toSide(visit);
@@ -131,7 +126,6 @@ export const NAVIGATION: readonly NavLink[] = [
   ['Set up', 'Members', 'users', `${PROJECT}/members`, 'members.read'],
   ['Set up', 'Audit', 'file-clock', `${PROJECT}/audit`, 'audit.read'],
   ['Set up', 'Project settings', 'settings', PROJECT, 'project.read'],
-  ['Set up', 'Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
   ['Set up', 'Docs', 'book-open', '/docs', null],
   ['Instance', 'Projects', 'folder', '/', null],
   ['Instance', 'Accounts', 'circle-user', '/instance/accounts', 'accounts.read'],

@@ -20,11 +20,11 @@ import {
   type Route,
   readBody,
 } from '@playline/http';
-import type { FrameParts, Visitor } from './frame-parts.ts';
-import { toDocument } from './layout.ts';
+import type { FrameParts } from './frame-parts.ts';
+import { type Message, toDocument } from './layout.ts';
 import { claimantOf } from './limiters.ts';
-import type { Access, FormAction, FormValues, PageResponse, PortalPage, Visit } from './page.ts';
-import { pageNotFound } from './scope.ts';
+import type { Access, FormAction, FormValues, PageResponse, PortalPage, ResponseOf, Visit } from './page.ts';
+import { pageNotFound, type Visitor } from './scope.ts';
 
 const FRESH_SIGN_IN_MAX_MS = 10 * 60 * 1000;
 
@@ -174,14 +174,10 @@ function redirect({ exchange }: Visit, location: string, cookies: readonly strin
   exchange.answerEmpty(303, ['location', location, ...setCookies, ...PAGE_HEADERS]);
 }
 
-type Message = { readonly kind: 'done' | 'failed'; readonly text: string } | null;
-
 function readNotice({ notices = {} }: PortalPage, { query }: Visit): Message {
   const name = query.get('done') ?? '';
   return Object.hasOwn(notices, name) ? { kind: 'done', text: notices[name] ?? '' } : null;
 }
-
-type ResponseOf<K extends PageResponse['kind']> = Extract<PageResponse, { kind: K }>;
 
 function sendResponse(visit: Visit, response: PageResponse, message: Message): void {
   if (response.kind === 'redirect') {
@@ -201,7 +197,7 @@ const toFileHeaders = (name: string): HeaderList => [
 const HTML = 'text/html; charset=utf-8';
 
 function sendPage(visit: Visit, { status = 200, formOrigins = [], ...page }: ResponseOf<'page'>, message: Message) {
-  const text = toDocument(visit, { ...page, message });
+  const text = toDocument(visit, page, message);
   visit.exchange.answerText(status, { type: HTML, text }, [...createPageHeaders(formOrigins), ...visit.headers]);
 }
 

@@ -80,6 +80,8 @@ export type PageResponse =
     }
   | { readonly kind: 'handled' };
 
+export type ResponseOf<K extends PageResponse['kind']> = Extract<PageResponse, { kind: K }>;
+
 export interface FormAction {
   readonly access: Access;
   /** Requires a sign-in within the last ten minutes. */

@@ -21,10 +21,12 @@ export function scopeOf(visit: Visit): { readonly project: ProjectRecord; readon
   return { project: projectOf(visit), environment };
 }
 
-export function signedInOf({ account, session }: Visit): {
+export interface Visitor {
   readonly account: AccountRecord;
   readonly session: SessionRecord;
-} {
+}
+
+export function signedInOf({ account, session }: Visit): Visitor {
   if (account === null || session === null) throw pageNotFound();
   return { account, session };
 }

@@ -5,9 +5,8 @@ import type { PortalParts } from '../portal-parts.ts';
 import type { WriteAudit } from '../write-audit.ts';
 import { createAccountsPage } from './accounts/page.ts';
 import { createActivitiesPage } from './activities/page.ts';
-import { createAlertsPage } from './alerts/page.ts';
 import { createAnalystSettingsPage } from './analyst-settings/page.ts';
-import { createInstanceAuditPage, createProjectAuditPage } from './audit/page.ts';
+import { createAuditPages } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
 import { createConnectPage } from './connect/page.ts';
 import { createDemoPage } from './demo/page.ts';
@@ -47,7 +46,6 @@ export function createPages(parts: PageParts): PortalPage[] {
     createHomePage(parts),
     createProjectPage(parts),
     ...createOverviewPages(parts),
-    createAlertsPage(parts),
     createAnalystSettingsPage(parts),
     createKeysPage(parts),
     createCollectionsPage(parts),
@@ -65,8 +63,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createLivePage(parts),
     createExplorePage(parts),
     createLiveEventsPage(parts),
-    createProjectAuditPage(parts),
-    createInstanceAuditPage(parts),
+    ...createAuditPages(parts),
     createRateLimitKeysPage(parts),
     createSignInPage(parts),
     createPasskeyRequestPage(parts),

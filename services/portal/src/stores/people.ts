@@ -4,29 +4,17 @@ import { settleWithin } from '@playline/http';
 import {
   createRequestErasure,
   createRequestUnlink,
+  type ErasureInput,
   type IdentityGraph,
   type IdentityInEnvironment,
   type IdentityKeyer,
-  type PersonMembers,
   type PersonSource,
-  type RequestErasure,
   type RequestErasureParts,
-  type RequestUnlink,
   readPersonMembers,
-  type Suspect,
 } from '@playline/people';
 import type { LogParts } from './portal-records.ts';
 
-export interface PortalPeople {
-  readonly keyOf: IdentityKeyer;
-  /** @throws MissingEpochFault while the graph in Redis is incomplete */
-  members(identity: IdentityInEnvironment): Promise<PersonMembers>;
-  /** @throws MissingEpochFault while the graph in Redis is incomplete */
-  suspects(environmentId: string): Promise<readonly Suspect[]>;
-  /** @throws Error if the request was not stored or if its outcome is still unknown after ten seconds */
-  readonly requestErasure: RequestErasure;
-  readonly requestUnlink: RequestUnlink;
-}
+export type PortalPeople = ReturnType<typeof createPortalPeople>;
 
 export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry' | 'topicPrefix'> {
   readonly people: RequestErasureParts['people'] & PersonSource & { readonly graph: Pick<IdentityGraph, 'suspects'> };
@@ -41,7 +29,7 @@ export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry
 const REQUEST_MAX_MS = 10_000;
 const DECISION_MAX_MS = 5_000;
 
-export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
+export function createPortalPeople(parts: PortalPeopleParts) {
   const { people, producer, registry, topicPrefix, clockSkewMs, onFault } = parts;
   const [erasures, links] = [topicPrefix + TOPICS.erasures.name, topicPrefix + TOPICS.identityLinks.name];
   const attempts = { attemptsMaxMs: REQUEST_MAX_MS };
@@ -54,10 +42,15 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
   });
   return {
     keyOf: parts.keyOf,
-    members: (identity) => readPersonMembers(people, identity),
-    suspects: (environmentId) => people.graph.suspects(environmentId),
-    // Continues after the deadline, because the hold must be confirmed even if the request is published late.
-    requestErasure: (request) => settleWithin(REQUEST_MAX_MS, requestErasure(request)),
+    /** @throws MissingEpochFault while the graph in Redis is incomplete */
+    members: (identity: IdentityInEnvironment) => readPersonMembers(people, identity),
+    /** @throws MissingEpochFault while the graph in Redis is incomplete */
+    suspects: (environmentId: string) => people.graph.suspects(environmentId),
+    /**
+     * Continues after the deadline, because the hold must be confirmed even if the request is published late.
+     * @throws Error if the request was not stored or if its outcome is still unknown after ten seconds
+     */
+    requestErasure: (request: ErasureInput) => settleWithin(REQUEST_MAX_MS, requestErasure(request)),
     requestUnlink: createRequestUnlink({
       people,
       publish: (fact) => settleWithin(REQUEST_MAX_MS, producer.sendForOffset({ topic: links, ...fact }, attempts)),

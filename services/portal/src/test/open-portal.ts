@@ -179,8 +179,7 @@ function createParts(origin: URL): PortalAppParts {
     live: openUnusedLive(),
     demo: { stateOf: () => null, start: () => {} },
     pipeline: {
-      writerDelay: async () => ({ waiting: 0, oldestMs: null }),
-      openDeadLetters: async () => ({ total: 0, byEnvironment: new Map(), isComplete: true }),
+      openDeadLetters: async () => ({ byEnvironment: new Map(), isComplete: true }),
     },
     audit: { append: async () => {} },
     analysts: createMemoryAnalysts(),

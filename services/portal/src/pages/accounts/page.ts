@@ -13,8 +13,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { disclosure, table } from '../../frame/components.ts';
-import { buttonForm, field, hidden } from '../../frame/forms.ts';
+import { buttonForm, disclosure, field, hidden, table } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 import { toInvitationPage, toInvitationState } from '../members/page.ts';

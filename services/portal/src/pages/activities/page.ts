@@ -1,5 +1,5 @@
 /** The on-chain activities of the contracts that are linked to an environment. */
-import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
+import { type CollectionRecord, linkedCollectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
 import { emptyState, fields, type Row, shortened, table, time } from '../../frame/components.ts';
@@ -140,11 +140,8 @@ const TOKEN_ID = /^\d{1,78}$/;
 const POSITION = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 function readFilter(visit: Visit, records: readonly CollectionRecord[]) {
-  const { project, environment } = scopeOf(visit);
   const text = (name: string) => (visit.query.get(name) ?? '').trim();
-  const linked = collectionsOf(records, project.id).filter(
-    ({ state, environmentId }) => state === 'linked' && environmentId === environment.id,
-  );
+  const linked = linkedCollectionsOf(records, scopeOf(visit).environment.id);
   return {
     linked,
     collection: linked.find(({ id }) => id === text('collection'))?.id ?? '',

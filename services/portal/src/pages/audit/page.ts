@@ -16,20 +16,19 @@ const PAGE_LINES = 50;
 const RETENTION_MS = 761 * 86_400_000;
 const CLOCK_SKEW_MS = 60_000;
 
-export function createProjectAuditPage(parts: Parts): PortalPage {
-  return {
-    path: '/projects/:project/audit',
-    access: 'audit.read',
-    show: (visit) => showAudit(parts, visit, projectOf(visit).id, 'Audit'),
-  };
-}
-
-export function createInstanceAuditPage(parts: Parts): PortalPage {
-  return {
-    path: '/instance/audit',
-    access: 'accounts.read',
-    show: (visit) => showAudit(parts, visit, '', 'Instance audit'),
-  };
+export function createAuditPages(parts: Parts): PortalPage[] {
+  return [
+    {
+      path: '/projects/:project/audit',
+      access: 'audit.read',
+      show: (visit) => showAudit(parts, visit, projectOf(visit).id, 'Audit'),
+    },
+    {
+      path: '/instance/audit',
+      access: 'accounts.read',
+      show: (visit) => showAudit(parts, visit, '', 'Instance audit'),
+    },
+  ];
 }
 
 async function showAudit(parts: Parts, visit: Visit, projectId: string, title: string): Promise<PageResponse> {

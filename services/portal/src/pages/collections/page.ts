@@ -13,7 +13,6 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { orNull } from '../../alerts/find-alerts.ts';
 import {
   choice,
   disclosure,
@@ -27,6 +26,7 @@ import {
   time,
 } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
+import { orNull } from '../../frame/or-null.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { MintSigner } from '../../reads/index.ts';

@@ -8,10 +8,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
-import { invalidField } from '@playline/errors';
-import { disclosure, keyValues, panel } from '../../frame/components.ts';
-import { number, percentage } from '../../frame/format.ts';
-import { field } from '../../frame/forms.ts';
+import { disclosure, field, keyValues, number, panel, percentage, readWholeNumber } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -48,22 +45,14 @@ const rateAction = ({ projects }: Parts, kind: RateKind): FormAction => ({
   },
 });
 
-function readRate(values: FormValues): MessageRate | null {
-  const [perSecond, burst] = [values.text('per-second'), values.text('burst')];
-  if (perSecond === '' && burst === '') return null;
-  return {
-    perSecond: readNumber(perSecond, 'per-second', MESSAGE_RATE_MAX.perSecond),
-    burst: readNumber(burst, 'burst', MESSAGE_RATE_MAX.burst),
-  };
-}
+const RATE_RULE = `Enter 1 to ${number(MESSAGE_RATE_MAX.perSecond)} messages per second and a burst of 1 to ${number(MESSAGE_RATE_MAX.burst)}, or leave both fields empty.`;
 
-function readNumber(text: string, name: string, max: number): number {
-  const value = Number(text);
-  if (/^\d{1,8}$/.test(text) && value >= 1 && value <= max) return value;
-  throw invalidField(
-    name,
-    `Enter 1 to ${number(MESSAGE_RATE_MAX.perSecond)} messages per second and a burst of 1 to ${number(MESSAGE_RATE_MAX.burst)}, or leave both fields empty.`,
-  );
+function readRate(values: FormValues): MessageRate | null {
+  if (values.text('per-second') === '' && values.text('burst') === '') return null;
+  return {
+    perSecond: readWholeNumber(values, 'per-second', MESSAGE_RATE_MAX.perSecond, RATE_RULE),
+    burst: readWholeNumber(values, 'burst', MESSAGE_RATE_MAX.burst, RATE_RULE),
+  };
 }
 
 /** Uses counters from the gateways. Rejected messages also count against the limit. */

@@ -146,12 +146,7 @@ function toRoleForm(visit: Visit, account: AccountRecord, submitted?: FormValues
 }
 
 function toRemoveForm(visit: Visit, { id, name, state }: AccountRecord): Markup {
-  const [action, text] = state === 'invited' ? ['revoke', 'Revoke invitation'] : ['remove', 'Remove'];
-  return buttonForm(visit, action as string, {
-    text: text as string,
-    name,
-    kind: 'danger',
-    field: 'account',
-    value: id,
-  });
+  const member = { name, kind: 'danger', field: 'account', value: id } as const;
+  if (state === 'invited') return buttonForm(visit, 'revoke', { text: 'Revoke invitation', ...member });
+  return buttonForm(visit, 'remove', { text: 'Remove', ...member });
 }

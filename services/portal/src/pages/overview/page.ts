@@ -1,8 +1,8 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { orNull } from '../../alerts/find-alerts.ts';
 import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
+import { orNull } from '../../frame/or-null.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { createCachedRead, type OpenDeadLetters } from '../../pipeline-status.ts';

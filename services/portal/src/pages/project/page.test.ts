@@ -1,6 +1,8 @@
 import { minuteOf } from '@playline/access-keys';
 import { createMemoryKeyUsage } from '@playline/access-keys/test';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import type { ErasureLine } from '../../reads/index.ts';
+import { createMemoryReads } from '../../test/memory-reads.ts';
 import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const portal = usePortal();
@@ -66,4 +68,23 @@ it('the home page explains how to get access if the account has no role', async 
   const browser = portal.browser();
   browser.resumeSession((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);
   expect((await browser.get('/')).text).toContain('Contact a project owner for an invitation');
+});
+
+it('the project page shows the oldest open erasure per environment, and what to do if it is late', async () => {
+  const open = (erasureId: string, ageMs: number) =>
+    ({ erasureId, requestedMs: Date.now() - ageMs, visiblyErasedMs: null }) as ErasureLine;
+  const erasures: Record<string, ErasureLine[]> = {};
+  const erasing = await openPortal({ reads: createMemoryReads({ erasures }) });
+  onTestFinished(() => erasing.close());
+  const project = await erasing.addProject('Erasing');
+  const path = `/projects/${project.id}`;
+  const owner = await erasing.signIn({ project, role: 'owner' });
+  erasures[`${project.id}-production`] = [open('newest', 20_000)];
+  erasures[`${project.id}-development`] = [open('oldest', 130_000), open('newer', 121_000)];
+  const { text } = await owner.get(path);
+  expect(text).toContain(`<a href="${path}/environments/development/erasures">2\u00a0min</a>, 2 open`);
+  expect(text).not.toContain('late</span>');
+  erasures[`${project.id}-production`] = [open('late-erasure', 3 * 3_600_000)];
+  expect((await owner.get(path)).text).toMatch(/late<\/span>.*Report the erasure id <code>late-erasure/s);
+  expect((await (await erasing.signIn()).get(path)).text).toContain('npm run erasures -- show late-erasure');
 });

@@ -6,15 +6,25 @@ import {
   type ProjectRecord,
   renameProject,
 } from '@playline/access-keys';
-import { type HtmlValue, html } from '@playline/api-docs';
+import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
-import { orNull } from '../../alerts/find-alerts.ts';
-import { copyable, disclosure, keyValues, panel, table, time } from '../../frame/components.ts';
-import { choice, field } from '../../frame/forms.ts';
+import {
+  choice,
+  copyable,
+  disclosure,
+  duration,
+  field,
+  keyValues,
+  number,
+  panel,
+  table,
+  time,
+} from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
+import { orNull } from '../../frame/or-null.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
-import { type OldestErasures, toErasureRemedy, toOldestErasure } from '../erasures/open-erasures.ts';
+import type { OpenErasures } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'projects' | 'keys' | 'reads' | 'frame'>;
@@ -80,13 +90,24 @@ const archiveAction = ({ projects, keys }: Parts): FormAction => ({
   },
 });
 
+interface OldestErasures {
+  readonly open: readonly OpenErasures[] | null;
+  readonly nowMs: number;
+}
+
 function toContent(visit: Visit, erasures: OldestErasures, values?: FormValues): HtmlValue {
   const project = projectOf(visit);
   const isArchived = project.state === 'archived';
-  const rows = project.environments.map((environment) => [
-    ...toCells(project, environment),
-    toOldestErasure(erasures, project, [environment]),
-  ]);
+  const rows = project.environments.map(({ id, name, kind, createdAt }) => {
+    const path = environmentPath(project.id, name);
+    return [
+      html`<a href="${path}/overview">${name}</a>`,
+      kind,
+      copyable(id, `the id of ${name}`),
+      time(createdAt),
+      toOldestErasure(erasures, id, path),
+    ];
+  });
   const ids = keyValues([
     ['Name', project.name],
     ['Project id', copyable(project.id, 'the project id')],
@@ -100,10 +121,27 @@ ${toErasureRemedy(erasures, visit)}
 ${panel('Project', html`${ids}${others}`)}`;
 }
 
-function toCells({ id: projectId }: ProjectRecord, environment: ProjectRecord['environments'][number]): HtmlValue[] {
-  const { id, name, kind, createdAt } = environment;
-  const link = html`<a href="${environmentPath(projectId, name)}/overview">${name}</a>`;
-  return [link, kind, copyable(id, `the id of ${name}`), time(createdAt)];
+/** Erasures usually take less than a minute. */
+const LATE_MS = 5 * 60_000;
+
+/** The age of the oldest open erasure of an environment, as a link to the erasures. */
+function toOldestErasure({ open, nowMs }: OldestErasures, id: string, path: string): HtmlValue {
+  if (open === null) return 'not available';
+  const found = open.find(({ environmentId }) => environmentId === id);
+  if (found === undefined) return 'none';
+  const ageMs = nowMs - found.oldestMs;
+  const late = ageMs > LATE_MS ? html` <span class="tag bad">late</span>` : '';
+  return html`<a href="${path}/erasures">${duration(ageMs)}</a>${found.count === 1 ? '' : `, ${number(found.count)} open`}${late}`;
+}
+
+/** Returns a warning about the oldest open erasure if it is late; otherwise empty. */
+function toErasureRemedy({ open, nowMs }: OldestErasures, visit: Visit): Markup {
+  const [oldest] = open ?? [];
+  if (oldest === undefined || nowMs - oldest.oldestMs <= LATE_MS) return html``;
+  const remedy = visit.can('accounts.read')
+    ? html`Run <code>npm run status</code> to see why the eraser makes no progress, and <code>npm run erasures -- show ${oldest.oldestId}</code> to see the state of this erasure.`
+    : html`Report the erasure id <code>${oldest.oldestId}</code> to the operator of this instance.`;
+  return html`<p class="message failed">An erasure has been open for ${duration(nowMs - oldest.oldestMs)}. ${remedy}</p>`;
 }
 
 const KIND_CHOICES = [

@@ -24,7 +24,7 @@ import {
   time,
 } from '../../frame/components.ts';
 import { number } from '../../frame/format.ts';
-import { buttonForm, field } from '../../frame/forms.ts';
+import { buttonForm, field, readWholeNumber } from '../../frame/forms.ts';
 import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 
@@ -84,10 +84,13 @@ ${copyableBlock(`curl -sS '${url}' -H 'x-api-key: ${key}'`, 'the command')}
   };
 }
 
+const CALLS_RULE = `Enter the number of calls per window, from 1 to ${number(PLAN_MAX.calls)}.`;
+const WINDOW_RULE = `Enter the window length in seconds, from 1 to ${number(PLAN_MAX.windowS)}.`;
+
 function readPlan(values: FormValues): Plan {
   return {
-    calls: readNumber(values.text('calls'), 'calls', PLAN_MAX.calls),
-    windowS: readNumber(values.text('window'), 'window', PLAN_MAX.windowS),
+    calls: readWholeNumber(values, 'calls', PLAN_MAX.calls, CALLS_RULE),
+    windowS: readWholeNumber(values, 'window', PLAN_MAX.windowS, WINDOW_RULE),
     expiresAt: readDate(values.text('expires')),
   };
 }
@@ -98,12 +101,6 @@ function readDate(text: string): number | null {
   const startAt = Date.parse(`${text}T00:00:00Z`);
   if (!Number.isNaN(startAt) && new Date(startAt).toISOString().startsWith(text)) return startAt;
   throw invalidField('expires', 'Enter an expiry date such as 2027-01-31.');
-}
-
-function readNumber(text: string, name: 'calls' | 'window', max: number): number {
-  if (/^\d{1,8}$/.test(text) && Number(text) >= 1 && Number(text) <= max) return Number(text);
-  const label = name === 'calls' ? 'the number of calls per window' : 'the window length in seconds';
-  throw invalidField(name, `Enter ${label}, from 1 to ${number(max)}.`);
 }
 
 function toContent(visit: Visit, records: readonly RateLimitKeyRecord[], values?: FormValues): HtmlValue {

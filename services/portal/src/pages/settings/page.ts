@@ -12,8 +12,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { disclosure, keyValues, panel, table, time } from '../../frame/components.ts';
-import { buttonForm, field } from '../../frame/forms.ts';
+import { buttonForm, disclosure, field, keyValues, panel, table, time } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { signedInOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';

@@ -1,11 +1,11 @@
 /** The addresses that sign for an environment, and the calls that grant them contract roles. */
 import {
   type CollectionRecord,
-  collectionsOf,
   createSignableKey,
   disableSignableKey,
   enableSignableKey,
   grantCallsOf,
+  linkedCollectionsOf,
   type ShownSignableKey,
   toShownSignableKey,
 } from '@playline/access-keys';
@@ -91,12 +91,9 @@ function readOwner(visit: Visit) {
 type KeysView = Awaited<ReturnType<typeof readView>>;
 
 async function readView({ signableKeys, collections, settings }: Parts, visit: Visit) {
-  const { project, environment } = scopeOf(visit);
-  const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
-  const keys = (await signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
-  const linked = collectionsOf(await collections.all(), project.id).filter(
-    (record) => record.state === 'linked' && inEnvironment(record),
-  );
+  const { id } = scopeOf(visit).environment;
+  const keys = (await signableKeys.all()).filter(({ environmentId }) => environmentId === id).map(toShownSignableKey);
+  const linked = linkedCollectionsOf(await collections.all(), id);
   return { visit, keys, linked, canCreate: settings.signerKey !== null };
 }
 
