@@ -230,7 +230,7 @@ it('identity why with identities of two persons lists all links requested betwee
   await identify('device', 'untyped', 'zoe');
   const { text } = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('passport', 'p2'));
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
-  expect(text).toContain('refused: an alias may not join two known users');
+  expect(text).toContain('not linked: an alias may not join two known users');
   expect(text).toContain('The identities belong to two persons.');
   const strangers = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('untyped', 'zoe'));
   expect(strangers.text).toContain('two persons: no message has requested a link between the persons.');
