@@ -17,6 +17,8 @@ it.each([
     'A and B are the same id, once with a type and once without. They were not linked: the untyped id belongs to the same id under another type.',
   ],
   ['unlink', 'unlinked', '', 'An operator requested to split A from B, so they belong to two persons.'],
+  ['identify', 'unchanged', '', 'An identify message named A and B together. They already belonged to one person.'],
+  ['unlink', 'unchanged', '', 'An operator requested to split A from B. There was nothing to split.'],
   [
     'unlink',
     'refused',

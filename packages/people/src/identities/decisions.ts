@@ -140,19 +140,6 @@ export interface DecidedLink {
   readonly link: string;
   readonly outcome: string;
   readonly reason: string;
-  readonly movedCount: number;
-}
-
-/** Describes the outcome of a link for display. Unknown reasons are returned unchanged. */
-export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
-  const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
-  if (outcome === 'linked') return `the two ids now belong to one person; ${moved} moved to another person key`;
-  if (outcome === 'unlinked') return `an operator split the two, and ${moved} moved to another person`;
-  if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
-  if (outcome === 'unchanged' && reason !== '') return refusalText(reason);
-  if (outcome === 'unchanged') return 'the two ids already belonged to one person';
-  if (outcome === 'ambiguous') return 'not linked: the untyped id belongs to the same id under another type';
-  return refusalText(reason);
 }
 
 const REQUESTS: Readonly<Record<string, (a: string, b: string) => string>> = {
@@ -163,12 +150,14 @@ const REQUESTS: Readonly<Record<string, (a: string, b: string) => string>> = {
 };
 
 /** Explains a decision about two ids in a sentence. @param a the name of the first id in the sentence */
-export function explainLink({ link, outcome, reason }: Omit<DecidedLink, 'movedCount'>, a: string, b: string): string {
+export function explainLink({ link, outcome, reason }: DecidedLink, a: string, b: string): string {
   const ruling = Object.values(RULING_REASONS).find((each) => each === reason);
   if (ruling !== undefined) return `Ruling about ${a}: ${refusalText(ruling)}.`;
   const request = Object.hasOwn(REQUESTS, link) ? REQUESTS[link]!(a, b) : `A message named ${a} and ${b}`;
   if (outcome === 'linked') return `${request}, so they belong to one person.`;
   if (outcome === 'unlinked') return `${request}, so they belong to two persons.`;
+  if (outcome === 'unchanged')
+    return `${request}. ${link === 'unlink' ? 'There was nothing to split' : 'They already belonged to one person'}.`;
   const result = link === 'unlink' ? 'They were not split' : 'They were not linked';
   const cause =
     outcome === 'ambiguous' ? 'the untyped id belongs to the same id under another type' : refusalText(reason);

@@ -169,8 +169,9 @@ it('identity why lists applied and refused links of a person in log order', asyn
     traceId: 'e'.repeat(32),
   });
   const { text } = await run('why', ...subjectArgs('anonymous', 'device'));
+  const [device, eve] = [hexOf('anonymous', 'device'), hexOf('steam', 'eve')].map((key) => `${key.slice(0, 8)}…`);
   expect(text).toContain(
-    '2026-09-21T14:13:20.001Z  identify  refused: both sides already have a user, so several people share the device',
+    `2026-09-21T14:13:20.001Z  identify  refused: An identify message named anonymous id ${device} and steam id ${eve} together. They were not linked: both sides already have a user`,
   );
   expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- requested`);
   expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
@@ -181,7 +182,7 @@ it('identity why shows the refused links of an unlinked identity', async () => {
   const { run, identify } = await openMemoryFixture();
   await identify('device', 'steam', 'undefined');
   const { text } = await run('why', ...subjectArgs('anonymous', 'device'));
-  expect(text).toContain('refused: one of the ids is a value that many people share');
+  expect(text).toContain('They were not linked: one of the ids is a value that many people share');
   expect(text).toContain('1 decision about an unlinked identity.');
 });
 
@@ -229,7 +230,7 @@ it('identity why with identities of two persons lists all links requested betwee
   await identify('device', 'untyped', 'zoe');
   const { text } = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('passport', 'p2'));
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
-  expect(text).toContain('refused: an alias may not join two known users');
+  expect(text).toContain('not linked: an alias may not join two known users');
   expect(text).toContain('The identities belong to two persons.');
   const strangers = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('untyped', 'zoe'));
   expect(strangers.text).toContain('two persons: no message has requested a link between the persons.');

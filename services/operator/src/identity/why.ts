@@ -1,5 +1,5 @@
 /** Implements `identity why`: lists a person's links, or the links that connect two identities. */
-import { describeLink, keysOf, type PersonMembers } from '@playline/people';
+import { explainLink, keysOf, type PersonMembers } from '@playline/people';
 import { type JsonOption, printResult, type Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeText } from './context.ts';
@@ -91,14 +91,19 @@ function toLinkLines(row: LinkRow, requested: readonly string[]): string[] {
     `  ${kind.padEnd(9)}  ${key}${requested.includes(key) ? '  <- requested' : ''}`;
   const { generation, partition, offset, step } = row.position;
   return [
-    `${toTimeText(receivedAt)}  ${link}  ${outcome}: ${describeLink(row)}`,
+    `${toTimeText(receivedAt)}  ${link}  ${outcome}: ${explain(row)}`,
     toSide(row.a),
     toSide(row.b),
     `  message ${messageId}  trace ${traceId}  fact ${generation}/${partition}/${offset} step ${step}`,
   ];
 }
 
-const toJson = ({ position, ...row }: LinkRow) => ({ ...row, place: position, says: describeLink(row) });
+const toJson = ({ position, ...row }: LinkRow) => ({ ...row, place: position, says: explain(row) });
+
+const explain = (row: Pick<LinkRow, 'link' | 'outcome' | 'reason' | 'a' | 'b'>): string => {
+  const [a = '', b = ''] = [row.a, row.b].map(({ kind, key }) => `${kind} id ${key.slice(0, 8)}…`);
+  return explainLink(row, a, b);
+};
 
 /** Finds a chain of joining links between two identities; if there is none, also uses unchanged links. */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {

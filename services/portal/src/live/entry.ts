@@ -49,8 +49,6 @@ export interface LiveEntry {
   storedAt: number | null;
   /** Null if this is a rejection or if the person was erased. */
   message: MessageContent | null;
-  /** Delivery state per subscriber slot. */
-  readonly deliveryStates: number[];
 }
 
 const ENTRY_BYTES = 1_024;
@@ -90,17 +88,7 @@ export function toRejectionEntry(source: StreamRecord, record: RejectionRecord):
 function toEntry(kind: 'm' | 'r', { partition, offset }: StreamRecord, record: MessageRecord | RejectionRecord) {
   const { environmentId, receivedAt, traceId } = record;
   const position = toPosition(kind, partition, offset);
-  return {
-    environmentId,
-    position,
-    partition,
-    offset,
-    receivedAt,
-    traceId,
-    reason: '',
-    storedAt: null,
-    deliveryStates: [],
-  };
+  return { environmentId, position, partition, offset, receivedAt, traceId, reason: '', storedAt: null };
 }
 
 export function toPosition(kind: 'm' | 'r', partition: number, offset: number): string {

@@ -9,7 +9,7 @@ import type { EndReason } from './event.ts';
 import type { LiveFilter } from './filter.ts';
 import { LIVE_LIMITS, type LiveLimits } from './limits.ts';
 import { createReadLiveRecord, type LiveRecord, type LiveTopics } from './read-live-record.ts';
-import { HubSubscriber, type Slot, type Subscriber } from './subscriber.ts';
+import { HubSubscriber, type Subscriber } from './subscriber.ts';
 import { LogWatch } from './watch.ts';
 
 export interface Subscription {
@@ -20,13 +20,7 @@ export interface Subscription {
   isStillAllowed(): boolean | Promise<boolean>;
 }
 
-export interface LiveHub {
-  /** The caller must close the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR at `subscribersMax` */
-  subscribe(subscription: Subscription): Subscriber;
-  readonly subscribers: number;
-  readonly buffered: { readonly entries: number; readonly bytes: number };
-  close(): Promise<void>;
-}
+export type LiveHub = Pick<SharedHub, 'subscribe' | 'subscribers' | 'buffered' | 'close'>;
 
 export interface LiveParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
@@ -50,11 +44,10 @@ export function openLiveHub(parts: LiveParts): LiveHub {
   return new SharedHub(parts);
 }
 
-class SharedHub implements LiveHub {
+class SharedHub {
   readonly #parts: LiveParts;
   readonly #limits: LiveLimits;
-  readonly #subscribers = createSubscriberSet();
-  readonly #slots = createSlots();
+  readonly #subscribers = new Set<HubSubscriber>();
   readonly #buffer: LiveBuffer;
   readonly #fences: ReturnType<typeof createEnvironmentFences>;
   #watch: LogWatch | null = null;
@@ -69,31 +62,35 @@ class SharedHub implements LiveHub {
   }
 
   get subscribers(): number {
-    return this.#subscribers.count;
+    return this.#subscribers.size;
   }
 
-  get buffered(): LiveHub['buffered'] {
+  get buffered() {
     return { entries: this.#buffer.size, bytes: this.#buffer.bytes };
   }
 
+  /** The caller must close the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR at `subscribersMax` */
   subscribe({ environmentId, filter, shouldMask, isStillAllowed }: Subscription): Subscriber {
     const { subscribersMax, queueEventsMax, permissionMs } = this.#limits;
-    if (this.#isClosed || this.#subscribers.count >= subscribersMax)
+    if (this.#isClosed || this.#subscribers.size >= subscribersMax)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_SUBSCRIBERS, retryAfterS: RETRY_AFTER_S });
-    const slot = this.#slots.allocate();
     const onClose = () => {
       stopChecks();
-      this.#slots.free(slot);
       this.#leave(subscriber);
     };
-    const options = { slot, environmentId, filter, shouldMask, queueEventsMax };
-    const subscriber = new HubSubscriber({ ...options, removeErased: (entry) => this.#removeErased(entry), onClose });
+    const removeErased = (entry: LiveEntry) => this.#removeErased(entry);
+    const options = { environmentId, filter, shouldMask, queueEventsMax, removeErased, onClose };
+    const subscriber = new HubSubscriber(options);
     const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
     this.#subscribers.add(subscriber);
     this.#watch ??= this.#openWatch();
     this.#watch.report();
     return subscriber;
+  }
+
+  #subscribersOf(environmentId: string): HubSubscriber[] {
+    return [...this.#subscribers].filter((each) => each.environmentId === environmentId);
   }
 
   #openWatch(): LogWatch {
@@ -106,7 +103,7 @@ class SharedHub implements LiveHub {
       onChange: (entry) => this.#onChange(entry),
       removeErased: (entry) => this.#removeErased(entry),
       onState: (state) => {
-        for (const subscriber of this.#subscribers.all()) {
+        for (const subscriber of this.#subscribers) {
           const { isKnown, trouble } = this.#fences.stateOf(subscriber.environmentId);
           const isWatching = state.isWatching && isKnown;
           subscriber.setState({ ...state, isWatching, trouble: trouble || state.trouble });
@@ -116,20 +113,20 @@ class SharedHub implements LiveHub {
       dropUnfenced: () => {
         for (const environmentId of this.#fences.notLoaded()) {
           this.#buffer.clear(environmentId);
-          for (const subscriber of this.#subscribers.forEnvironment(environmentId)) subscriber.dropQueued();
+          for (const subscriber of this.#subscribersOf(environmentId)) subscriber.dropQueued();
         }
       },
     });
   }
 
   #leave(subscriber: HubSubscriber): void {
-    if (!this.#subscribers.remove(subscriber)) return;
+    if (!this.#subscribers.delete(subscriber)) return;
     const { environmentId } = subscriber;
-    if (this.#subscribers.forEnvironment(environmentId).length === 0) {
+    if (this.#subscribersOf(environmentId).length === 0) {
       this.#buffer.clear(environmentId);
       this.#closing = Promise.all([this.#closing, this.#fences.leave(environmentId)]);
     }
-    if (this.#subscribers.count > 0 || this.#watch === null) return;
+    if (this.#subscribers.size > 0 || this.#watch === null) return;
     this.#closing = Promise.all([this.#closing, this.#watch.close()]);
     this.#watch = null;
   }
@@ -144,7 +141,7 @@ class SharedHub implements LiveHub {
   }
 
   #offer(entry: LiveEntry): void {
-    const recipients = this.#subscribers.forEnvironment(entry.environmentId);
+    const recipients = this.#subscribersOf(entry.environmentId);
     const fences = this.#fences.find(entry.environmentId);
     if (recipients.length === 0 || fences === undefined) return;
     removeErasedContent(entry, fences);
@@ -158,12 +155,12 @@ class SharedHub implements LiveHub {
   }
 
   #onChange(entry: LiveEntry): void {
-    for (const subscriber of this.#subscribers.forEnvironment(entry.environmentId)) subscriber.onEntryChange(entry);
+    for (const subscriber of this.#subscribersOf(entry.environmentId)) subscriber.onEntryChange(entry);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const subscriber of this.#subscribers.all()) subscriber.end('closed');
+    for (const subscriber of this.#subscribers) subscriber.end('closed');
     await this.#closing;
   }
 }
@@ -208,45 +205,6 @@ function createEnvironmentFences(openFences: OpenFences) {
   };
 }
 
-/** Allocates the lowest free index, so that `deliveryStates` is never longer than the number of subscribers. */
-function createSlots() {
-  const used = new Set<number>();
-  let generations = 0;
-  return {
-    allocate(): Slot {
-      let index = 0;
-      while (used.has(index)) index++;
-      used.add(index);
-      return { index, generation: generations++ };
-    },
-    free: ({ index }: Slot): void => void used.delete(index),
-  };
-}
-
-function createSubscriberSet() {
-  const byEnvironment = new Map<string, Set<HubSubscriber>>();
-  let count = 0;
-  return {
-    get count() {
-      return count;
-    },
-    add(subscriber: HubSubscriber): void {
-      const subscribers = byEnvironment.get(subscriber.environmentId) ?? new Set();
-      byEnvironment.set(subscriber.environmentId, subscribers.add(subscriber));
-      count++;
-    },
-    remove(subscriber: HubSubscriber): boolean {
-      const subscribers = byEnvironment.get(subscriber.environmentId);
-      if (subscribers?.delete(subscriber) !== true) return false;
-      if (subscribers.size === 0) byEnvironment.delete(subscriber.environmentId);
-      count--;
-      return true;
-    },
-    forEnvironment: (environmentId: string): HubSubscriber[] => [...(byEnvironment.get(environmentId) ?? [])],
-    all: (): HubSubscriber[] => [...byEnvironment.values()].flatMap((subscribers) => [...subscribers]),
-  };
-}
-
 /**
  * Applies the fences as the event writer does: removes the entire content of a message about an erased person. Removes
  * only the anonymous id if the message comes from a device that an erased person shared.
@@ -277,26 +235,16 @@ function checkPermission(
   onEnd: (reason: EndReason) => void,
 ): () => void {
   let isRunning = false;
-  let isStopped = false;
-  const stop = () => {
-    isStopped = true;
-    clearInterval(timer);
-  };
-  const end = (reason: EndReason) => {
-    if (isStopped) return;
-    stop();
-    onEnd(reason);
-  };
   const check = async () => {
-    if (isRunning) return end('access check failed');
+    if (isRunning) return onEnd('access check failed');
     isRunning = true;
     try {
-      if ((await isStillAllowed()) !== true) end('access revoked');
+      if ((await isStillAllowed()) !== true) onEnd('access revoked');
       isRunning = false;
     } catch {
-      end('access check failed');
+      onEnd('access check failed');
     }
   };
   const timer = setInterval(check, intervalMs);
-  return stop;
+  return () => clearInterval(timer);
 }

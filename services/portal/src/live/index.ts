@@ -4,7 +4,7 @@ import { type ErasureRecords, openFenceSet, type StoredFence } from '@playline/e
 import type { Closable, Logger } from '@playline/runtime';
 import type { QueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type LogReader } from '@playline/stream';
-import { millis, queryView, text } from '../reads/query-view.ts';
+import { createQueryView, millis, text } from '../reads/query-view.ts';
 import { type LiveHub, openLiveHub } from './hub.ts';
 
 export * from './event.ts';
@@ -55,6 +55,12 @@ const PAGE_ROWS = 10_000;
 /** A fence becomes visible some time after its timestamp, so each read repeats the last minute. */
 const REREAD_MS = 60_000;
 const COMPLETE = 'complete';
+const FENCE_COLUMNS = {
+  key: { sql: 'identity_id', read: (value: unknown) => Buffer.from(String(value), 'hex') },
+  cutoffMs: millis('cutoff_at'),
+  erasureId: text('toString(erasure_id)'),
+  fencedAtMs: millis('fenced_at'),
+};
 
 /** The first read returns all fences of the environment. Later reads return only new fences. */
 function createViewFences(query: QueryRows, environmentId: string): Pick<ErasureRecords, 'readFences'> {
@@ -62,23 +68,15 @@ function createViewFences(query: QueryRows, environmentId: string): Pick<Erasure
   return {
     readFences: async function* ({ knownParts, signal } = {}) {
       const sinceMs = knownParts?.has(COMPLETE) === true ? newestMs - REREAD_MS : 0;
+      const queryView = createQueryView(query, signal === undefined ? {} : { signal });
       for (let after = ''; ; ) {
-        const page = await queryView(
-          query,
-          {
-            view: 'portal_fences',
-            args: { environment: environmentId, after, since: Math.max(0, sinceMs) },
-            columns: {
-              key: { sql: 'identity_id', read: (value: unknown) => Buffer.from(String(value), 'hex') },
-              cutoffMs: millis('cutoff_at'),
-              erasureId: text('toString(erasure_id)'),
-              fencedAtMs: millis('fenced_at'),
-            },
-            tail: 'ORDER BY identity_id',
-            rowsMax: PAGE_ROWS,
-          },
-          signal === undefined ? {} : { signal },
-        );
+        const page = await queryView({
+          view: 'portal_fences',
+          args: { environment: environmentId, after, since: Math.max(0, sinceMs) },
+          columns: FENCE_COLUMNS,
+          tail: 'ORDER BY identity_id',
+          rowsMax: PAGE_ROWS,
+        });
         for (const { erasureId, ...fence } of page) {
           newestMs = Math.max(newestMs, fence.fencedAtMs);
           const id = Buffer.from(erasureId.replaceAll('-', ''), 'hex');

@@ -13,14 +13,7 @@ export interface Subscriber {
   close(): void;
 }
 
-export interface Slot {
-  readonly index: number;
-  /** Distinguishes the delivery states of this subscriber from those of earlier subscribers in the slot. */
-  readonly generation: number;
-}
-
 interface SubscriberParts {
-  readonly slot: Slot;
   readonly environmentId: string;
   readonly filter: LiveFilter;
   readonly shouldMask: boolean;
@@ -30,17 +23,14 @@ interface SubscriberParts {
   readonly onClose: () => void;
 }
 
-/** Delivery state of an entry that matched the filter. */
-const QUEUED = 0;
-const SENT = 1;
-type DeliveryState = typeof QUEUED | typeof SENT;
-
 /** A subscriber, with the methods that the hub calls. */
 export class HubSubscriber implements Subscriber {
   readonly environmentId: string;
   readonly #parts: SubscriberParts;
   readonly #counts = { seen: 0, shown: 0, lost: 0 };
   #queue: LiveEntry[] = [];
+  /** Entries that matched the filter. */
+  readonly #states = new WeakMap<LiveEntry, 'queued' | 'sent'>();
   /** Sent entries whose outcome has changed. The buffer size limits their number. */
   readonly #changes = new Set<LiveEntry>();
   #state: WatchState | null = null;
@@ -68,10 +58,10 @@ export class HubSubscriber implements Subscriber {
 
   onEntryChange(entry: LiveEntry): void {
     if (this.#isEnded) return;
-    const state = this.#deliveryStateOf(entry);
+    const state = this.#states.get(entry);
     // The changed outcome may be the first that matches the filter.
-    if (state === null) this.#enqueue(entry);
-    else if (state === SENT) {
+    if (state === undefined) this.#enqueue(entry);
+    else if (state === 'sent') {
       this.#changes.add(entry);
       this.#wake?.();
     }
@@ -80,25 +70,13 @@ export class HubSubscriber implements Subscriber {
   #enqueue(entry: LiveEntry): void {
     const { filter, shouldMask, queueEventsMax } = this.#parts;
     if (this.#isEnded || !matchesFilter(filter, entry, shouldMask)) return;
-    this.#setDeliveryState(entry, QUEUED);
+    this.#states.set(entry, 'queued');
     this.#queue.push(entry);
     if (this.#queue.length > queueEventsMax) {
       this.#queue.shift();
       this.#counts.lost++;
     }
     this.#wake?.();
-  }
-
-  #setDeliveryState(entry: LiveEntry, state: DeliveryState): void {
-    const { index, generation } = this.#parts.slot;
-    entry.deliveryStates[index] = 2 * generation + state;
-  }
-
-  /** Returns null if the entry has not matched the filter yet. */
-  #deliveryStateOf(entry: LiveEntry): DeliveryState | null {
-    const { index, generation } = this.#parts.slot;
-    const state = (entry.deliveryStates[index] ?? -1) - 2 * generation;
-    return state === QUEUED || state === SENT ? state : null;
   }
 
   /** Drops all queued entries, because the fences are unavailable. */
@@ -182,7 +160,7 @@ export class HubSubscriber implements Subscriber {
     if (entry === undefined) return undefined;
     this.#parts.removeErased(entry);
     this.#counts.shown++;
-    this.#setDeliveryState(entry, SENT);
+    this.#states.set(entry, 'sent');
     return toEntryEvent(entry, this.#parts.shouldMask);
   }
 

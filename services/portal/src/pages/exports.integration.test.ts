@@ -22,7 +22,7 @@ beforeAll(async () => {
     ...database.reads,
     messages: async (...args) => {
       const page = await messages(...args);
-      queries.push(page.messages.length);
+      queries.push(page.lines.length);
       return page;
     },
     audit: async (...args) => {

@@ -1,7 +1,13 @@
-import { compareUuids, type QueryOptions, type QueryRows } from '@playline/stores';
-import { type ActivityPosition, type SearchPage, searchBackwards, US_OF_MS } from './activity-search.ts';
+import { compareUuids } from '@playline/stores';
+import {
+  type ActivityPosition,
+  type ActivityWindow,
+  type SearchPage,
+  searchBackwards,
+  US_OF_MS,
+} from './activity-search.ts';
 import type { TimeRange } from './messages.ts';
-import { number, orNull, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
+import { number, orNull, type QueryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 export type { ActivityPosition } from './activity-search.ts';
 
@@ -82,11 +88,7 @@ export function byNewest(a: ActivityPosition, b: ActivityPosition): number {
  * Searches activities from newest to oldest, one window at a time, until the page is full or time runs out.
  * @throws PublicError VALIDATION_ERROR if a single microsecond exceeds the read limits
  */
-export async function searchActivities(
-  query: QueryRows,
-  search: ActivitySearch,
-  options: QueryOptions = {},
-): Promise<ActivityPage> {
+export async function searchActivities(queryView: QueryView, search: ActivitySearch): Promise<ActivityPage> {
   const { nowMs, contracts, type, tokenId, activitiesMax = 100 } = search;
   if (contracts.length === 0) return { activities: [], next: null, searchedSinceMs: 0 };
   const batches = toBatches(contracts);
@@ -95,8 +97,7 @@ export async function searchActivities(
       read: async (window) => {
         const found: ActivityLine[] = [];
         for (const batch of batches)
-          for (const line of await queryWindow(query, { ...search, ...window, contracts: batch }, options))
-            found.push(line);
+          for (const line of await queryWindow(queryView, batch, search, window)) found.push(line);
         return found.sort(byNewest).slice(0, window.rowsMax);
       },
       findStart: async (range, newer) => {
@@ -104,8 +105,8 @@ export async function searchActivities(
         for (const batch of batches) {
           const args = batch.map((contract) => ({ contract, type, since: range.sinceUs, until: range.untilUs, newer }));
           const columns = { us: number('max(updated_us)') };
-          const viewQuery = { view: 'portal_activity_times', args, columns, rowsMax: 1 };
-          for (const { us } of await queryView(query, viewQuery, options)) latestUs = Math.max(us, latestUs);
+          const [found] = await queryView({ view: 'portal_activity_times', args, columns, rowsMax: 1 });
+          latestUs = Math.max(found?.us ?? 0, latestUs);
         }
         return latestUs;
       },
@@ -130,42 +131,25 @@ function toBatches(contracts: readonly ContractName[]): string[][] {
   );
 }
 
-interface WindowSearch extends Omit<ActivitySearch, 'contracts' | 'before'> {
-  readonly contracts: readonly string[];
-  readonly sinceUs: number;
-  readonly untilUs: number;
-  readonly before: string;
-  readonly rowsMax: number;
-}
+const COLUMNS = {
+  chain: text('chain'),
+  contractAddress: text('contract_address'),
+  id: text('toString(id)'),
+  updatedUs: number('toUnixTimestamp64Micro(updated_at)'),
+  indexedMs: number('intDiv(toUnixTimestamp64Micro(indexed_at), 1000)'),
+  members: text('members'),
+};
 
-async function queryWindow(query: QueryRows, search: WindowSearch, options: QueryOptions): Promise<ActivityLine[]> {
-  const rows = await queryView(
-    query,
-    {
-      view: 'portal_activities',
-      args: {
-        contracts: search.contracts,
-        type: search.type,
-        token: search.tokenId,
-        before: search.before,
-        since: search.sinceUs,
-        until: search.untilUs,
-        indexed_since: Math.max(0, search.sinceMs),
-        indexed_until: search.untilMs,
-      },
-      columns: {
-        chain: text('chain'),
-        contractAddress: text('contract_address'),
-        id: text('toString(id)'),
-        updatedUs: number('toUnixTimestamp64Micro(updated_at)'),
-        indexedMs: number('intDiv(toUnixTimestamp64Micro(indexed_at), 1000)'),
-        members: text('members'),
-      },
-      tail: 'ORDER BY updated_at DESC, id DESC',
-      rowsMax: search.rowsMax,
-    },
-    options,
-  );
+async function queryWindow(
+  queryView: QueryView,
+  contracts: readonly string[],
+  { type, tokenId: token, sinceMs, untilMs }: ActivitySearch,
+  { sinceUs: since, untilUs: until, before, rowsMax }: ActivityWindow,
+): Promise<ActivityLine[]> {
+  const indexed = { indexed_since: Math.max(0, sinceMs), indexed_until: untilMs };
+  const args = { contracts, type, token, before, since, until, ...indexed };
+  const tail = 'ORDER BY updated_at DESC, id DESC';
+  const rows = await queryView({ view: 'portal_activities', args, columns: COLUMNS, tail, rowsMax });
   return rows.map(({ members, ...row }) => ({
     ...row,
     updatedMs: Math.floor(row.updatedUs / US_OF_MS),
@@ -217,17 +201,8 @@ export function readManyActivities(
   );
 }
 
-export async function readTokens(
-  query: QueryRows,
-  contracts: readonly ContractName[],
-  options?: QueryOptions,
-): Promise<TokenLine[]> {
+export async function readTokens(queryView: QueryView, contracts: readonly ContractName[]): Promise<TokenLine[]> {
   if (contracts.length === 0) return [];
-  const viewQuery = {
-    view: 'portal_tokens',
-    args: { contracts: toNames(contracts) },
-    columns: TOKEN_COLUMNS,
-    rowsMax: contracts.length,
-  };
-  return queryView<TokenLine>(query, viewQuery, options);
+  const args = { contracts: toNames(contracts) };
+  return queryView({ view: 'portal_tokens', args, columns: TOKEN_COLUMNS, rowsMax: contracts.length });
 }

@@ -1,6 +1,6 @@
-import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
+import { quoteText } from '@playline/stores';
 import type { TimeRange } from './messages.ts';
-import { millis, msOf, number, queryView, type Row, readPages, text, toPage } from './query-view.ts';
+import { millis, msOf, number, type QueryView, type Row, readPages, text, toPage } from './query-view.ts';
 
 export interface AuditSearch extends TimeRange {
   /** Empty in the audit log of the instance. */
@@ -28,17 +28,16 @@ export type AuditLine = Row<typeof COLUMNS>;
 /** Includes the entry id, because several entries can have the same time. */
 export type AuditPosition = Pick<AuditLine, 'happenedMs' | 'entryId'>;
 
-export function readAudit(query: QueryRows, search: AuditSearch, options?: QueryOptions): Promise<AuditLine[]> {
+export function readAudit(queryView: QueryView, search: AuditSearch): Promise<AuditLine[]> {
   const { projectId, sinceMs, before, entriesMax } = search;
   const untilMs = before === undefined ? search.untilMs : Math.min(search.untilMs, before.happenedMs + 1);
-  const viewQuery = {
+  return queryView({
     view: 'portal_audit',
     args: { project: projectId, since: sinceMs, until: untilMs, actor: '', action: '' },
     columns: COLUMNS,
     tail: `${before === undefined ? '' : toCondition(before)} ORDER BY happened_at DESC, entry_id DESC`,
     rowsMax: entriesMax,
-  };
-  return queryView<AuditLine>(query, viewQuery, options);
+  });
 }
 
 const toCondition = ({ happenedMs, entryId }: AuditPosition) =>

@@ -1,6 +1,6 @@
 import { type ErasureState, stateOf } from '@playline/erasure';
-import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import { millis, millisOrNull, number, orNull, queryView, type Row, text } from './query-view.ts';
+import { quoteText } from '@playline/stores';
+import { millis, millisOrNull, number, orNull, type QueryView, type Row, text } from './query-view.ts';
 
 /** A number that is not known until the eraser has found the person. */
 const found = (column: string) => orNull(number(`if(has_receipt OR ${column} > 0, ${column}, NULL)`));
@@ -25,10 +25,9 @@ export interface ErasureLine extends Row<typeof COLUMNS> {
   readonly state: ErasureState;
 }
 
-async function readLines(query: QueryRows, environmentId: string, tail: string, options?: QueryOptions) {
-  const args = { environment: environmentId };
+async function readLines(queryView: QueryView, environment: string, tail: string) {
   const columns = { ...COLUMNS, hasReceipt: number('has_receipt') };
-  const rows = await queryView(query, { view: 'portal_erasures', args, columns, tail, rowsMax: 500 }, options);
+  const rows = await queryView({ view: 'portal_erasures', args: { environment }, columns, tail, rowsMax: 500 });
   return rows.map(({ hasReceipt, ...row }): ErasureLine => {
     const { physicallyErasedMs: physicallyErasedAt, logExpiredMs: logExpiredAt } = row;
     return { ...row, state: stateOf(hasReceipt === 1 ? { physicallyErasedAt, logExpiredAt } : null) };
@@ -36,23 +35,18 @@ async function readLines(query: QueryRows, environmentId: string, tail: string, 
 }
 
 /** Returns the newest 500 erasures. */
-export const readErasures = (query: QueryRows, environmentId: string, options?: QueryOptions): Promise<ErasureLine[]> =>
-  readLines(query, environmentId, 'ORDER BY requested_at DESC, erasure_id', options);
+export const readErasures = (queryView: QueryView, environmentId: string) =>
+  readLines(queryView, environmentId, 'ORDER BY requested_at DESC, erasure_id');
 
-export interface ErasureInEnvironment {
-  readonly environmentId: string;
-  readonly erasureId: string;
-}
+type ErasureSearch = Readonly<Record<'environmentId' | 'erasureId', string>>;
 
 /** Returns null until the eraser has stored the request. */
 export async function readErasure(
-  query: QueryRows,
-  { environmentId, erasureId }: ErasureInEnvironment,
-  options?: QueryOptions,
+  queryView: QueryView,
+  { environmentId, erasureId }: ErasureSearch,
 ): Promise<ErasureLine | null> {
   const tail = `WHERE erasure_id = toUUIDOrZero(${quoteText(erasureId)})`;
-  const [line] = await readLines(query, environmentId, tail, options);
-  return line ?? null;
+  return (await readLines(queryView, environmentId, tail))[0] ?? null;
 }
 
 const OPEN_COLUMNS = {
@@ -64,33 +58,23 @@ const OPEN_COLUMNS = {
 export type OpenErasures = Row<typeof OPEN_COLUMNS>;
 
 /** Returns the environments that have open erasures, sorted by the time of their oldest open erasure. */
-export async function readOpenErasures(
-  query: QueryRows,
-  environmentIds: readonly string[],
-  options?: QueryOptions,
-): Promise<OpenErasures[]> {
+export async function readOpenErasures(queryView: QueryView, environmentIds: readonly string[]) {
   if (environmentIds.length === 0) return [];
-  return queryView<OpenErasures>(
-    query,
-    {
-      view: 'portal_open_erasures',
-      args: { environments: environmentIds },
-      columns: OPEN_COLUMNS,
-      tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
-      rowsMax: 20_000,
-    },
-    options,
-  );
+  return queryView({
+    view: 'portal_open_erasures',
+    args: { environments: environmentIds },
+    columns: OPEN_COLUMNS,
+    tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
+    rowsMax: 20_000,
+  });
 }
 
 /** Returns a receipt in the format in which it was published; null if there is no receipt yet. */
 export async function readReceipt(
-  query: QueryRows,
-  { environmentId, erasureId }: ErasureInEnvironment,
-  options?: QueryOptions,
+  queryView: QueryView,
+  { environmentId: environment, erasureId: erasure }: ErasureSearch,
 ): Promise<Readonly<Record<string, unknown>> | null> {
-  const args = { environment: environmentId, erasure: erasureId };
-  const viewQuery = { view: 'portal_erasure_receipt', args, columns: { receipt: text('receipt') }, rowsMax: 1 };
-  const [found] = await queryView<{ receipt: string }>(query, viewQuery, options);
+  const [args, columns] = [{ environment, erasure }, { receipt: text('receipt') }];
+  const [found] = await queryView({ view: 'portal_erasure_receipt', args, columns, rowsMax: 1 });
   return found === undefined ? null : JSON.parse(found.receipt);
 }

@@ -6,6 +6,7 @@ import { countMessages, readMessage, searchMessages } from './messages.ts';
 import { readMintSigners, readMints } from './mints.ts';
 import { readOverview } from './overview.ts';
 import { readIds, readProfile, readTimeline } from './people.ts';
+import { createQueryView } from './query-view.ts';
 import { readRejectionCauses, readRejectionsOfTrace } from './rejections.ts';
 
 export type * from './activities.ts';
@@ -14,7 +15,7 @@ export type * from './audit.ts';
 export { readAllAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
 export type * from './messages.ts';
-export { readManyMessages } from './messages.ts';
+export { MESSAGES_MAX } from './messages.ts';
 export type * from './mints.ts';
 export { readManyMints } from './mints.ts';
 export type * from './overview.ts';
@@ -43,30 +44,23 @@ const READS = {
   audit: readAudit,
 };
 
-type Read<S, R> = (search: S, options?: QueryOptions) => Promise<R>;
-
 /**
  * ClickHouse queries for pages. Every query is restricted to environments, a project or contracts; the caller must
  * check access to them. Aborting `signal` cancels the query. A query that exceeds the read limits throws PublicError
  * VALIDATION_ERROR. All other store errors are rethrown.
  */
 export type PortalReads = {
-  [K in keyof typeof READS]: (typeof READS)[K] extends (
-    query: QueryRows,
-    search: infer S,
-    options?: QueryOptions,
-  ) => Promise<infer R>
-    ? Read<S, R>
-    : never;
+  [K in keyof Reads]: (search: Parameters<Reads[K]>[1], options?: QueryOptions) => ReturnType<Reads[K]>;
 };
+type Reads = typeof READS;
 
 /** Slightly longer than the ClickHouse limit for the account, so that ClickHouse reports the timeout. */
 export const READ_MAX_MS = 6_000;
 
 /** @param query sends queries as the account `portal` */
 export function createPortalReads(query: QueryRows): PortalReads {
-  const bound = Object.entries(READS as unknown as Record<string, (...args: unknown[]) => unknown>).map(
-    ([name, read]) => [name, (search: unknown, options?: QueryOptions) => read(query, search, options)],
-  );
+  const bound = Object.entries(READS).map(([name, read]) => {
+    return [name, (search: never, options?: QueryOptions) => read(createQueryView(query, options), search)];
+  });
   return Object.fromEntries(bound) as PortalReads;
 }

@@ -1,18 +1,5 @@
 import { type MessageFilter, toConditions, toSafeProperties, toWhere } from '@playline/events';
-import type { QueryOptions, QueryRows } from '@playline/stores';
-
-import {
-  type IdAccess,
-  idFor,
-  maskId,
-  millis,
-  number,
-  queryView,
-  type Row,
-  readPages,
-  SEARCH_MAX_MS,
-  text,
-} from './query-view.ts';
+import { type IdAccess, maskId, millis, number, type QueryView, type Row, SEARCH_MAX_MS, text } from './query-view.ts';
 
 /** A time range in epoch milliseconds; `untilMs` is exclusive. */
 export interface TimeRange {
@@ -74,7 +61,7 @@ export type MessagePosition = Pick<MessageLine, 'happenedMs' | 'messageId'>;
 
 export interface MessagePage {
   /** Newest first. If a message was received several times, contains only the first copy. */
-  readonly messages: readonly MessageLine[];
+  readonly lines: readonly MessageLine[];
   readonly next: MessagePosition | null;
   /** The search is complete back to this time. */
   readonly searchedSinceMs: number;
@@ -87,15 +74,23 @@ const DAY_MS = 86_400_000;
  * first step serves viewers who watch new messages.
  */
 const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
-const MESSAGES_MAX = 2_000;
+export const MESSAGES_MAX = 2_000;
 /** Most messages have at most one duplicate, so reading twice the page size is usually enough. */
 const DUPLICATES_FACTOR = 2;
 
-const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
-  ...line,
-  anonymousId: idFor(idAccess, line.anonymousId),
-  userId: idFor(idAccess, line.userId),
-});
+const ID_NAMES = 'anonymousId userId fromId toId deviceId'.split(' ');
+/** Client text that can identify a person. The analysis views exclude it, too. */
+const HIDDEN_NAMES = 'userAgent pageUrl pageTitle pageReferrer traits'.split(' ');
+
+/** Without raw ids, shortens ids and removes text that can identify a person. */
+function mask<T extends MessageLine>(line: T, idAccess: IdAccess): T {
+  if (idAccess === 'raw ids') return line;
+  const values = Object.entries(line).map(([name, value]) => {
+    if (HIDDEN_NAMES.includes(name)) return [name, ''];
+    return [name, ID_NAMES.includes(name) ? maskId(String(value)) : value];
+  });
+  return Object.fromEntries(values) as T;
+}
 
 /** Removes duplicates except the copy that was received first. Preserves the order. */
 function removeDuplicates(lines: readonly MessageLine[]): MessageLine[] {
@@ -113,35 +108,32 @@ interface Window extends TimeRange {
   readonly rowsMax: number;
 }
 
-async function readWindow(query: QueryRows, search: MessageSearch, window: Window, options: QueryOptions) {
+async function readWindow(queryView: QueryView, search: MessageSearch, window: Window): Promise<MessageLine[]> {
   const { sinceMs, untilMs, before, rowsMax } = window;
-  const viewQuery = {
+  const lines = await queryView({
     view: 'portal_messages',
     args: { environment: search.environmentId, since: sinceMs, until: untilMs, before },
     columns: COLUMNS,
     tail: `${toWhere(toConditions(search))} ORDER BY event_time DESC, message_id DESC`,
     rowsMax,
-  };
-  const lines = await queryView<MessageLine>(query, viewQuery, options);
-  return lines.map((line) => maskLine(line, search.idAccess));
+  });
+  return lines.map((line) => mask(line, search.idAccess));
 }
 
 /** Returns the number of messages in each step of `stepMs` that has any. Copies count once. */
 export function countMessages(
-  query: QueryRows,
+  queryView: QueryView,
   search: MessageSearch & { readonly stepMs: number },
-  options?: QueryOptions,
-) {
+): Promise<MessageCount[]> {
   const { environmentId: environment, sinceMs: since, untilMs: until, stepMs } = search;
   const step = `intDiv(toUnixTimestamp64Milli(event_time) - ${since}, ${stepMs})`;
-  const viewQuery = {
+  return queryView({
     view: 'portal_messages',
     args: { environment, since, until, before: '' },
     columns: { stepMs: number(`${since} + ${stepMs} * ${step}`), messages: number('uniqCombined64(message_id)') },
     tail: `${toWhere(toConditions(search))} GROUP BY 1 ORDER BY 1`,
     rowsMax: 10_000,
-  };
-  return queryView<MessageCount>(query, viewQuery, options);
+  });
 }
 
 export interface MessageCount {
@@ -150,11 +142,7 @@ export interface MessageCount {
 }
 
 /** Searches messages from newest to oldest in growing steps, until the page is full or time runs out. */
-export async function searchMessages(
-  query: QueryRows,
-  search: MessageSearch,
-  options: QueryOptions = {},
-): Promise<MessagePage> {
+export async function searchMessages(queryView: QueryView, search: MessageSearch): Promise<MessagePage> {
   const { sinceMs, after, messagesMax = 100 } = search;
   const max = Math.min(Math.max(1, Math.trunc(messagesMax)), MESSAGES_MAX);
   const end = after?.happenedMs ?? search.untilMs;
@@ -165,17 +153,17 @@ export async function searchMessages(
   for (let step = 0; performance.now() - startedAt < SEARCH_MAX_MS; ) {
     const since = Math.max(sinceMs, end - (STEPS_MS[step] ?? Number.POSITIVE_INFINITY));
     const window = { sinceMs: since, untilMs: position.happenedMs, before: position.messageId, rowsMax };
-    const lines = await readWindow(query, search, window, options);
-    for (const each of lines) found.push(each);
-    const messages = removeDuplicates(found);
-    if (messages.length > max) return { messages: messages.slice(0, max), ...endOf(messages[max - 1]!) };
+    const read = await readWindow(queryView, search, window);
+    for (const each of read) found.push(each);
+    const lines = removeDuplicates(found);
+    if (lines.length > max) return { lines: lines.slice(0, max), ...endOf(lines[max - 1]!) };
     // If there are many duplicates, the window can contain more rows than were read.
-    const isComplete = lines.length < rowsMax;
-    if (isComplete && since === sinceMs) return { messages, next: null, searchedSinceMs: since };
-    position = isComplete ? { happenedMs: since, messageId: '' } : endOf(lines.at(-1)!).next;
+    const isComplete = read.length < rowsMax;
+    if (isComplete && since === sinceMs) return { lines, next: null, searchedSinceMs: since };
+    position = isComplete ? { happenedMs: since, messageId: '' } : endOf(read.at(-1)!).next;
     if (isComplete) step += 1;
   }
-  return { messages: removeDuplicates(found), next: position, searchedSinceMs: position.happenedMs };
+  return { lines: removeDuplicates(found), next: position, searchedSinceMs: position.happenedMs };
 }
 
 const endOf = ({ happenedMs, messageId }: MessageLine) => ({
@@ -183,47 +171,20 @@ const endOf = ({ happenedMs, messageId }: MessageLine) => ({
   searchedSinceMs: happenedMs,
 });
 
-/** Yields pages of messages, newest first. @returns the position at which the result was truncated, or null */
-export function readManyMessages(
-  messages: (search: MessageSearch) => Promise<MessagePage>,
-  search: MessageSearch,
-  max: number,
-): AsyncGenerator<readonly MessageLine[], MessagePosition | null> {
-  return readPages(
-    async (messagesMax, after) => {
-      const page = await messages({ ...search, messagesMax, after });
-      return { lines: page.messages, next: page.next };
-    },
-    { after: search.after, linesMax: max, perQuery: MESSAGES_MAX },
-  );
-}
-
-/** Client text that can identify a person. The analysis views exclude it, too. */
-const HIDDEN = { userAgent: '', pageUrl: '', pageTitle: '', pageReferrer: '', traits: '' };
-
-function maskDetail(detail: MessageDetail, idAccess: IdAccess): MessageDetail {
-  if (idAccess === 'raw ids') return detail;
-  const { anonymousId, userId, fromId, toId, deviceId } = detail;
-  const ids = Object.entries({ anonymousId, userId, fromId, toId, deviceId }).map(([name, id]) => [name, maskId(id)]);
-  return { ...detail, ...HIDDEN, ...Object.fromEntries(ids) };
-}
-
 /**
  * Returns all messages with the id, because clients can reuse a message id. Without raw ids, the properties are limited
  * to `safeProperties`.
  */
 export async function readMessage(
-  query: QueryRows,
+  queryView: QueryView,
   search: Pick<MessageSearch, 'environmentId' | 'idAccess'> & {
     readonly messageId: string;
     readonly safeProperties: readonly string[];
   },
-  options?: QueryOptions,
 ): Promise<MessageDetail[]> {
   const args = { environment: search.environmentId, message: search.messageId };
   const properties = search.idAccess === 'raw ids' ? 'properties' : toSafeProperties(search.safeProperties);
   const columns = { ...DETAIL_COLUMNS, properties: text(properties) };
-  const viewQuery = { view: 'portal_message', args, columns, rowsMax: 20 };
-  const details = await queryView<MessageDetail>(query, viewQuery, options);
-  return details.map((detail) => maskDetail(detail, search.idAccess));
+  const details = await queryView({ view: 'portal_message', args, columns, rowsMax: 20 });
+  return details.map((detail) => mask(detail, search.idAccess));
 }

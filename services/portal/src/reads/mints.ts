@@ -1,12 +1,12 @@
 import type { MintStatus } from '@playline/contracts';
-import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
+import { quoteText } from '@playline/stores';
 import {
   millis,
   millisOrNull,
   msOf,
   number,
   orNull,
-  queryView,
+  type QueryView,
   type Row,
   readPages,
   text,
@@ -47,17 +47,16 @@ export type MintLine = Row<typeof MINT_COLUMNS>;
 /** Includes the collection, because several collections can use the same reference id. */
 export type MintPosition = Pick<MintLine, 'requestedMs' | 'referenceId' | 'chain' | 'contractAddress'>;
 
-export function readMints(query: QueryRows, search: MintSearch, options?: QueryOptions): Promise<MintLine[]> {
+export function readMints(queryView: QueryView, search: MintSearch): Promise<MintLine[]> {
   const { environmentId, sinceMs, status, before, mintsMax } = search;
   const order = 'ORDER BY requested_at DESC, reference_id DESC, chain DESC, contract_address DESC';
-  const viewQuery = {
+  return queryView({
     view: 'portal_mints',
     args: { environment: environmentId, since: sinceMs, status },
     columns: MINT_COLUMNS,
     tail: `${before === undefined ? '' : toCondition(before)} ${order}`,
     rowsMax: mintsMax,
-  };
-  return queryView<MintLine>(query, viewQuery, options);
+  });
 }
 
 function toCondition({ requestedMs, referenceId, chain, contractAddress }: MintPosition): string {
@@ -97,16 +96,14 @@ export type MintSigner = Row<typeof SIGNER_COLUMNS>;
 
 /** Returns every combination of collection and signer that has a mint request since `sinceMs`. */
 export function readMintSigners(
-  query: QueryRows,
+  queryView: QueryView,
   { environmentId, sinceMs }: Pick<MintSearch, 'environmentId' | 'sinceMs'>,
-  options?: QueryOptions,
-) {
-  const viewQuery = {
+): Promise<MintSigner[]> {
+  return queryView({
     view: 'portal_mint_signers',
     args: { environment: environmentId, since: sinceMs },
     columns: SIGNER_COLUMNS,
     tail: 'ORDER BY chain, contract_address, held_at DESC, signer_address',
     rowsMax: 5_000,
-  };
-  return queryView<MintSigner>(query, viewQuery, options);
+  });
 }

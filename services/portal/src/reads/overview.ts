@@ -1,6 +1,5 @@
 /** Reads the counts of the overview, which the event writer keeps for finished minutes. */
-import type { QueryOptions, QueryRows } from '@playline/stores';
-import { number, queryView, type Row, text } from './query-view.ts';
+import { number, type QueryView, type Row, text } from './query-view.ts';
 
 export interface OverviewSearch {
   readonly environmentId: string;
@@ -47,21 +46,12 @@ export interface Overview {
   readonly pendingMints: number;
 }
 
-export async function readOverview(
-  query: QueryRows,
-  search: OverviewSearch,
-  options?: QueryOptions,
-): Promise<Overview> {
+export async function readOverview(queryView: QueryView, search: OverviewSearch): Promise<Overview> {
   const { environmentId: environment, spanS: span, stepS: step, sinceS: since, untilS: until } = search;
   const args = { environment, step, before: since - span, since, until, span };
-  const viewQuery = {
-    view: 'portal_overview',
-    args,
-    columns: COLUMNS,
-    tail: 'ORDER BY at_s, value DESC',
-    rowsMax: 20_000,
-  };
-  const parts = Map.groupBy(await queryView<OverviewLine>(query, viewQuery, options), ({ part }) => part);
+  const [columns, tail] = [COLUMNS, 'ORDER BY at_s, value DESC'];
+  const lines = await queryView({ view: 'portal_overview', args, columns, tail, rowsMax: 20_000 });
+  const parts = Map.groupBy(lines, ({ part }) => part);
   const linesOf = (part: string) => parts.get(part) ?? [];
   return {
     events: linesOf('events'),

@@ -1,5 +1,4 @@
-import type { QueryOptions, QueryRows } from '@playline/stores';
-import { type IdAccess, idFor, millis, number, queryView, type Row, text, toPage } from './query-view.ts';
+import { type IdAccess, maskId, millis, number, type QueryView, type Row, text, toPage } from './query-view.ts';
 
 export interface IdentitySearch {
   readonly environmentId: string;
@@ -48,20 +47,13 @@ export interface TimelineSearch extends IdentitySearch {
 const RECENT_DAYS = 31;
 
 /** Reads a page of what happened to a person, newest first. */
-export async function readTimeline(
-  query: QueryRows,
-  { show, after = { happenedMs: 0, id: '' }, linesMax, ...search }: TimelineSearch,
-  options?: QueryOptions,
-) {
+export async function readTimeline(queryView: QueryView, search: TimelineSearch) {
+  const { show, after = { happenedMs: 0, id: '' }, linesMax } = search;
   const page = { show, until: after.happenedMs, before: after.id, entries: linesMax };
   const [tail, columns] = ['ORDER BY happened_at DESC, id DESC', TIMELINE_COLUMNS];
   const read = (days: number) => {
     const args = { ...argsOf(search), ...page, days };
-    return queryView<TimelineEntry>(
-      query,
-      { view: 'portal_timeline', args, columns, tail, rowsMax: linesMax },
-      options,
-    );
+    return queryView({ view: 'portal_timeline', args, columns, tail, rowsMax: linesMax });
   };
   const recent = show === '' || show === 'events' ? await read(RECENT_DAYS) : [];
   return toPage(recent.length < linesMax ? await read(0) : recent, linesMax);
@@ -80,28 +72,18 @@ const PROFILE_COLUMNS = {
 export type PersonProfile = Row<typeof PROFILE_COLUMNS>;
 
 /** Returns null if the identities have no events. */
-export async function readProfile(
-  query: QueryRows,
-  search: IdentitySearch,
-  options?: QueryOptions,
-): Promise<PersonProfile | null> {
+export async function readProfile(queryView: QueryView, search: IdentitySearch): Promise<PersonProfile | null> {
   const viewQuery = { view: 'portal_profile', args: argsOf(search), columns: PROFILE_COLUMNS, rowsMax: 1 };
-  const [profile] = await queryView<PersonProfile>(query, viewQuery, options);
-  return profile ?? null;
+  return (await queryView(viewQuery))[0] ?? null;
 }
 
 /**
  * Returns the identities about which data is stored, with their ids, masked for viewers without access to raw ids. An id
  * is empty if no event contains it.
  */
-export async function readIds(
-  query: QueryRows,
-  search: IdentitySearch & { readonly idAccess: IdAccess },
-  options?: QueryOptions,
-): Promise<ReadonlyMap<string, string>> {
-  if (search.identityIds.length === 0) return new Map();
+export async function readIds(queryView: QueryView, search: IdentitySearch & { readonly idAccess: IdAccess }) {
+  if (search.identityIds.length === 0) return new Map<string, string>();
   const columns = { identityId: text('identity_id'), id: text('id') };
-  const viewQuery = { view: 'portal_raw_ids', args: argsOf(search), columns, rowsMax: 1_000 };
-  const rows = await queryView<{ identityId: string; id: string }>(query, viewQuery, options);
-  return new Map(rows.map(({ identityId, id }) => [identityId, idFor(search.idAccess, id)]));
+  const rows = await queryView({ view: 'portal_raw_ids', args: argsOf(search), columns, rowsMax: 1_000 });
+  return new Map(rows.map(({ identityId, id }) => [identityId, search.idAccess === 'raw ids' ? id : maskId(id)]));
 }

@@ -1,14 +1,17 @@
 import { ClickHouseFault, type QueryRows } from '@playline/stores';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { FIRST_LINES, number, queryView, readPages, toPage } from './query-view.ts';
+import { createQueryView, FIRST_LINES, number, readPages, toPage } from './query-view.ts';
 
-it('queryView throws TOO_MANY_REQUESTS_ERROR with a retry time if the project quota is exceeded', async () => {
+it('a query of a view throws TOO_MANY_REQUESTS_ERROR with a retry time if the project quota is exceeded', async () => {
   const query: QueryRows = () => {
     throw new ClickHouseFault(500, '201', 'QUOTA_EXCEEDED');
   };
   const viewQuery = { view: 'portal_tokens', args: {}, columns: { a: number('a') }, rowsMax: 1 };
-  await expect(queryView(query, viewQuery)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 10 });
+  await expect(createQueryView(query)(viewQuery)).rejects.toMatchObject({
+    code: 'TOO_MANY_REQUESTS_ERROR',
+    retryAfterS: 10,
+  });
 });
 
 /** Returns a `readPage` over consecutive numbers. @param sizes collects the number of lines that each query requests */

@@ -50,19 +50,22 @@ const QUOTA_S = 10;
  * @throws PublicError VALIDATION_ERROR if the query exceeds the read limits; TOO_MANY_REQUESTS_ERROR if the project
  *   exceeds its quota; all other store errors are rethrown
  */
-export async function queryView<T>(query: QueryRows, viewQuery: ViewQuery<T>, options?: QueryOptions): Promise<T[]> {
-  const { view, args, tail = '', rowsMax } = viewQuery;
-  const columns = Object.entries(viewQuery.columns) as [string, Column<unknown>][];
-  const expressions = columns.map(([, { sql }]) => sql).join(', ');
-  const sql = `SELECT ${expressions} FROM ${toSource(view, args)} ${tail} LIMIT ${rowsMax}`;
-  try {
-    const rows: T[] = [];
-    for await (const values of query(sql, options))
-      rows.push(Object.fromEntries(columns.map(([name, { read }], index) => [name, read(values[index])])) as T);
-    return rows;
-  } catch (fault) {
-    throw fault instanceof ClickHouseFault ? toPublicError(fault) : fault;
-  }
+export type QueryView = <T>(viewQuery: ViewQuery<T>) => Promise<T[]>;
+
+export function createQueryView(query: QueryRows, options?: QueryOptions): QueryView {
+  return async <T>({ view, args, tail = '', rowsMax, ...viewQuery }: ViewQuery<T>) => {
+    const columns = Object.entries(viewQuery.columns) as [string, Column<unknown>][];
+    const expressions = columns.map(([, { sql }]) => sql).join(', ');
+    const sql = `SELECT ${expressions} FROM ${toSource(view, args)} ${tail} LIMIT ${rowsMax}`;
+    try {
+      const rows: T[] = [];
+      for await (const values of query(sql, options))
+        rows.push(Object.fromEntries(columns.map(([name, { read }], index) => [name, read(values[index])])) as T);
+      return rows;
+    } catch (fault) {
+      throw fault instanceof ClickHouseFault ? toPublicError(fault) : fault;
+    }
+  };
 }
 
 function toSource(view: string, args: Arguments | readonly Arguments[]): string {
@@ -150,5 +153,3 @@ const SHOWN_CHARACTERS = 2;
 export function maskId(id: string): string {
   return id === '' ? '' : `${[...id].slice(0, SHOWN_CHARACTERS).join('')}…`;
 }
-
-export const idFor = (idAccess: IdAccess, id: string): string => (idAccess === 'raw ids' ? id : maskId(id));

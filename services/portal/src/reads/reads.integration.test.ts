@@ -66,8 +66,8 @@ it('reads.messages returns each message once, newest first, regardless of times 
       const times: number[] = [];
       for (let after: MessagePage['next'] | undefined; after !== null; ) {
         const page: MessagePage = await reads.messages(search(environment, { messagesMax, ...(after && { after }) }));
-        readIds.push(...page.messages.map(({ messageId }) => messageId));
-        times.push(...page.messages.map(({ happenedMs }) => happenedMs));
+        readIds.push(...page.lines.map(({ messageId }) => messageId));
+        times.push(...page.lines.map(({ happenedMs }) => happenedMs));
         after = page.next;
       }
       expect([...readIds].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
@@ -85,7 +85,7 @@ it('reads.messages applies each filter and returns only messages from the given 
   ];
   await database.insert('events', [first, second, createEventRow(`${environment}-2`, NOW_MS)]);
   const found = async (filter: Partial<MessageSearch>) =>
-    (await reads.messages(search(environment, filter))).messages.map(({ messageId }) => messageId);
+    (await reads.messages(search(environment, filter))).lines.map(({ messageId }) => messageId);
   const identityId = Buffer.from(key).toString('hex');
   for (const filter of [
     { type: 'track' },
@@ -116,7 +116,7 @@ it('reads.messages compares a property by its JSON type, and integers without lo
   await database.insert('events', [...rows, createEventRow(environment, NOW_MS, { event_name: 'absent' })]);
   const found = async (operator: PropertyFilter['operator'], value: string) => {
     const property = { name: "it's", operator, value };
-    return (await reads.messages(search(environment, { property }))).messages.map(({ name }) => name).toSorted();
+    return (await reads.messages(search(environment, { property }))).lines.map(({ name }) => name).toSorted();
   };
   expect(await found('exists', '')).toEqual(Object.keys(values).toSorted());
   expect(await found('eq', '12')).toEqual(['int', 'text']);
@@ -160,7 +160,7 @@ it.each(['raw ids', 'masked ids'] as const)(
       let total = 0;
       for (let after: MessagePage['next'] | undefined; after !== null; ) {
         const page = search(environment, { idAccess, messagesMax: 3, after, ...filter });
-        const { messages, next } = await reads.messages(page);
+        const { lines: messages, next } = await reads.messages(page);
         const copied: unknown[] = [];
         for await (const row of database.query(toAnalystQuery(page))) copied.push(row.at(-1));
         expect([filter, copied]).toEqual([filter, messages.map(({ messageId }) => messageId)]);
@@ -194,17 +194,17 @@ it('reads.messages finds the messages that contain a person in any field', async
     const page: MessagePage = await reads.messages(
       search(environment, { identityIds, messagesMax: 1, ...(after && { after }) }),
     );
-    found.push(...page.messages.map(({ messageId }) => messageId));
+    found.push(...page.lines.map(({ messageId }) => messageId));
     after = page.next;
   }
   expect(found).toEqual(events.map(({ message_id }) => message_id));
   const foundForPerson = async (filter: Partial<MessageSearch>) =>
-    (await reads.messages(search(environment, { identityIds, ...filter }))).messages.map(({ messageId }) => messageId);
+    (await reads.messages(search(environment, { identityIds, ...filter }))).lines.map(({ messageId }) => messageId);
   expect(await foundForPerson({ name: 'jump' })).toEqual(found.slice(0, 2));
   expect(await foundForPerson({ type: 'alias', surface: 'web', test: false })).toEqual(found.slice(2));
   for (const none of [{ type: 'page' }, { surface: 'unity' }, { test: true }, { type: "' OR 1 = 1 --" }])
     expect([none, await foundForPerson(none)]).toEqual([none, []]);
-  expect((await reads.messages(search(environment, { identityIds: [] }))).messages).toEqual([]);
+  expect((await reads.messages(search(environment, { identityIds: [] }))).lines).toEqual([]);
 });
 
 it('reads with masked ids return shortened ids and no text supplied by the client', async () => {
@@ -220,14 +220,14 @@ it('reads with masked ids return shortened ids and no text supplied by the clien
     user_agent: secret,
   });
   await database.insert('events', [event]);
-  const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
+  const { lines: messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
   const byId = { environmentId: environment, messageId: event.message_id, safeProperties: [] };
   const found = await reads.message({ ...byId, idAccess: 'masked ids' });
   expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
   expect(found).toHaveLength(1);
   expect(JSON.stringify([messages, found])).not.toContain(secret);
   const raw = await reads.messages(search(environment));
-  expect(raw.messages).toMatchObject([{ userId: `${secret}-player` }]);
+  expect(raw.lines).toMatchObject([{ userId: `${secret}-player` }]);
   const [safe] = await reads.message({ ...byId, idAccess: 'masked ids', safeProperties: ["it's", 'level'] });
   expect(safe?.properties).toBe('{"level":12345678901234567890,"it\'s":[1]}');
   expect(await reads.message({ ...byId, idAccess: 'raw ids' })).toMatchObject([

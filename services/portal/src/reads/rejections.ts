@@ -1,7 +1,6 @@
 /** Reads rejections. They are sampled: under load, the gateways do not record every error. */
-import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { TimeRange } from './messages.ts';
-import { millis, number, queryView, type Row, text } from './query-view.ts';
+import { millis, number, type QueryView, type Row, text } from './query-view.ts';
 
 /**
  * Empty filters match everything. The time range applies to the time at which a gateway received the request. `stepS` is
@@ -46,30 +45,27 @@ export type RejectionCause = Row<typeof CAUSE_COLUMNS>;
 export type Rejection = Row<typeof TRACE_COLUMNS>;
 
 /** Returns causes of rejections, most frequent first. */
-export function readRejectionCauses(query: QueryRows, search: RejectionSearch, options?: QueryOptions) {
+export function readRejectionCauses(queryView: QueryView, search: RejectionSearch): Promise<RejectionCause[]> {
   const { environmentId, sinceMs, untilMs, stepS, code = '', field = '' } = search;
-  const viewQuery = {
+  return queryView({
     view: 'portal_rejections',
     args: { environment: environmentId, since: sinceMs, until: untilMs, step: stepS, code, field },
     columns: CAUSE_COLUMNS,
     tail: 'ORDER BY errors DESC, code, field, library, library_version',
     rowsMax: 200,
-  };
-  return queryView<RejectionCause>(query, viewQuery, options);
+  });
 }
 
 /** Returns the errors of a request, found by its trace id. */
 export function readRejectionsOfTrace(
-  query: QueryRows,
+  queryView: QueryView,
   { environmentId, traceId }: { readonly environmentId: string; readonly traceId: string },
-  options?: QueryOptions,
-) {
-  const viewQuery = {
+): Promise<Rejection[]> {
+  return queryView({
     view: 'portal_rejections_of_trace',
     args: { environment: environmentId, trace: traceId },
     columns: TRACE_COLUMNS,
     tail: 'ORDER BY received_at, code, field',
     rowsMax: 500,
-  };
-  return queryView<Rejection>(query, viewQuery, options);
+  });
 }

@@ -83,7 +83,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
         }),
     messageCounts: async (search) => {
       const counts = new Map<number, number>();
-      for (const { happenedMs } of toMessagePage(rows.messages?.[search.environmentId] ?? [], search).messages) {
+      for (const { happenedMs } of toMessagePage(rows.messages?.[search.environmentId] ?? [], search).lines) {
         const stepMs = happenedMs - ((happenedMs - search.sinceMs) % search.stepMs);
         counts.set(stepMs, (counts.get(stepMs) ?? 0) + 1);
       }
@@ -180,7 +180,7 @@ function toMessagePage(all: readonly MessageLine[], search: MessageSearch): Mess
   const last = page.at(-1);
   const hasMore = last !== undefined && found.length > page.length;
   return {
-    messages: idAccess === 'raw ids' ? page : page.map(toMasked),
+    lines: idAccess === 'raw ids' ? page : page.map(toMasked),
     next: hasMore ? { happenedMs: last.happenedMs, messageId: last.messageId } : null,
     searchedSinceMs: sinceMs,
   };

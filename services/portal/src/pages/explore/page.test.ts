@@ -161,7 +161,6 @@ it.each([
   ['message=ada', 'Enter a message id'],
   ['type=x', 'expected one of'],
   ['surface=x', 'expected one of'],
-  ['traffic=x', 'expected one of'],
   ['property=level&operator=like', 'expected one of'],
   ['property=level&operator=gt&value=high', 'Enter a number'],
   ['event=jump&since=yesterday', 'role="alert"'],

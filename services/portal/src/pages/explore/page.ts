@@ -24,13 +24,14 @@ import { scopeOf } from '../../frame/scope.ts';
 import { hrefWith } from '../../href.ts';
 import {
   exceedsReadLimits,
+  MESSAGES_MAX,
   type MessageCount,
   type MessageLine,
   type MessagePage,
   type MessagePosition,
   type MessageSearch,
   type PortalReads,
-  readManyMessages,
+  readPages,
 } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 import { createPersonAction, toPersonFilter } from '../live/person-filter.ts';
@@ -156,9 +157,9 @@ function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCo
   return html`<div class="chart-panel">${chart}</div>`;
 }
 
-function toList(visit: Visit, search: MessageSearch, { messages, next, searchedSinceMs }: MessagePage): Markup {
-  if (messages.length === 0 && next === null) return toEmpty(visit, search);
-  const rows = messages.map((each) => [
+function toList(visit: Visit, search: MessageSearch, { lines, next, searchedSinceMs }: MessagePage): Markup {
+  if (lines.length === 0 && next === null) return toEmpty(visit, search);
+  const rows = lines.map((each) => [
     time(each.happenedMs),
     html`<a href="${hrefWith(visit, { message: each.messageId })}">${each.name || each.type}</a>`,
     each.type,
@@ -169,7 +170,7 @@ function toList(visit: Visit, search: MessageSearch, { messages, next, searchedS
   const columns = ['Happened', 'Event', 'Type', 'Surface', 'Player', 'Client'];
   const older = next === null ? '' : hrefWith(visit, { after: `${next.happenedMs}.${next.messageId}`, message: '' });
   const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', after: '', message: '' })}">Export as CSV</a>`;
-  const note = messages.length === 0 ? html`No matching messages since ${time(searchedSinceMs)}` : 'Newest first';
+  const note = lines.length === 0 ? html`No matching messages since ${time(searchedSinceMs)}` : 'Newest first';
   return html`${panel('Messages', table('Stored messages', columns, rows), { note, actions: file })}
 ${older === '' ? '' : html`<p><a class="btn" href="${older}">Older messages</a></p>`}`;
 }
@@ -206,7 +207,10 @@ export function toMessagesFile(
   search: MessageSearch,
   signal: AbortSignal,
 ): Extract<PageResponse, { kind: 'streamed file' }> {
-  const lists = readManyMessages((each) => reads.messages(each, { signal }), search, CSV_LINES_MAX);
+  const lists = readPages(
+    (messagesMax, after?: MessagePosition) => reads.messages({ ...search, messagesMax, after }, { signal }),
+    { after: search.after, linesMax: CSV_LINES_MAX, perQuery: MESSAGES_MAX },
+  );
   const chunks = toCsv(lists, { columns: FILE_COLUMNS, toCells, toLastLine });
   return { kind: 'streamed file', name: `messages-${search.environmentId}.csv`, type: CSV_TYPE, chunks };
 }

@@ -1,5 +1,4 @@
 /** Reads a search for stored messages from the address of the Explore page. */
-import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { PROPERTY_OPERATORS, type PropertyFilter } from '@playline/events';
 import type { Visit } from '../../frame/page.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
@@ -46,17 +45,10 @@ export const readablePropertiesOf = (visit: Visit): 'all' | readonly string[] =>
 /** The id is empty if the search timed out between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-/** @returns a message for the user if the search is invalid @throws PublicError if the role may not filter by person */
+/** @returns a message for the user if the search is invalid @throws PublicError if a choice is invalid or the role may not filter by person */
 export function toSearch(visit: Visit, fields: ExploreFields, nowMs: number): ExploreSearch | string {
   const { event: name = '', type = '', surface = '', traffic = '', who = '', after = '' } = fields;
-  parseFilter(new URLSearchParams({ who }), !shouldMaskIds(visit));
-  for (const [label, value, choices] of [
-    ['type', type, MESSAGE_TYPES],
-    ['surface', surface, SURFACES],
-    ['traffic', traffic, ['test']],
-  ] as const)
-    if (value !== '' && !choices.some((choice) => choice === value))
-      return `Invalid value for ${label}: expected one of ${choices.join(', ')}.`;
+  parseFilter(new URLSearchParams({ type, surface, who }), !shouldMaskIds(visit));
   const property = toPropertyFilter(visit, fields);
   if (typeof property === 'string') return property;
   const range = toRange(fields, nowMs);

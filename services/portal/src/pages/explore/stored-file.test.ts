@@ -55,7 +55,7 @@ it('the last line of a truncated export contains the end of the time range for t
   const readPage = async ({ messagesMax = 0 }: { readonly messagesMax?: number }) => {
     remaining -= messagesMax;
     const next = remaining > 0 ? { happenedMs: NOW_MS, messageId: 'm' } : null;
-    return { messages: list.slice(0, messagesMax), next, searchedSinceMs: 0 };
+    return { lines: list.slice(0, messagesMax), next, searchedSinceMs: 0 };
   };
   const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, idAccess: 'raw ids' as const };
   const file = toMessagesFile({ messages: readPage }, search, new AbortController().signal);

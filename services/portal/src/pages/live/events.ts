@@ -58,26 +58,20 @@ export const shouldMaskIds = (visit: Visit): boolean => !visit.can('people.raw-i
  * stream started. The check does not renew the session, so the session can still expire.
  */
 function createPermissionCheck({ accounts, projects, sessions }: Parts, visit: Visit) {
-  const {
-    project: { id: projectId },
-    environment,
-  } = scopeOf(visit);
-  const {
-    account: { id: accountId },
-    session,
-  } = signedInOf(visit);
+  const { project: visited, environment } = scopeOf(visit);
+  const { account: visitor, session } = signedInOf(visit);
   const shouldMask = shouldMaskIds(visit);
   return async (): Promise<boolean> => {
     const [allAccounts, allProjects, active] = await Promise.all([
       accounts.all(),
       projects.all(),
-      sessions.list(accountId),
+      sessions.list(visitor.id),
     ]);
     const account = allAccounts.find((each) => isSessionOf(session, each));
-    const project = allProjects.find(({ id }) => id === projectId);
+    const project = allProjects.find(({ id }) => id === visited.id);
     if (account === undefined || project === undefined || !active.some(({ id }) => id === session.id)) return false;
     const exists = project.environments.some(({ id, name }) => id === environment.id && name === environment.name);
-    const can = (action: Action) => mayDo({ account, action, projectId });
+    const can = (action: Action) => mayDo({ account, action, projectId: visited.id });
     return exists && can('live.read') && can('people.raw-ids') !== shouldMask;
   };
 }

@@ -78,18 +78,7 @@ ${causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, cau
   };
 }
 
-const FILE_COLUMNS = [
-  'code',
-  'field',
-  'library',
-  'version',
-  'surfaces',
-  'errors',
-  'requests',
-  'first',
-  'last',
-  'traces',
-];
+const FILE_COLUMNS = 'code|field|library|version|surfaces|errors|requests|first|last|traces'.split('|');
 
 function toFile(environmentId: string, causes: readonly RejectionCause[]): PageResponse {
   const lines = causes.map(({ surfaces, traceIds, firstMs, lastMs, ...each }) => {
