@@ -1,4 +1,4 @@
-import { createDocuments, examplesOfError, examplesOfItemError, operationsOfError } from '@playline/api-docs';
+import { createDocuments, examplesOfError, examplesOfRejection, operationsOfError } from '@playline/api-docs';
 import { ENVELOPE_CODES, REJECTION_CODES } from '@playline/contracts';
 import { ERROR_CODES, REJECTIONS } from '@playline/errors';
 import { expect, it } from 'vitest';
@@ -24,14 +24,14 @@ it('the page of each code explains the cause and the fix, and the index links to
   for (const path of [...errors, ...REJECTION_CODES.map((code) => `rejections/${code}`)]) {
     expect(textOf(`/docs/${path}`)).toMatch(/<h2>Cause<\/h2>\n<p>.{20,}<\/p>/);
     expect(textOf(`/docs/${path}`)).toMatch(/<h2>What to do<\/h2>\n<p>.{20,}<\/p>/);
-    expect(textOf('/docs')).toContain(`href="./docs/${path}"`);
+    expect(textOf('/docs/errors')).toContain(`href="../docs/${path}"`);
   }
 });
 
 it('every code that the gateway can return has an example', () => {
   const returned = ERROR_CODES.filter((code) => operationsOfError(SOURCE, code).length > 0);
   for (const code of [...returned, 'RESOURCE_NOT_FOUND']) expect(examplesOfError(SOURCE, code), code).not.toEqual([]);
-  for (const code of REJECTION_CODES) expect(examplesOfItemError(SOURCE, code), code).not.toEqual([]);
+  for (const code of REJECTION_CODES) expect(examplesOfRejection(SOURCE, code), code).not.toEqual([]);
 });
 
 it('the gateway serves every document, and error responses link to the page for their error code', async () => {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { createDocuments, createNotFoundPage, type DocsSource } from './index.ts';
+import { createDocuments, createNotFoundPage } from './index.ts';
 import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
@@ -62,28 +62,12 @@ it('element ids are unique on each page', () => {
   }
 });
 
-it('the documentation mentions error codes for items only if the source defines such codes', () => {
-  const withItemErrors: DocsSource = {
-    ...source,
-    itemErrors: {
-      folder: 'leaves',
-      entries: { TORN: { cause: 'The leaf is torn.', fix: 'Bind it.' } },
-      occursIn: (code, { body }) => JSON.stringify(body).includes(code),
-      texts: {
-        navigation: 'Leaves',
-        heading: 'Leaf error codes',
-        textHeading: 'Leaf codes',
-        introSuffix: ', and so does a leaf',
-        index: 'One leaf.',
-        lead: 'A leaf was rejected.',
-        resend: 'No.',
-      },
-    },
-  };
-  const documentsWithItemErrors = createDocuments(withItemErrors);
-  expect([...documentsWithItemErrors.keys()].filter((path) => !documents.has(path))).toEqual(['/docs/leaves/TORN']);
-  expect(documentsWithItemErrors.get('/docs/errors')?.text).toContain('has a code, and so does a leaf.');
-  expect(documentsWithItemErrors.get('/llms.txt')?.text).toContain('## Leaf codes');
+it('the documentation mentions rejections only if the source defines rejection codes', () => {
+  const rejections = { TORN: { cause: 'The leaf is torn.', fix: 'Bind it.' } };
+  const withRejections = createDocuments({ ...source, rejections });
+  expect([...withRejections.keys()].filter((path) => !documents.has(path))).toEqual(['/docs/rejections/TORN']);
+  expect(withRejections.get('/docs/errors')?.text).toContain('has a code, as does every rejected message in a batch.');
+  expect(withRejections.get('/llms.txt')?.text).toContain('## Rejection codes');
   expect([...documents.values()].map(({ text }) => text).join()).not.toMatch(/leaf|rejection/i);
 });
 

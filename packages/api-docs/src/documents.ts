@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { ERRORS } from '@playline/errors';
+import { AREAS } from '@playline/guides';
 import { toOpenApi } from './formats/openapi.ts';
 import { toCommand, toFreshBody, toResponseText } from './formats/text.ts';
 import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
@@ -12,15 +13,13 @@ import { createCodePages, createReferencePage } from './pages/reference.ts';
 import { createPageList, createSearchIndex } from './pages/search.ts';
 import { toTryForm } from './pages/try-form.ts';
 import {
-  AREAS,
-  type Area,
   allExamples,
   articlePath,
+  type CodeText,
   type DocsSource,
   type Document,
   errorCodesOf,
-  type ItemErrors,
-  itemErrorPath,
+  rejectionPath,
 } from './source.ts';
 import { describeValues, placeholdersIn } from './values.ts';
 
@@ -74,27 +73,20 @@ export function createDocuments(source: DocsSource): ReadonlyMap<string, Documen
 const PATH = '/docs';
 const TOP = relativeRoot(PATH);
 
-/** Introduces each area on the home page. */
-const AREA_TEXTS: Readonly<Record<Area, string>> = {
-  Events: 'Send messages from games and servers, store consent, and erase a person.',
-  Chain: 'Read tokens, replicate the activity history of a chain, and mint assets.',
-  Analysts: 'Connect to ClickHouse, and query events by person.',
-  Operate: 'Run the services, read their state, and fix problems.',
-  SDKs: 'The client library for browsers and Node, served by this site.',
-};
-
 function createFirstPage(source: DocsSource): string {
   const { operations, publicUrl, firstPage } = source;
   const [first] = operations;
-  const areas = AREAS.map((area) => ({ area, pages: pagesOf(source, area) })).filter(({ pages }) => pages.length > 0);
+  const areas = AREAS.map(({ area, about }) => ({ area, about, pages: pagesOf(source, area) }));
   const content = html`<p class="lead">${firstPage.lead}</p>
 <div class="areas">
-${areas.map(
-  ({ area, pages }) => html`<section class="panel"><p class="area">${area}</p>
-<p>${AREA_TEXTS[area]}</p>
+${areas
+  .filter(({ pages }) => pages.length > 0)
+  .map(
+    ({ area, about, pages }) => html`<section class="panel"><p class="area">${area}</p>
+<p>${about}</p>
 <ul>${pages.map(({ path, text }) => html`<li><a href="${toHref(path, TOP)}">${text}</a></li>\n`)}</ul></section>
 `,
-)}</div>
+  )}</div>
 ${first === undefined ? '' : toFirstRequest(first, source)}
 <h2 id="machine-readable">Machine-readable</h2>
 <ul>
@@ -109,12 +101,12 @@ ${first === undefined ? '' : toFirstRequest(first, source)}
 function toFirstRequest(operation: Operation, source: DocsSource): HtmlValue {
   const [example] = operation.examples;
   if (example === undefined) return '';
-  const { heading, anchor, before, after, command } = source.firstPage;
+  const { heading, anchor, before, after } = source.firstPage;
   return html`<h2 id="${anchor}">${heading}</h2>
 ${before}
 ${toTryForm(operation, source, PATH)}
 ${after}
-<details class="fold"><summary>${command}</summary>
+<details class="fold"><summary>The same request with curl</summary>
 ${toExamplePair(example, { source, top: TOP })}
 </details>`;
 }
@@ -217,7 +209,7 @@ const toHeaders = (headers: Readonly<Record<string, string>>) =>
 
 /** Describes the complete API as text for language models. See https://llmstxt.org. */
 function toLlmsText(source: DocsSource): string {
-  const { publicUrl, title, about, notes, operations, itemErrors, otherExamples, articles } = source;
+  const { publicUrl, title, about, notes, operations, otherExamples, articles } = source;
   const sections = [
     `# ${title}`,
     `> ${about}`,
@@ -232,7 +224,6 @@ function toLlmsText(source: DocsSource): string {
     ].join('\n'),
     ...operations.map((operation) => toSection(operation, source)),
     toErrors(source),
-    ...(itemErrors === null ? [] : [toItemErrorList(itemErrors, publicUrl)]),
     ['## Unknown paths', ...otherExamples.map((example) => toExample(example, source))].join('\n\n'),
   ];
   return `${sections.join('\n\n')}\n`;
@@ -261,19 +252,15 @@ function toExample(example: Example, source: DocsSource): string {
   return `### ${title}\n\n\`\`\`sh\n${toCommand(example, source)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(response)}\n\`\`\``;
 }
 
-function toErrors(source: DocsSource): string {
-  const lines = errorCodesOf(source).map((code) => {
-    const { cause, fix } = source.errors[code] ?? ERRORS[code];
-    return `- [${code}](${source.publicUrl}${errorPath(code)}) (${ERRORS[code].status}): ${cause} ${fix}`;
-  });
-  return `## Error codes\n\n${lines.join('\n')}`;
-}
-
-function toItemErrorList(itemErrors: ItemErrors, publicUrl: string): string {
-  const lines = Object.entries(itemErrors.entries).map(
-    ([code, { cause, fix }]) => `- [${code}](${publicUrl}${itemErrorPath(itemErrors, code)}): ${cause} ${fix}`,
+function toErrors({ publicUrl, errors, rejections }: DocsSource): string {
+  const toLine = (path: string, status: string, { cause, fix }: CodeText) =>
+    `- [${path.split('/').at(-1)}](${publicUrl}${path})${status}: ${cause} ${fix}`;
+  const lines = errorCodesOf({ errors }).map((code) =>
+    toLine(errorPath(code), ` (${ERRORS[code].status})`, errors[code] ?? ERRORS[code]),
   );
-  return `## ${itemErrors.texts.textHeading}\n\n${lines.join('\n')}`;
+  const rejectionLines = Object.entries(rejections).map(([code, text]) => toLine(rejectionPath(code), '', text));
+  const more = rejectionLines.length === 0 ? [] : ['', '## Rejection codes', '', ...rejectionLines];
+  return ['## Error codes', '', ...lines, ...more].join('\n');
 }
 
 const CACHE_MAX_AGE_S = 300;
@@ -284,19 +271,14 @@ const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 /** Blocks native form submission, which would put the key into the URL if the scripts failed to load. */
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
-/** The 404 page is not cached, because the requested page may exist after an upgrade. */
-function createHeaders({ elsewhere }: DocsSource): Record<'found' | 'notFound', readonly string[]> {
+function createSecurityHeaders({ elsewhere }: DocsSource): readonly string[] {
   // The search also reads the index of the other service.
   const connect = elsewhere === null ? '' : `; connect-src 'self' ${new URL(elsewhere.url).origin}`;
-  const security = [
+  return [
     ...['content-security-policy', POLICY + connect],
     ...['x-content-type-options', 'nosniff'],
     ...['referrer-policy', 'no-referrer'],
   ];
-  return {
-    found: ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...security],
-    notFound: ['cache-control', 'no-store', ...security],
-  };
 }
 
 /** A subset of `Exchange` in `@playline/http`. `headers` contains names and values alternately. */
@@ -337,16 +319,16 @@ export function createDocsRoutes(
     return documents;
   };
   const source = createSource(0);
-  const headers = createHeaders(source);
+  const security = createSecurityHeaders(source);
+  const headers = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...security];
   const routes = [...documents].map(
     ([path, initial]): DocsRoute => ({
       method: 'GET',
       path,
       cors: true,
       handle: (exchange) => {
-        const document = current().get(path) ?? initial;
-        if (document.bytes === undefined) exchange.answerText(200, document, headers.found);
-        else exchange.answerBytes(200, document.bytes, headers.found, document.type);
+        const { type, text, bytes = Buffer.from(text) } = current().get(path) ?? initial;
+        exchange.answerBytes(200, bytes, headers, type);
       },
     }),
   );
@@ -356,10 +338,12 @@ export function createDocsRoutes(
     cors: false,
     handle: (exchange) => exchange.answerEmpty(302, ['location', './docs']),
   };
-  return [home, ...routes, createNotFoundRoute(source, [...documents.keys()], headers.notFound)];
+  return [home, ...routes, createNotFoundRoute(source, [...documents.keys()], security)];
 }
 
-function createNotFoundRoute(source: DocsSource, paths: readonly string[], headers: readonly string[]): DocsRoute {
+function createNotFoundRoute(source: DocsSource, paths: readonly string[], security: readonly string[]): DocsRoute {
+  // Not cached, because the requested page may exist after an upgrade.
+  const headers = ['cache-control', 'no-store', ...security];
   return {
     method: 'GET',
     path: '/docs/{*unknown}',

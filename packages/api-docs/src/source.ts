@@ -1,25 +1,14 @@
 import type { ErrorCode } from '@playline/errors';
-import type { Example, ExampleResponse, JsonSchema, Operation } from './operation.ts';
+import type { Area, Site } from '@playline/guides';
+import type { Example, JsonSchema, Operation } from './operation.ts';
 import type { HtmlValue } from './pages/html.ts';
-
-/** Sections of the documentation, in the order of the navigation. */
-export const AREAS = ['Events', 'Chain', 'Analysts', 'Operate', 'SDKs'] as const;
-export type Area = (typeof AREAS)[number];
-
-/** A page of the same site that another service serves. */
-export interface PageElsewhere {
-  readonly area: Area;
-  readonly title: string;
-  /** Absolute URL. */
-  readonly href: string;
-}
 
 /** Describes an API. All documentation is generated from this source. */
 export interface DocsSource {
   /** The area of the operations. */
   readonly area: Area;
-  /** The pages that the navigation adds, and the URL of the service that serves them; null if there is none. */
-  readonly elsewhere: { readonly url: string; readonly pages: readonly PageElsewhere[] } | null;
+  /** The pages of the other service, which the navigation adds. */
+  readonly elsewhere: Site['elsewhere'];
   /** Without a trailing slash. */
   readonly publicUrl: string;
   readonly title: string;
@@ -41,8 +30,10 @@ export interface DocsSource {
   readonly refineSchemas?: (schemas: Readonly<Record<string, JsonSchema>>) => Record<string, JsonSchema>;
   /** Error codes. The index lists the codes in this order, and each code has a page. */
   readonly errors: Readonly<Partial<Record<ErrorCode, CodeText>>>;
-  /** Error codes for rejected items; null if requests are always accepted or rejected as a whole. */
-  readonly itemErrors: ItemErrors | null;
+  /** Codes of messages that are rejected although their batch is accepted. Empty if the API has no batches. */
+  readonly rejections: Readonly<Record<string, CodeText>>;
+  /** Additional content for the page of a rejection code. */
+  readonly rejectionDetails?: (code: string) => HtmlValue;
   /** Examples that do not belong to an operation. */
   readonly otherExamples: readonly Example[];
   /** The navigation lists the articles of each area in this order. */
@@ -94,8 +85,6 @@ export interface FirstPage {
   readonly anchor: string;
   readonly before: HtmlValue;
   readonly after: HtmlValue;
-  /** Label of the equivalent curl command. */
-  readonly command: string;
 }
 
 /** Why an error occurs and how to fix it. */
@@ -104,38 +93,9 @@ export interface CodeText {
   readonly fix: string;
 }
 
-/** Error codes for items that are rejected although the request is accepted. Each code has a page. */
-export interface ItemErrors {
-  /** The pages are at `/docs/<folder>/<CODE>`. */
-  readonly folder: string;
-  readonly entries: Readonly<Record<string, CodeText>>;
-  /** Returns whether a response rejects an item with this code. */
-  readonly occursIn: (code: string, response: ExampleResponse) => boolean;
-  /** Additional content for the page of a code. */
-  readonly details?: (code: string) => HtmlValue;
-  readonly texts: ItemErrorTexts;
-}
+export const errorCodesOf = ({ errors }: Pick<DocsSource, 'errors'>): ErrorCode[] => Object.keys(errors) as ErrorCode[];
 
-export interface ItemErrorTexts {
-  /** Heading in the navigation. */
-  readonly navigation: string;
-  /** Heading in the index of error codes. */
-  readonly heading: string;
-  /** Heading in `llms.txt`. */
-  readonly textHeading: string;
-  /** Continues the sentence "Every error response has a code". */
-  readonly introSuffix: string;
-  /** Introduction in the index: what happened to the request and to the remaining items. */
-  readonly index: string;
-  /** Introduction on the page for a code. */
-  readonly lead: string;
-  /** Whether the item can be resent. */
-  readonly resend: string;
-}
-
-export const errorCodesOf = ({ errors }: DocsSource): ErrorCode[] => Object.keys(errors) as ErrorCode[];
-
-export const itemErrorPath = ({ folder }: ItemErrors, code: string): string => `/docs/${folder}/${code}`;
+export const rejectionPath = (code: string): string => `/docs/rejections/${code}`;
 
 export const articlePath = ({ name }: Article): string => `/docs/${name}`;
 
@@ -143,8 +103,10 @@ export function examplesOfError(source: DocsSource, code: string): Example[] {
   return allExamples(source).filter(({ response }) => response.body?.code === code);
 }
 
-export function examplesOfItemError(source: DocsSource, code: string): Example[] {
-  return allExamples(source).filter(({ response }) => source.itemErrors?.occursIn(code, response) ?? false);
+export function examplesOfRejection(source: DocsSource, code: string): Example[] {
+  return allExamples(source).filter(({ response: { body } }) =>
+    JSON.stringify(body?.rejections ?? []).includes(`"${code}"`),
+  );
 }
 
 export function operationsOfError({ operations }: DocsSource, code: string): Operation[] {

@@ -86,15 +86,26 @@ describe('30 days of the demo game', () => {
 it('loading publishes each message that was received by the end, with a link for each identify, and no message later', async () => {
   const endAtMs = (FIRST_DAY + 29) * DAY_MS + DAY_MS / 2;
   const published: DemoRecord[] = [];
-  const consents: DemoRecord[] = [];
+  const consents: [receivedAt: number, loggedAtMs: number][] = [];
   const load = await loadDemoGame({
     environmentId: 'demo-development',
     endAtMs,
     topicPrefix: 'test.',
     keyOf: (_environment, kind, id) => Buffer.from(`${kind} ${id}`.padEnd(16)).subarray(0, 16),
     schemaIdOf: async () => 7,
-    publish: async (records) => void published.push(...records),
-    putConsent: async (record) => void consents.push(record),
+    producer: {
+      send: (records, done) => {
+        published.push(...(records as readonly DemoRecord[]));
+        setImmediate(done, null);
+      },
+      sendForOffset: async () => ({ partition: 0, offset: 1, loggedAtMs: null }),
+    },
+    consents: {
+      apply: async ({ receivedAt, position }) => {
+        consents.push([receivedAt, position.loggedAtMs]);
+        return 'applied';
+      },
+    },
   });
   const ofTopic = (name: keyof typeof TOPICS) => published.filter(({ topic }) => topic === `test.${TOPICS[name].name}`);
   const messages = ofTopic('messages').map(({ value }) => messageRecordCodec.decode(value.subarray(5)));
@@ -103,5 +114,6 @@ it('loading publishes each message that was received by the end, with a link for
   expect(messages.every(({ receivedAt }) => receivedAt <= endAtMs)).toBe(true);
   expect(ofTopic('identityLinks')).toHaveLength(expected.filter(({ type }) => type === 'identify').length);
   expect(consents).toHaveLength(load.consents);
+  expect(consents.every(([receivedAt, loggedAtMs]) => receivedAt === loggedAtMs)).toBe(true);
   expect(load).toMatchObject({ messages: messages.length, rejected: ofTopic('rejections').length, days: 30 });
 });

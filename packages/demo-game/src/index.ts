@@ -1,1 +1,1 @@
-export { type DemoGameParts, type DemoLoad, loadDemoGame } from './load.ts';
+export { DEMO_TOPICS, type DemoGameParts, type DemoLoad, loadDemoGame } from './load.ts';

@@ -13,11 +13,13 @@ import {
   TOPICS,
   ZERO_KEY,
 } from '@playline/contracts';
+import type { ConsentStore } from '@playline/people';
+import { type Producer, sendAll } from '@playline/stream';
 import { createDay, DAY_MS, type DemoEntry, type DemoMessage, timeOf } from './game.ts';
 import { toUuid } from './random.ts';
 
 const DAYS = 30;
-/** Records per call of `publish`, to bound memory. */
+/** Records per request to the producer, to bound memory. */
 const BATCH_RECORDS = 2_000;
 /** Time between an event and its receipt. */
 const NETWORK_MS = 400;
@@ -30,6 +32,10 @@ const CODECS = {
   consents: consentCodec,
 } as const;
 type DemoTopic = keyof typeof CODECS;
+const TOPIC_KEYS = ['messages', 'identityLinks', 'rejections', 'consents'] as const satisfies readonly DemoTopic[];
+
+/** Topics for which the producer must be opened, without the prefix. */
+export const DEMO_TOPICS = TOPIC_KEYS.map((key) => TOPICS[key].name);
 
 export interface DemoRecord {
   readonly topic: string;
@@ -45,10 +51,8 @@ export interface DemoGameParts {
   readonly keyOf: (environmentId: string, kind: IdentityKind, id: string) => Buffer;
   /** Returns the schema id of a topic, whose name includes the prefix. */
   readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
-  /** Resolves once all in-sync replicas have stored the records. */
-  readonly publish: (records: readonly DemoRecord[]) => Promise<void>;
-  /** Publishes a consent and then stores it, as a gateway does. */
-  readonly putConsent: (record: DemoRecord, consent: ConsentRecord) => Promise<void>;
+  readonly producer: Pick<Producer, 'send' | 'sendForOffset'>;
+  readonly consents: Pick<ConsentStore, 'apply'>;
   readonly onProgress?: (load: DemoLoad) => void;
 }
 
@@ -73,7 +77,7 @@ export async function loadDemoGame(parts: DemoGameParts): Promise<DemoLoad> {
     const entries = createDay(day).filter((entry) => timeOf(entry) + NETWORK_MS <= parts.endAtMs);
     const records = entries.flatMap((entry) => toRecords(parts, frame, entry));
     for (let at = 0; at < records.length; at += BATCH_RECORDS)
-      await parts.publish(records.slice(at, at + BATCH_RECORDS));
+      await sendAll(parts.producer, records.slice(at, at + BATCH_RECORDS));
     const consents = entries.filter((entry) => entry.kind === 'consent');
     for (let at = 0; at < consents.length; at += CONCURRENT_CONSENTS)
       await Promise.all(consents.slice(at, at + CONCURRENT_CONSENTS).map((entry) => putConsent(parts, frame, entry)));
@@ -90,16 +94,26 @@ export async function loadDemoGame(parts: DemoGameParts): Promise<DemoLoad> {
 const countKind = (entries: readonly DemoEntry[], kind: DemoEntry['kind']) =>
   entries.filter((entry) => entry.kind === kind).length;
 
+/** Publishes a consent and then stores it, as a gateway does. */
 async function putConsent(
-  { environmentId, keyOf, putConsent: put }: DemoGameParts,
+  { environmentId, keyOf, producer, consents }: DemoGameParts,
   frame: Frame,
   { anonymousId, status, atMs }: Extract<DemoEntry, { kind: 'consent' }>,
 ): Promise<void> {
   const identityKey = keyOf(environmentId, 'anonymous', anonymousId);
   const traceId = traceIdOf(`consent of ${anonymousId}`);
-  const consent = { environmentId, identityKey, status, source: 'first start', receivedAt: atMs + NETWORK_MS, traceId };
+  const consent: ConsentRecord = {
+    environmentId,
+    identityKey,
+    status,
+    source: 'first start',
+    receivedAt: atMs + NETWORK_MS,
+    traceId,
+  };
   const key = Buffer.concat([Buffer.from(environmentId), identityKey]);
-  await put(frame('consents', key, consentCodec.encode(consent)), consent);
+  const record = frame('consents', key, consentCodec.encode(consent));
+  const { loggedAtMs, ...stored } = await producer.sendForOffset(record);
+  await consents.apply({ ...consent, position: { ...stored, loggedAtMs: loggedAtMs ?? consent.receivedAt } });
 }
 
 const traceIdOf = (name: string) => toUuid(`trace of ${name}`).replaceAll('-', '');
@@ -108,7 +122,7 @@ type Frame = (name: DemoTopic, key: Buffer, body: Buffer) => DemoRecord;
 
 async function createFramer({ topicPrefix, schemaIdOf }: DemoGameParts): Promise<Frame> {
   const schemaIds = new Map<DemoTopic, number>();
-  for (const name of ['messages', 'identityLinks', 'rejections', 'consents'] as const)
+  for (const name of TOPIC_KEYS)
     schemaIds.set(name, await schemaIdOf(topicPrefix + TOPICS[name].name, CODECS[name].schema));
   return (name, key, body) => ({
     topic: topicPrefix + TOPICS[name].name,

@@ -1,7 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { type HrefOf, toHtml } from './markdown.ts';
 
-type Area = 'Events' | 'Chain' | 'Analysts' | 'Operate' | 'SDKs';
+/** Sections of the documentation, in the order of the navigation, with their introductions on the home page. */
+export const AREAS = [
+  { area: 'Events', about: 'Send messages from games and servers, store consent, and erase a person.' },
+  { area: 'Chain', about: 'Read tokens, replicate the activity history of a chain, and mint assets.' },
+  { area: 'Analysts', about: 'Connect to ClickHouse, and query events by person.' },
+  { area: 'Operate', about: 'Run the services, read their state, and fix problems.' },
+  { area: 'SDKs', about: 'The client library for browsers and Node, served by this site.' },
+] as const;
+export type Area = (typeof AREAS)[number]['area'];
 
 /** The guides, which every service serves, in the order of the navigation. The texts are `content/<name>.md`. */
 const GUIDES = [
@@ -67,10 +75,12 @@ export interface Guide {
 export interface PageElsewhere {
   readonly area: Area;
   readonly title: string;
+  /** Absolute URL. */
   readonly href: string;
 }
 
 export interface Site {
+  /** Null if the deployment has no other service. */
   readonly elsewhere: { readonly url: string; readonly pages: readonly PageElsewhere[] } | null;
   readonly guides: readonly Guide[];
 }

@@ -127,7 +127,7 @@ it('a keyboard user can send the first event, and the focus is always visible', 
 
 it('a keyboard user can open and close the menu on a narrow screen', async () => {
   const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
-  const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
+  const target = page.getByRole('navigation').getByRole('link', { name: 'Error codes', exact: true });
   expect(await target.isVisible()).toBe(false);
   await page.getByRole('button', { name: 'Menu' }).press('Enter');
   expect(await target.isVisible()).toBe(true);
@@ -135,7 +135,7 @@ it('a keyboard user can open and close the menu on a narrow screen', async () =>
   expect(await target.isVisible()).toBe(false);
   await page.getByRole('button', { name: 'Menu' }).press('Enter');
   await target.press('Enter');
-  expect(page.url()).toBe(`${gateway.url}/docs/rejections/DUPLICATE_MESSAGE_ID`);
+  expect(page.url()).toBe(`${gateway.url}/docs/errors`);
 });
 
 const copyFirst = async (page: Page) => {

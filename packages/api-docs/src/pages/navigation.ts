@@ -1,14 +1,6 @@
-import { ERRORS } from '@playline/errors';
-import { errorPath, type Operation } from '../operation.ts';
-import {
-  AREAS,
-  type Area,
-  articlePath,
-  type DocsSource,
-  errorCodesOf,
-  type ItemErrors,
-  itemErrorPath,
-} from '../source.ts';
+import { AREAS, type Area } from '@playline/guides';
+import type { Operation } from '../operation.ts';
+import { articlePath, type DocsSource } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 
 interface Group {
@@ -44,17 +36,16 @@ export function pagesOf({ area, articles, elsewhere }: DocsSource, wanted: Area)
 }
 
 function createGroups(source: DocsSource): Group[] {
-  const { operations, itemErrors, area } = source;
   const operationLinks = [
-    ...operations.map(({ id, method, summary }) => ({
+    ...source.operations.map(({ id, method, summary }) => ({
       path: `/docs/reference#${id}`,
       text: [summary, ' ', toMethod(method)],
     })),
     { path: '/docs/reference#schemas', text: 'Schemas' },
   ];
-  const areas = AREAS.map((one) => ({
-    title: one as string,
-    links: [...pagesOf(source, one), ...(one === area ? operationLinks : [])],
+  const areas = AREAS.map(({ area }) => ({
+    title: area as string,
+    links: [...pagesOf(source, area), ...(area === source.area ? operationLinks : [])],
   }));
   return [
     {
@@ -62,20 +53,10 @@ function createGroups(source: DocsSource): Group[] {
       links: [
         { path: '/docs', text: 'Home' },
         { path: '/docs/pages', text: 'All pages' },
+        { path: '/docs/errors', text: 'Error codes' },
       ],
     },
     ...areas.filter(({ links }) => links.length > 0),
-    {
-      title: 'Error codes',
-      links: [
-        { path: '/docs/errors', text: 'All error codes' },
-        ...errorCodesOf(source).map((code) => ({
-          path: errorPath(code),
-          text: [html`<code>${code}</code> `, html`<span class="quiet">${ERRORS[code].status}</span>`],
-        })),
-      ],
-    },
-    ...(itemErrors === null ? [] : [toItemErrorGroup(itemErrors)]),
     {
       title: 'Machine-readable',
       links: [
@@ -85,17 +66,6 @@ function createGroups(source: DocsSource): Group[] {
       ],
     },
   ];
-}
-
-function toItemErrorGroup(itemErrors: ItemErrors): Group {
-  const { entries, texts } = itemErrors;
-  return {
-    title: texts.navigation,
-    links: Object.keys(entries).map((code) => ({
-      path: itemErrorPath(itemErrors, code),
-      text: html`<code>${code}</code>`,
-    })),
-  };
 }
 
 export function toMethod(method: Operation['method']): Markup {

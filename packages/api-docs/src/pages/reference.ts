@@ -11,14 +11,14 @@ import {
 import { createComponentSchemas, toSchema } from '../schemas.ts';
 import {
   allExamples,
+  type CodeText,
   type DocsSource,
   errorCodesOf,
   examplesOfError,
-  examplesOfItemError,
-  type ItemErrors,
-  itemErrorPath,
+  examplesOfRejection,
   keyOf,
   operationsOfError,
+  rejectionPath,
 } from '../source.ts';
 import { describeValues, placeholdersIn, toShellVariable } from '../values.ts';
 import { toExampleList } from './example.ts';
@@ -167,68 +167,45 @@ const INDEX = '/docs/errors';
 
 /** Creates the index of error codes and a page for each code, keyed by path. */
 export function createCodePages(source: DocsSource): Map<string, string> {
-  const { itemErrors: items } = source;
   return new Map([
     [INDEX, toIndex(source)],
     ...errorCodesOf(source).map((code) => [errorPath(code), toErrorPage(source, code)] as const),
-    ...Object.keys(items?.entries ?? {}).flatMap((code) =>
-      items === null ? [] : [[itemErrorPath(items, code), toItemErrorPage(source, items, code)] as const],
-    ),
+    ...Object.keys(source.rejections).map((code) => [rejectionPath(code), toRejectionPage(source, code)] as const),
   ]);
 }
 
-const hrefOf = (path: string): string => relativeRoot(INDEX) + path.slice(1);
-
 function toIndex(source: DocsSource): string {
-  const { itemErrors } = source;
-  const content = html`<p class="lead">Every error response has a code${itemErrors?.texts.introSuffix ?? ''}.
+  const rejections = Object.entries(source.rejections);
+  const content = html`<p class="lead">Every error response has a code${rejections.length === 0 ? '' : ', as does every rejected message in a batch'}.
 The page for each code explains the cause and the fix, and shows example requests and responses.</p>
 <h2 id="envelopes">Request errors</h2>
 <p>The entire request failed. The <code>link</code> in the error response opens the page for its code.</p>
-${toList(
-  errorCodesOf(source).map((code) => ({
-    href: hrefOf(errorPath(code)),
-    code,
-    note: html` <span class="quiet">${ERRORS[code].status}</span>`,
-    text: ERRORS[code].message,
-  })),
-)}${itemErrors === null ? '' : toItemErrorIndex(itemErrors)}`;
+<dl class="rows">
+${errorCodesOf(source).map((code) => toEntry(errorPath(code), html` <span class="quiet">${ERRORS[code].status}</span>`, ERRORS[code].message))}</dl>
+${
+  rejections.length === 0
+    ? ''
+    : html`<h2 id="rejections">Message rejections</h2>
+<p>The batch was processed, but this message was rejected. Other messages in the batch are not affected.</p>
+<dl class="rows">
+${rejections.map(([code, { cause }]) => toEntry(rejectionPath(code), '', cause))}</dl>`
+}`;
   return toPage(source, { title: 'Error codes', path: INDEX, content });
 }
 
-function toItemErrorIndex(itemErrors: ItemErrors): Markup {
-  const { folder, entries, texts } = itemErrors;
-  return html`
-<h2 id="${folder}">${texts.heading}</h2>
-<p>${texts.index}</p>
-${toList(
-  Object.entries(entries).map(([code, { cause }]) => ({
-    href: hrefOf(itemErrorPath(itemErrors, code)),
-    code,
-    note: '',
-    text: cause,
-  })),
-)}`;
-}
-
-function toList(entries: readonly { href: string; code: string; note: HtmlValue; text: string }[]): Markup {
-  return html`<dl class="rows">
-${entries.map(
-  ({ href, code, note, text }) => html`<div><dt><a href="${href}"><code>${code}</code></a>${note}</dt>
+const toEntry = (path: string, note: HtmlValue, text: string): Markup =>
+  html`<div><dt><a href="${relativeRoot(INDEX)}${path.slice(1)}"><code>${path.split('/').at(-1) ?? ''}</code></a>${note}</dt>
 <dd>${toCodeSpans(text)}</dd></div>
-`,
-)}</dl>`;
-}
+`;
 
 function toErrorPage(source: DocsSource, code: ErrorCode): string {
   const { status, message, retry } = ERRORS[code];
-  const { cause, fix } = source.errors[code] ?? ERRORS[code];
   const path = errorPath(code);
   const operations = operationsOfError(source, code).map(
     (operation) => html`<li>${toOperationLink(operation, relativeRoot(path))}</li>\n`,
   );
   const content = html`<p class="lead"><strong class="status">${status}</strong> ${message}</p>
-${toAdvice(cause, fix)}
+${toAdvice(source.errors[code] ?? ERRORS[code])}
 <h2>Retry</h2>
 <p>${retry ? 'You can retry the request unchanged. It may succeed later.' : 'Do not retry the request unchanged. It will fail again.'}</p>
 ${operations.length === 0 ? '' : html`<h2>Operations</h2>\n<ul class="plain">\n${operations}</ul>`}
@@ -236,30 +213,24 @@ ${toExamples(source, examplesOfError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
-function toItemErrorPage(source: DocsSource, itemErrors: ItemErrors, code: string): string {
-  const { cause, fix } = itemErrors.entries[code] ?? { cause: '', fix: '' };
-  const path = itemErrorPath(itemErrors, code);
-  const content = html`<p class="lead">${itemErrors.texts.lead}</p>
-${toAdvice(cause, fix)}
-${itemErrors.details?.(code) ?? ''}
+function toRejectionPage(source: DocsSource, code: string): string {
+  const path = rejectionPath(code);
+  const content = html`<p class="lead">One message in a batch was rejected. Other messages in the batch are not affected.</p>
+${toAdvice(source.rejections[code]!)}
+${source.rejectionDetails?.(code) ?? ''}
 <h2>Retry</h2>
-<p>${itemErrors.texts.resend}</p>
-${toExamples(source, examplesOfItemError(source, code), path)}`;
+<p>No. The same message would be rejected again.</p>
+${toExamples(source, examplesOfRejection(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
-function toAdvice(cause: string, fix: string): HtmlValue {
-  return html`<h2>Cause</h2>
+const toAdvice = ({ cause, fix }: CodeText): HtmlValue => html`<h2>Cause</h2>
 <p>${toCodeSpans(cause)}</p>
 <h2>What to do</h2>
 <p>${toCodeSpans(fix)}</p>`;
-}
 
 /** A code has no examples if no operation returns it. */
 function toExamples(source: DocsSource, examples: readonly Example[], path: string): HtmlValue {
-  if (examples.length === 0)
-    return html`<h2>Examples</h2>
-<p>No operation of this service currently returns this code.</p>`;
   return html`<h2>Examples</h2>
-${toExampleList(examples, { source, top: relativeRoot(path) }, true)}`;
+${examples.length === 0 ? html`<p>No operation of this service currently returns this code.</p>` : toExampleList(examples, { source, top: relativeRoot(path) }, true)}`;
 }

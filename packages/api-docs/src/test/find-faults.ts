@@ -81,9 +81,9 @@ function checkNames(source: DocsSource): string[] {
   ];
 }
 
-function checkArticles({ articles, itemErrors }: DocsSource): string[] {
+function checkArticles({ articles }: DocsSource): string[] {
   const names = articles.map(({ name }) => name);
-  const reserved = ['reference', 'errors', ...(itemErrors === null ? [] : [itemErrors.folder])];
+  const reserved = ['reference', 'errors', 'rejections'];
   return [
     ...names.filter((name) => !/^[a-z][a-z-]*$/.test(name)).map((name) => `${name} is not a valid path segment`),
     ...duplicatesIn([...reserved, ...names]).map((name) => `two pages are named ${name}`),

@@ -161,7 +161,6 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
       anchor: 'first-book',
       before: html`<p>No key is required.</p>`,
       after: html`<p>You have found a book.</p>`,
-      command: 'The same request with curl',
     },
     operations: [createGetBook(publicUrl), createListLoans(publicUrl), createLend()],
     errors: {
@@ -170,7 +169,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
       RESOURCE_NOT_FOUND: { cause: 'This library has no such shelf.', fix: 'Go to the `desk`.' },
       TOO_MANY_REQUESTS_ERROR,
     },
-    itemErrors: null,
+    rejections: {},
     otherExamples: [],
     articles: [
       {

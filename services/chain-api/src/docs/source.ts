@@ -155,11 +155,10 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
       anchor: 'first-token',
       before: html`<p>${settings.token ? 'The form contains a token that this service serves.' : 'This service serves no token yet. After the first transfer of a token is indexed, the form contains its address.'} Choose another chain or address if you like. No key is required.</p>`,
       after: html`<p>To replicate all activities, request the history without a cursor, then keep requesting it with the latest <code>next_cursor</code>. Store the cursor together with the activities.</p>`,
-      command: 'The same request with curl',
     },
     operations: createOperations(settings),
     errors: ERROR_TEXTS,
-    itemErrors: null,
+    rejections: {},
     otherExamples: createUnknownExamples(settings),
     articles: guides,
   };

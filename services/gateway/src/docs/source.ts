@@ -3,7 +3,6 @@ import {
   type Example,
   envelope,
   html,
-  type ItemErrors,
   type KeySpec,
   Markup,
   type Operation,
@@ -41,7 +40,8 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     operations,
     refineSchemas,
     errors: ERRORS,
-    itemErrors: Object.assign({ details: createCodeDetails(context) }, REJECTION_CODES),
+    rejections: REJECTIONS,
+    rejectionDetails: createCodeDetails(context),
     otherExamples: createNotFoundExamples(context),
     articles: [...guides, createMessagesArticle(context), createLimitsArticle(context), createCookbook(context)],
     downloads,
@@ -61,7 +61,6 @@ function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'
 FROM events_exact
 WHERE anonymous_id = '${readAnonymousId(ingest?.examples[0]?.request.body ?? '')}'
 ORDER BY received_at DESC LIMIT 5</pre></div>`,
-    command: 'Send the same event from the command line',
   };
 }
 
@@ -116,18 +115,3 @@ function createKeys(settings: DocsSettings): KeySpec[] {
     },
   ];
 }
-
-const REJECTION_CODES: ItemErrors = {
-  folder: 'rejections',
-  entries: REJECTIONS,
-  occursIn: (code, { body }) => JSON.stringify(body?.rejections ?? []).includes(`"${code}"`),
-  texts: {
-    navigation: 'Message rejections',
-    heading: 'Message rejections',
-    textHeading: 'Rejection codes',
-    introSuffix: ', as does every rejected message in a batch',
-    index: 'The batch was processed, but this message was rejected. Other messages in the batch are not affected.',
-    lead: 'One message in a batch was rejected. Other messages in the batch are not affected.',
-    resend: 'No. The same message would be rejected again.',
-  },
-};

@@ -5,7 +5,7 @@ import { TOPICS } from '@playline/contracts';
 import { type DemoGameParts, type DemoLoad, loadDemoGame } from '@playline/demo-game';
 import { createIdentityKeyer } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
-import { type LogReader, sendAll } from '@playline/stream';
+import type { LogReader } from '@playline/stream';
 import type { Addresses } from '../addresses.ts';
 import { awaitLog, awaitSchemaId, withScope } from '../await-store.ts';
 import { type CreateCommand, jsonCommand, printResult, UnreachableError, UsageError } from '../command.ts';
@@ -76,19 +76,15 @@ function load(stores: Stores, { writerGroup, onProgress, ...options }: LoadOptio
     const producer = await open(
       stores.openProducer(nameOf('messages'), nameOf('identityLinks'), nameOf('rejections'), nameOf('consents')),
     );
-    const people = await open(stores.openPeople());
+    const { consents } = await open(stores.openPeople());
     const log = await open(stores.openLog());
     await awaitLog(log);
     const loaded = await loadDemoGame({
       ...options,
       endAtMs: Date.now(),
       schemaIdOf: (topic, schema) => awaitSchemaId(schemas, topic, schema),
-      publish: (records) => sendAll(producer, records),
-      putConsent: async (record, consent) => {
-        const { loggedAtMs, ...stored } = await producer.sendForOffset(record);
-        const position = { ...stored, loggedAtMs: loggedAtMs ?? consent.receivedAt };
-        await people.consents.apply({ ...consent, position });
-      },
+      producer,
+      consents,
       onProgress: ({ days, messages }) => onProgress(`day ${days} of 30: ${messages} messages`),
     });
     await awaitStored(log, nameOf('messages'), writerGroup);

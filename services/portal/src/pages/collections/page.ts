@@ -29,7 +29,6 @@ import { pathInEnvironment } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { MintSigner } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings' | 'readCode'>;
@@ -123,7 +122,7 @@ function toContent(view: CollectionsView, records: Records): HtmlValue {
           'Collections',
           ['Name', 'Chain', 'Contract', 'Linked', 'Signer'],
           linked.map((record) => {
-            const [state, signer] = toSigner(minterState, visit, record);
+            const [state = '', signer = ''] = toSigner(minterState, visit, record);
             const isOpen = ['rename', 'unlink'].some((action) => isSubmitted(view, action, record));
             const detail = html`<p>${signer}</p>${toActions(view, record)}`;
             return { cells: [...toCells(record), state], detail, isOpen };
@@ -206,34 +205,30 @@ async function readMinterState(parts: Parts, environmentId: string, signal: Abor
 }
 
 /** Shows whether the collection's signer has the minter role, as of the last mint that proved the role. */
-function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): SignerState {
+function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): readonly HtmlValue[] {
   const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">Signable keys</a>`;
   if (signer === null) return [status('warn', 'no signer'), html`No signer. Create one in ${keys}.`];
   const address = shortened(signer, `the signer address for ${collection.name}`);
-  const found = signers?.find(
-    (each) =>
-      each.chain === collection.chain &&
-      isSame(each.contractAddress, collection.contractAddress) &&
-      isSame(each.signerAddress, signer),
-  );
   if (signers === null) return [address, 'Role status currently unavailable.'];
-  const [state, detail] = toSignerState(found, keys);
-  return [state, html`Signer ${address}<br>${detail}`];
+  const { chain, contractAddress } = collection;
+  const found = signers.find(
+    (each) =>
+      each.chain === chain && isSame(each.contractAddress, contractAddress) && isSame(each.signerAddress, signer),
+  );
+  const provenMs = found?.roleProvenMs ?? null;
+  const shown = html`Signer ${address}<br>`;
+  if (found !== undefined && found.waiting > 0) {
+    const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
+    const held = provenMs === null ? '' : html`<br>Had the minter role as of ${time(provenMs)}.`;
+    const wait = html`${mints} wait since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
+    return [status('bad', `${mints} waiting`), html`${shown}${wait}`];
+  }
+  return provenMs === null
+    ? [
+        status('wait', 'role unknown'),
+        html`${shown}Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`,
+      ]
+    : [status('ok', 'can mint'), html`${shown}Has the minter role as of ${time(provenMs)}.`];
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
-
-type SignerState = readonly [state: HtmlValue, detail: HtmlValue];
-
-function toSignerState(found: MintSigner | undefined, keys: HtmlValue): SignerState {
-  const roleProvenMs = found?.roleProvenMs ?? null;
-  if (found !== undefined && found.waiting > 0) {
-    const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
-    const held = roleProvenMs === null ? '' : html`<br>Had the minter role as of ${time(roleProvenMs)}.`;
-    const detail = html`${mints} wait since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
-    return [status('bad', html`${mints} waiting`), detail];
-  }
-  if (roleProvenMs !== null) return [status('ok', 'can mint'), html`Has the minter role as of ${time(roleProvenMs)}.`];
-  const detail = html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
-  return [status('wait', 'role unknown'), detail];
-}

@@ -111,26 +111,20 @@ function toTable(visit: Visit, credentials: readonly OwnedAnalyst[], names: Read
   return table('Credentials', ['For', 'Member', 'User', 'Reads', 'Created', ''], rows);
 }
 
-function toPanels({ settings }: Parts, visit: Visit, user: string) {
+/** The values of a connection, and the tools with snippets that contain all of them but the password. */
+function toPanels({ settings: { clickhouseUrl: url } }: Parts, visit: Visit, user: string) {
+  const { hostname, port, protocol } = new URL(url);
+  const [standard, secure, Secure] = protocol === 'https:' ? ['443', 'true', 'True'] : ['80', 'false', 'False'];
   const environment = scopeOf(visit).environment.id;
-  const { connection, snippets } = toSnippets({ url: settings.clickhouseUrl, environment, user });
+  // The row policies in users.xml apply to this database only.
+  const connection = { Host: hostname, Port: port || standard, Database: 'playline', Environment: environment };
+  const values: Readonly<Record<string, string>> = { ...connection, url, User: user, secure, Secure };
   // Tabs that work without JavaScript.
-  const tabs = snippets.map(
-    ({ tool, text }, index) =>
-      html`<input type="radio" name="tool" id="tool-${tool}" autocomplete="off"${index === 0 ? html` checked` : ''}><label for="tool-${tool}">${tool}</label><div class="pane">${copyableBlock(text, `the ${tool} snippet`)}</div>`,
-  );
+  const tabs = TOOLS.map(({ tool, template }, index) => {
+    const text = template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '');
+    return html`<input type="radio" name="tool" id="tool-${tool}" autocomplete="off"${index === 0 ? html` checked` : ''}><label for="tool-${tool}">${tool}</label><div class="pane">${copyableBlock(text, `the ${tool} snippet`)}</div>`;
+  });
   const content = html`<fieldset class="tabs"><legend class="visually-hidden">Tool</legend>${tabs}</fieldset>`;
   const note = html`Snippets read the password from <code>CLICKHOUSE_PASSWORD</code>.`;
   return { connection: panel('Connection', toValues(connection)), tools: panel('Tools', content, { note }) };
-}
-
-/** Returns the values of a connection, and the snippets that contain all of them but the password. */
-function toSnippets({ url, environment, user }: Readonly<Record<'url' | 'environment' | 'user', string>>) {
-  const { hostname: host, port, protocol } = new URL(url);
-  const [standard, secure, Secure] = protocol === 'https:' ? ['443', 'true', 'True'] : ['80', 'false', 'False'];
-  // The row policies in users.xml apply to this database only.
-  const connection = { Host: host, Port: port || standard, Database: 'playline', Environment: environment };
-  const values: Readonly<Record<string, string>> = { ...connection, url, User: user, secure, Secure };
-  const fill = (template: string) => template.replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '');
-  return { connection, snippets: TOOLS.map(({ tool, template }) => ({ tool, text: fill(template) })) };
 }

@@ -43,8 +43,7 @@ ${state === null ? '' : toProgress(visit, state)}
 ${state?.kind === 'running' ? html`<p><a class="button" href="${visit.path}">Update</a></p>` : visit.form('load', html`<button>${button}</button>`)}`;
 }
 
-function toProgress(visit: Visit, { kind, load }: DemoState): HtmlValue {
-  const { days, messages } = load ?? { days: 0, messages: 0 };
+function toProgress(visit: Visit, { kind, days, messages }: DemoState): HtmlValue {
   if (kind === 'running')
     return html`<p role="status">Loading: <progress max="30" value="${days}" aria-label="Loaded days"></progress> ${days} of 30 days, ${number(messages)} messages.</p>`;
   if (kind === 'failed')

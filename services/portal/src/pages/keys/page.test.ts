@@ -145,7 +145,7 @@ it('the record of a key contains the author and the trace id of the request', as
   expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
 });
 
-it('the keys page shows the last use, the events, the hourly requests and the last refused request of a key', async () => {
+it('the keys page shows the last use, the events, the hourly requests and the refused requests of a key, and the last use of an ended key', async () => {
   const usage = createMemoryKeyUsage();
   const usagePortal = await openPortal({ usage });
   const project = await usagePortal.addProject('Used');
@@ -158,7 +158,12 @@ it('the keys page shows the last use, the events, the hourly requests and the la
   const key = { keyId, uses: 1200, refusals: 7, messages: 34_000, lastUsedAt: lastRefusal.at, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
   const { text } = await browser.get(path);
+  expect(text).toContain('<span class="status bad">7 refused in the last hour</span>');
+  await browser.submit(path, 'revoke', { key: keyId, stops: 'now', confirm: 'development' });
+  const ended = (await browser.get(path)).text;
   await usagePortal.close();
+  const [, lastUsed] = /data-label="Last used">(.*?)<\/td>/.exec(ended) ?? [];
+  expect(lastUsed).toContain(new Date(lastRefusal.at).toISOString());
   expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
   expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code title="${'a'.repeat(32)}">`);
   expect(text).toContain('sent 34\u202f000 events in the last hour and 34\u202f000 in the last 24 hours');

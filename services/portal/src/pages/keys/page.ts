@@ -51,9 +51,8 @@ export function createKeysPage(parts: Parts): PortalPage {
     show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
       const keys = await readKeys(parts, visit);
-      const live = keys.filter(({ revokedAt }) => revokedAt === null);
-      const uses = await parts.usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
-      const view = { visit, keys, live, uses, values: failure?.values, nowMs: parts.frame.wallClockMs() };
+      const uses = await parts.usage.readKeys(keys.map(({ keyId }) => keyId)).catch(() => null);
+      const view = { visit, keys, uses, values: failure?.values, nowMs: parts.frame.wallClockMs() };
       const content = html`${toPublishable(view)}${toSecret(view)}${toEnded(view)}`;
       return { kind: 'page', title: `Keys in ${environment.name}`, content };
     },
@@ -76,16 +75,14 @@ async function readKeys({ keys }: Pick<Parts, 'keys'>, visit: Visit): Promise<re
 async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { keys, settings, writeAudit } = parts;
   const { project, environment } = scopeOf(visit);
-  const [isRefresh, kind, keyId] = [values.text('form') === 'refresh', readKind(values), readKeyId(values)];
+  const isRefresh = values.text('form') === 'refresh';
+  const { kind, keyId } = readTarget(values);
   const stops = isRefresh ? readStop(visit, values) : 'now';
   if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
   const name = readName(values);
   const live = (await readKeys(parts, visit)).filter((key) => key.kind === kind && key.revokedAt === null);
   if (!isRefresh && kind === 'publishable' && name === '' && live.length > 0)
-    throw invalidField(
-      'name',
-      'Enter a name, such as iOS 2.4, so that the keys of this environment can be distinguished.',
-    );
+    throw invalidField('name', 'Enter a name, such as iOS 2.4, to distinguish the keys of this environment.');
   const newKey: NewKey = {
     projectId: project.id,
     environmentId: environment.id,
@@ -119,9 +116,9 @@ const revokeAction = ({ keys }: Parts): FormAction => ({
   access: 'keys.revoke',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    const [endsAt, kind, keyId] = [readStop(visit, values), readKind(values), readKeyId(values)];
+    const endsAt = readStop(visit, values);
     const context = { store: keys.storeFor(visit.author) };
-    const key = { environmentId: scopeOf(visit).environment.id, kind, keyId };
+    const key = { environmentId: scopeOf(visit).environment.id, ...readTarget(values) };
     if (endsAt === 'now') await revokeKey(context, key);
     else await setKeyEnd(context, { ...key, endsAt });
     return { kind: 'redirect', notice: endsAt === 'now' ? 'revoked' : 'saved' };
@@ -136,7 +133,8 @@ const originsAction = ({ keys }: Parts): FormAction => ({
       .split(/[\s,]+/)
       .filter((text) => text !== '');
     const { environment } = scopeOf(visit);
-    const key = { environmentId: environment.id, keyId: readKeyId(values), name: readName(values), origins };
+    const keyId = values.text('key') || undefined;
+    const key = { environmentId: environment.id, keyId, name: readName(values), origins };
     await changeKey({ store: keys.storeFor(visit.author) }, key);
     return { kind: 'redirect', notice: 'saved' };
   },
@@ -148,12 +146,9 @@ function readName(values: FormValues): string {
   throw invalidField('name', `Enter a name with at most ${NAME_CHARACTERS_MAX} characters.`);
 }
 
-const readKeyId = (values: FormValues) => values.text('key') || undefined;
-
 /** Returns when a key stops; null for never. A key stops now only if the user types the environment's name. */
 function readStop(visit: Visit, values: FormValues): 'now' | number | null {
-  const isNow = readKind(values) === 'secret' || values.text('stops') === 'now';
-  if (isNow) {
+  if (readTarget(values).kind === 'secret' || values.text('stops') === 'now') {
     const { name } = scopeOf(visit).environment;
     if (values.text('confirm') === name) return 'now';
     throw invalidField('confirm', `Type the environment name, ${name}, to confirm that the key stops now.`);
@@ -165,21 +160,22 @@ function readStop(visit: Visit, values: FormValues): 'now' | number | null {
   return endsAt;
 }
 
-function readKind(values: FormValues): KeyKind {
-  const kind = values.text('kind');
-  if (kind === 'publishable' || kind === 'secret') return kind;
+function readTarget(values: FormValues): { kind: KeyKind; keyId: string | undefined } {
+  const [kind, keyId] = [values.text('kind'), values.text('key') || undefined];
+  if (kind === 'publishable' || kind === 'secret') return { kind, keyId };
   throw invalidField('kind', 'Choose publishable or secret.');
 }
 
 interface KeysView {
   readonly visit: Visit;
   readonly keys: readonly KeyRecord[];
-  readonly live: readonly KeyRecord[];
   /** Null if the counters cannot be read. */
   readonly uses: ReadonlyMap<string, KeyUse> | null;
   readonly values: FormValues | undefined;
   readonly nowMs: number;
 }
+
+const liveOf = ({ keys }: KeysView, kind: KeyKind) => keys.filter((key) => key.kind === kind && key.revokedAt === null);
 
 const useOf = ({ uses }: KeysView, { keyId }: KeyRecord): KeyUse | null => uses && (uses.get(keyId) ?? NO_USE);
 
@@ -189,8 +185,8 @@ const isSubmitted = ({ values }: KeysView, form: string, { kind, keyId }: Pick<K
   (kind === 'secret' ? values.text('kind') === kind : values.text('key') === keyId && values.text('kind') !== 'secret');
 
 function toPublishable(view: KeysView): HtmlValue {
-  const { visit, live, nowMs } = view;
-  const keys = live.filter(({ kind }) => kind === 'publishable');
+  const { visit, nowMs } = view;
+  const keys = liveOf(view, 'publishable');
   const docs = html`<a class="docs" href="/docs/keys">How to rotate keys</a>`;
   const note = html`Game clients send messages with these keys. They are public. ${docs}`;
   const create = toCreateForm(view, 'publishable');
@@ -199,12 +195,15 @@ function toPublishable(view: KeysView): HtmlValue {
   const rows = keys.map((key) => {
     const use = useOf(view, key);
     const state =
-      key.endsAt === null ? status('ok', 'live') : status('warn', html`stops in ${duration(key.endsAt - nowMs)}`);
+      key.endsAt === null ? status('ok', 'live') : status('warn', `stops in ${duration(key.endsAt - nowMs)}`);
+    const refused = use?.refusalsOfHour
+      ? html` ${status('bad', `${number(use.refusalsOfHour)} refused in the last hour`)}`
+      : '';
     const counts = [use?.messagesOfHour, use?.messagesOfDay].map((count) =>
       count === undefined ? '–' : number(count),
     );
     const name = key.name === '' ? html`<span class="muted">Unnamed</span>` : key.name;
-    const cells = [name, shortened(key.text ?? '', 'the key'), toLastUse(use), ...counts, state];
+    const cells = [name, shortened(key.text ?? '', 'the key'), toLastUse(use), ...counts, html`${state}${refused}`];
     const isOpen = ['refresh', 'revoke', 'origins'].some((form) => isSubmitted(view, form, key));
     return { cells, detail: toDetail(view, key), isOpen };
   });
@@ -215,11 +214,22 @@ ${visit.can('keys.create') ? disclosure('Create another publishable key', create
 }
 
 function toDetail(view: KeysView, key: KeyRecord): HtmlValue {
-  const origins = key.origins.length === 0 ? 'any' : html`<code>${key.origins.join(' ')}</code>`;
-  const ends = key.endsAt === null ? [] : [['Stops', time(key.endsAt)] as const];
-  return html`${keyValues([['Created', time(key.createdAt)], ...ends, ['Allowed origins', origins], ...toUsage(useOf(view, key))])}
-<div class="key-forms">${toKeyForms(view, key)}${view.visit.can('keys.origins') ? toOriginsForm(view, key) : ''}</div>`;
+  const { kind, name, origins, createdAt, endsAt } = key;
+  const use = useOf(view, key);
+  const rows: [string, HtmlValue][] =
+    kind === 'secret'
+      ? [
+          ['Key', toMasked(key)],
+          ['Name', name || '–'],
+          ['Last used', toLastUse(use)],
+        ]
+      : [['Allowed origins', origins.length === 0 ? 'any' : html`<code>${origins.join(' ')}</code>`]];
+  if (endsAt !== null) rows.push(['Stops', time(endsAt)]);
+  return html`${keyValues([...rows, ['Created', time(createdAt)], ...toUsage(use)])}
+<div class="key-forms">${toKeyForms(view, key)}${kind === 'publishable' && view.visit.can('keys.origins') ? toOriginsForm(view, key) : ''}</div>`;
 }
+
+const toMasked = ({ first4, last4 }: KeyRecord): HtmlValue => html`<code>${first4}…${last4}</code>`;
 
 const toLastUse = (use: KeyUse | null): HtmlValue =>
   use === null ? 'currently unavailable' : use.lastUsedAt === null ? 'never' : time(use.lastUsedAt);
@@ -236,27 +246,19 @@ function toUsage(use: KeyUse | null): [string, HtmlValue][] {
 }
 
 function toSecret(view: KeysView): HtmlValue {
-  const key = view.live.find(({ kind }) => kind === 'secret');
+  const [key] = liveOf(view, 'secret');
   const note = 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.';
-  if (key === undefined) return panel('Secret key', toCreateForm(view, 'secret'), { note });
-  const use = useOf(view, key);
-  const rows = keyValues([
-    ['Key', html`<code>${key.first4}…${key.last4}</code>`],
-    ['Name', key.name === '' ? '–' : key.name],
-    ['Created', time(key.createdAt)],
-    ['Last used', toLastUse(use)],
-    ...toUsage(use),
-  ]);
-  return panel('Secret key', html`${rows}<div class="key-forms">${toKeyForms(view, key)}</div>`, { note });
+  return panel('Secret key', key === undefined ? toCreateForm(view, 'secret') : toDetail(view, key), { note });
 }
 
-function toEnded({ keys }: KeysView): HtmlValue {
-  const ended = keys.filter(({ revokedAt }) => revokedAt !== null).toReversed();
+function toEnded(view: KeysView): HtmlValue {
+  const ended = view.keys.filter(({ revokedAt }) => revokedAt !== null).toReversed();
   if (ended.length === 0) return '';
-  const rows = ended.map(({ kind, name, first4, last4, createdAt, revokedAt }) => {
-    return [kind, name, html`<code>${first4}…${last4}</code>`, time(createdAt), time(revokedAt ?? 0)];
+  const rows = ended.map((key) => {
+    const { kind, name, createdAt, revokedAt } = key;
+    return [kind, name, toMasked(key), time(createdAt), time(revokedAt ?? 0), toLastUse(useOf(view, key))];
   });
-  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended'];
+  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended', 'Last used'];
   return disclosure(`Ended keys (${ended.length})`, table('Ended keys', headers, rows));
 }
 

@@ -25,52 +25,27 @@ export async function toChecklist(
     (each) => each.environmentId === environment.id && each.text !== null && each.revokedAt === null,
   );
   const page = (name: string, text: string) => html`<a href="${pathInEnvironment(visit, name)}">${text}</a>`;
-  const steps: readonly Step[] = [
-    {
-      title: 'Create a publishable key',
-      isDone: key !== undefined,
-      content: html`<p>Game clients send messages with this key. ${page('keys', key === undefined ? 'Create a key' : 'Show the keys')}</p>`,
-    },
-    {
-      title: 'Send a message',
-      isDone: firstS !== null,
-      content: html`${key?.text == null ? html`<p>With a key, the command appears here.</p>` : copyableBlock(toEventCommand(key.text, settings), 'the command')}
-<p>${docsLink(settings, '/docs/quickstart', 'Quickstart for JavaScript, Unity, Unreal, Node and Python')}</p>`,
-    },
-    {
-      title: 'See the first message',
-      isDone: firstS !== null,
-      content:
-        firstS === null
-          ? html`<p>This step turns green when the first message is stored. A rejected message appears on ${page('live', 'Live')} with the rule that it breaks.</p>`
-          : html`<p>The first message is stored. ${page('live', 'Show it on Live')}. Numbers appear here after the current minute. Test messages are not counted.</p>`,
-    },
-    {
-      title: 'Invite your team',
-      isDone: false,
-      content: html`<p>${visit.can('members.read') ? html`<a href="${projectPath(project.id)}/members">Invite members</a>` : 'A project owner can invite your team.'}</p>`,
-    },
-    {
-      title: 'Query your events',
-      isDone: false,
-      content: html`<p>${page('connect', 'Create analyst credentials')}, or read the ${docsLink(settings, '/docs/cookbook', 'cookbook')}.</p>`,
-    },
-  ];
-  return {
-    kind: 'page',
-    title: 'Overview',
-    content: panel('First steps', html`<ol class="steps" data-refresh>${steps.map(toStep)}</ol>`, {
-      note: `in ${environment.name}`,
-    }),
-    scripts: ['overview.js'],
-  };
+  const command =
+    key?.text == null
+      ? html`<p>With a key, the command appears here.</p>`
+      : copyableBlock(toEventCommand(key.text, settings), 'the command');
+  const first =
+    firstS === null
+      ? html`This step turns green when the first message is stored. A rejected message appears on ${page('live', 'Live')} with the rule that it breaks.`
+      : html`The first message is stored. ${page('live', 'Show it on Live')}. Numbers appear here after the current minute. Test messages are not counted.`;
+  const invite = visit.can('members.read')
+    ? html`<a href="${projectPath(project.id)}/members">Invite members</a>`
+    : 'A project owner can invite your team.';
+  const steps = html`<ol class="steps" data-refresh>
+${toStep('Create a publishable key', key !== undefined, html`<p>Game clients send messages with this key. ${page('keys', key === undefined ? 'Create a key' : 'Show the keys')}</p>`)}
+${toStep('Send a message', firstS !== null, html`${command}<p>${docsLink(settings, '/docs/quickstart', 'Quickstart for JavaScript, Unity, Unreal, Node and Python')}</p>`)}
+${toStep('See the first message', firstS !== null, html`<p>${first}</p>`)}
+${toStep('Invite your team', false, html`<p>${invite}</p>`)}
+${toStep('Query your events', false, html`<p>${page('connect', 'Create analyst credentials')}, or read the ${docsLink(settings, '/docs/cookbook', 'cookbook')}.</p>`)}
+</ol>`;
+  const content = panel('First steps', steps, { note: `in ${environment.name}` });
+  return { kind: 'page', title: 'Overview', content, scripts: ['overview.js'] };
 }
 
-interface Step {
-  readonly title: string;
-  readonly isDone: boolean;
-  readonly content: HtmlValue;
-}
-
-const toStep = ({ title, isDone, content }: Step): HtmlValue =>
+const toStep = (title: string, isDone: boolean, content: HtmlValue): HtmlValue =>
   html`<li><h3>${title} ${status(isDone ? 'ok' : 'wait', isDone ? 'done' : 'open')}</h3>${content}</li>`;

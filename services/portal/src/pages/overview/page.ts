@@ -57,18 +57,10 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
         const deadLetters = orNull(parts.pipeline.openDeadLetters());
         const { search, overview } = await read(environment.id, span);
         if (isWaiting(overview, search)) return toChecklist(parts, visit, overview);
-        const choices = OVERVIEW_SPANS.map(({ name, text }) => ({
-          text,
-          href: `?span=${name}`,
-          isCurrent: name === span.name,
-        }));
-        return {
-          kind: 'page',
-          title: 'Overview',
-          actions: segments('Time range', choices),
-          content: toContent(visit, { span, search, overview, deadLetters: await deadLetters }),
-          scripts: ['overview.js'],
-        };
+        const toChoice = ({ name, text }: Span) => ({ text, href: `?span=${name}`, isCurrent: name === span.name });
+        const actions = segments('Time range', OVERVIEW_SPANS.map(toChoice));
+        const content = toContent(visit, { span, search, overview, deadLetters: await deadLetters });
+        return { kind: 'page', title: 'Overview', actions, content, scripts: ['overview.js'] };
       },
     },
   ];
@@ -114,9 +106,8 @@ function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
   if (cause === undefined) return '';
   const { name, field, library, libraryVersion, value, previous } = cause;
   const client = library === '' ? 'Unknown clients' : `${library} ${libraryVersion}`;
-  const link = visit.can('rejections.read')
-    ? html`<a class="btn" href="${pathInEnvironment(visit, 'rejections')}?code=${encodeURIComponent(name)}&amp;field=${encodeURIComponent(field)}">Show rejections</a>`
-    : '';
+  const path = `${pathInEnvironment(visit, 'rejections')}?${new URLSearchParams({ code: name, field })}`;
+  const link = visit.can('rejections.read') ? html`<a class="btn" href="${path}">Show rejections</a>` : '';
   return html`<div class="notice warn"><b>${client}: ${number(value)} errors <code>${name}</code> in <code>${field}</code> in the last ${span.text}.</b><span class="muted">${previous === 0 ? 'None' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
 }
 
@@ -125,24 +116,10 @@ function toStats({ overview: { clients, causes, players, delay }, search, span }
   const [rate, previousRate] = [rateOf(errors.value, messages.value), rateOf(errors.previous, messages.previous)];
   const points = `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`;
   const current = players !== null && search.untilS - players.atS < Math.max(HOUR_S, span.spanS / 12) ? players : null;
-  return [
-    stat('Messages stored', number(messages.value), toChange(messages)),
-    stat(
-      'Active players',
-      current === null ? '–' : number(current.value),
-      current === null ? 'not counted yet' : current.previous === 0 ? '' : toChange(current),
-    ),
-    stat(
-      'Rejection rate',
-      `${(100 * rate).toFixed(2)}\u00a0%`,
-      html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`,
-    ),
-    stat(
-      'Post to queryable, p99',
-      toDelay(delay?.value ?? 0),
-      html`<span class="faint">${toDelay(delay?.previous ?? 0)} before</span>`,
-    ),
-  ];
+  return html`${stat('Messages stored', number(messages.value), toChange(messages))}
+${current === null ? stat('Active players', '–', 'not counted yet') : stat('Active players', number(current.value), current.previous === 0 ? '' : toChange(current))}
+${stat('Rejection rate', `${(100 * rate).toFixed(2)}\u00a0%`, html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`)}
+${stat('Post to queryable, p99', toDelay(delay?.value), html`<span class="faint">${toDelay(delay?.previous)} before</span>`)}`;
 }
 
 const totalOf = (lines: readonly OverviewLine[]) => ({
@@ -150,7 +127,7 @@ const totalOf = (lines: readonly OverviewLine[]) => ({
   previous: lines[0]?.previousTotal ?? 0,
 });
 const rateOf = (errors: number, messages: number) => (errors === 0 ? 0 : errors / (errors + messages));
-const toDelay = (ms: number) => (ms === 0 ? '–' : ms < 10_000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : duration(ms));
+const toDelay = (ms = 0) => (ms === 0 ? '–' : ms < 10_000 ? `${(ms / 1000).toFixed(1)}\u00a0s` : duration(ms));
 
 function toChange({ value, previous }: Pick<OverviewLine, 'value' | 'previous'>): HtmlValue {
   if (previous === 0) return value === 0 ? '' : html`<span class="faint">none before</span>`;
@@ -165,11 +142,8 @@ function toArrow(growth: number, text: string, effect: 'good' | 'bad'): Markup {
   return html`<span class="${isUp === (effect === 'good') ? 'up' : 'down'}"><span class="visually-hidden">${isUp ? 'up' : 'down'}</span><span aria-hidden="true">${isUp ? '▲' : '▼'}</span> ${text}</span>`;
 }
 
-function toChart({
-  overview: { accepted, rejected },
-  search: { sinceS, untilS, stepS },
-  span: { rowS },
-}: View): HtmlValue {
+function toChart({ overview: { accepted, rejected }, search, span: { rowS } }: View): HtmlValue {
+  const { sinceS, untilS, stepS } = search;
   const values = [accepted, rejected].map((points) => new Map(points.map(({ atS, value }) => [atS, value])));
   const times = Array.from({ length: Math.ceil((untilS - sinceS) / stepS) }, (_, index) => sinceS + index * stepS);
   // The last hour has not finished.
@@ -185,37 +159,31 @@ function toChart({
 }
 
 const ROWS_MAX = 6;
+const toTop = (lines: readonly OverviewLine[]) => lines.filter(({ value }) => value > 0).slice(0, ROWS_MAX);
 
 function toEvents({ events, eventPlayers }: Overview): HtmlValue {
   if (events.length === 0) return html`<p class="muted">No messages in this time range.</p>`;
   const most = events[0]?.value ?? 0;
-  const rows = events
-    .filter(({ value }) => value > 0)
-    .slice(0, ROWS_MAX)
-    .map((event) => [
-      html`<span class="share">${toBar(event.value, most)}<span>${event.name === '' ? 'without a name' : event.name}</span></span>`,
-      number(event.value),
-      eventPlayers.has(event.name) ? number(eventPlayers.get(event.name) ?? 0) : '–',
-      toChange(event),
-    ]);
+  const rows = toTop(events).map((event) => {
+    const { name, value } = event;
+    const players = eventPlayers.get(name);
+    const bar = html`<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${Math.round((100 * value) / most)}" height="1"/></svg>`;
+    const shown = html`<span class="share">${bar}<span>${name || 'without a name'}</span></span>`;
+    return [shown, number(value), players === undefined ? '–' : number(players), toChange(event)];
+  });
   const headers = ['Event', ...['Count', 'Players', 'Change'].map((text) => ({ text, align: 'right' as const }))];
   return table('Top events', headers, rows);
 }
 
-const toBar = (value: number, most: number): Markup =>
-  html`<svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true"><rect width="${most === 0 ? 0 : Math.round((100 * value) / most)}" height="1"/></svg>`;
-
 function toClients({ clients, causes }: Overview): HtmlValue {
   const { value: total } = totalOf(clients);
   const nameOf = ({ library, libraryVersion }: OverviewLine) => `${library || 'without a library'} ${libraryVersion}`;
+  const mark = html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}`;
   const rejected = new Set(causes.filter(({ value }) => value > 0).map(nameOf));
-  const rows = clients
-    .filter(({ value }) => value > 0)
-    .slice(0, ROWS_MAX)
-    .map((client) => [
-      html`${nameOf(client)}${rejected.has(nameOf(client)) ? html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}` : ''}`,
-      percentage(client.value, total),
-    ]);
+  const rows = toTop(clients).map((client) => [
+    html`${nameOf(client)}${rejected.has(nameOf(client)) ? mark : ''}`,
+    percentage(client.value, total),
+  ]);
   return rows.length === 0
     ? html`<p class="muted">Client versions appear with their messages.</p>`
     : table('Clients', ['Client', { text: 'Share', align: 'right' }], rows);
