@@ -213,7 +213,7 @@ it('without JavaScript, a failed form shows the error and the submitted values',
   await page.getByText('Create a project').first().click();
   await page.getByLabel('Name').fill('Created without a script');
   await page.getByRole('button', { name: 'Create project' }).click();
-  expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('development');
+  expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Overview');
   await page.getByRole('link', { name: 'Limits' }).click();
   await page.getByText('Change the cap (').click();
   await page.getByLabel('Messages per second').last().fill('999999999');

@@ -69,8 +69,8 @@ export async function setViewport(page: Page, { width, scheme }: Viewport): Prom
   await page.emulateMedia({ colorScheme: scheme });
 }
 
-/** Runs in a page. Returns the start of each table row that is taller than the viewport. */
-export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
+/** Runs in a page. Returns the start of each table row that is taller than the viewport, without open details. */
+export const TALL_ROWS = `[...document.querySelectorAll('tbody tr:not(.detail)')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 

@@ -5,31 +5,60 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CHECKOUT, freePorts } from '@playline/infra/local';
-import { bareEnvironment, openOwnStores, openRedisDatabase, openServiceProcesses } from '@playline/testkit';
+import {
+  bareEnvironment,
+  openOwnStores,
+  openRedisDatabase,
+  openServiceProcesses,
+  runStatement,
+} from '@playline/testkit';
+import { type AnalystsEngine, openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
 
 const run = promisify(execFile);
 const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', 'main.ts');
 
 export type NewcomerWorld = Awaited<ReturnType<typeof openNewcomerWorld>>;
 
-// Starts all services with empty stores, as on the first start of a deployment. Uses the stores of the test run,
-// because starting a separate stack takes half a minute.
+// Starts all services with empty stores, as on the first start of a deployment. Uses Kafka and Redis of the test run,
+// because starting a separate stack takes half a minute, and a ClickHouse with the production accounts, because the
+// row policies of analysts apply only to its database.
 export async function openNewcomerWorld() {
   const cleanups: (() => Promise<void>)[] = [];
   const close = async () => {
     for (const each of cleanups.reverse()) await each();
   };
   try {
-    const [stores, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
-    cleanups.push(stores.close, redis.close);
-    const settings = createSettings(stores.prefix, { ...stores.environment, REDIS_URL: redis.url });
+    const stores = await openOwnStores();
+    cleanups.push(stores.close);
+    const redis = await openRedisDatabase();
+    cleanups.push(redis.close);
+    const engine = await openAnalystsEngine();
+    cleanups.push(engine.close);
+    const urls = { REDIS_URL: redis.url, CLICKHOUSE_URL: engine.url, CLICKHOUSE_DATABASE: 'playline' };
+    const settings = createSettings(stores.prefix, { ...stores.environment, ...urls, ...toLogin(engine, 'writer') });
     const operate = createOperate(settings, cleanups);
     await operate('identity', 'init');
-    return { ...(await startServices(settings, cleanups)), operate, query: stores.query, close };
+    const query = (sql: string) => runStatement(engine.accountOf('operator'), sql);
+    return { ...(await startServices(settings, toPortalSettings(engine), cleanups)), operate, query, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function toLogin(engine: AnalystsEngine, account: string): Record<string, string> {
+  const { user, password } = engine.accountOf(account);
+  return { CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
+}
+
+/** As in the local stack, the portal has its own account and assigns accounts to analysts. */
+function toPortalSettings(engine: AnalystsEngine): Record<string, string> {
+  return {
+    ...toLogin(engine, 'portal'),
+    CLICKHOUSE_ACCOUNTS_PASSWORD: engine.accountOf('accounts').password,
+    ANALYST_ACCOUNTS: engine.pool.map(({ account, password }) => `${account}=${password}`).join(','),
+    PORTAL_SECRET: randomBytes(32).toString('hex'),
+  };
 }
 
 const toGroup = (prefix: string, service: string) => prefix + service;
@@ -53,7 +82,11 @@ function createOperate(settings: Readonly<Record<string, string>>, cleanups: (()
   return async (...args: string[]) => (await run(process.execPath, [mainOf('operator'), ...args], { cwd, env })).stdout;
 }
 
-async function startServices(settings: Readonly<Record<string, string>>, cleanups: (() => Promise<void>)[]) {
+async function startServices(
+  settings: Readonly<Record<string, string>>,
+  portal: Readonly<Record<string, string>>,
+  cleanups: (() => Promise<void>)[],
+) {
   const start = async (service: string, overrides: Readonly<Record<string, string>> = {}) => {
     const group = { CONSUMER_GROUP: toGroup(settings.TOPIC_PREFIX ?? '', service) };
     const processes = openServiceProcesses(mainOf(service), { ...settings, ...group });
@@ -62,14 +95,13 @@ async function startServices(settings: Readonly<Record<string, string>>, cleanup
   };
   const [first = 0, second = 0, third = 0] = await freePorts(3);
   const gateways = [first, second].map((port) => `http://127.0.0.1:${port}`);
-  const secret = { PORTAL_SECRET: randomBytes(32).toString('hex') };
   await Promise.all([
     start('gateway', { HTTP_PORT: String(first) }),
     start('gateway', { HTTP_PORT: String(second) }),
     ...['identity-linker', 'event-writer'].map((service) => start(service)),
     // Only one erasure is requested, so the eraser need not wait for further requests.
     start('eraser', { BATCH_WINDOW_MS: '100' }),
-    start('portal', { ...secret, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
+    start('portal', { ...portal, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
   ]);
   return { gateways, portal: `http://localhost:${third}` };
 }
