@@ -16,7 +16,7 @@ const SLOTS_PER_SPAN = 12;
 const STATEMENT_MAX_MS = 60_000;
 
 export interface EventCounts {
-  /** Counts the finished minutes whose messages changed, and then the active players. */
+  /** Counts the active players, and then the finished minutes whose messages changed. */
   update(): Promise<void>;
 }
 
@@ -37,7 +37,6 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
       const [[countedAt, finished] = []] = await readRows(query(NOW));
       const finishedS = Number(finished);
       const minutes = (await readRows(query(DUE_MINUTES))).map(([minute]) => Number(minute));
-      for (const range of toRanges(minutes, finishedS)) await countRange(run, range, String(countedAt));
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
@@ -45,6 +44,8 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
         const endedAt = performance.now();
         dueAt.set(spanS, endedAt + Math.max(PLAYERS_MIN_MS, REST_FACTOR * (endedAt - startedAt)));
       }
+      // Newest first, so that a long import does not delay the numbers of the last day.
+      for (const range of toRanges(minutes, finishedS).reverse()) await countRange(run, range, String(countedAt));
     },
   };
 }
