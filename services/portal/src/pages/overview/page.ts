@@ -1,6 +1,7 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { orNull } from '../../alerts/find-alerts.ts';
+import { explainRejection } from '../../explain-rejection.ts';
 import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -94,7 +95,7 @@ function toContent(visit: Visit, view: View): HtmlValue {
   return html`${toCallout(visit, view)}
 <section class="cards" aria-label="Figures">${toStats(view)}</section>
 ${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${range}` })}
-<div class="split">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
+<div class="split numbers">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
 <div>${panel('Clients', toClients(overview))}${panel('Open work', toWork(visit, view))}</div></div>`;
 }
 
@@ -117,7 +118,7 @@ function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
   const link = visit.can('rejections.read')
     ? html`<a class="btn" href="${pathInEnvironment(visit, 'rejections')}?code=${encodeURIComponent(name)}&amp;field=${encodeURIComponent(field)}">Show rejections</a>`
     : '';
-  return html`<div class="notice warn"><b>${client}: ${number(value)} errors <code>${name}</code> in <code>${field}</code> in the last ${span.text}.</b><span class="muted">${previous === 0 ? 'None' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
+  return html`<div class="notice warn"><b>${client}: ${explainRejection({ code: name, field }).sentence}.</b><span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
 }
 
 function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
@@ -140,7 +141,7 @@ function toStats({ overview: { clients, causes, players, delay }, search, span }
     stat(
       'Post to queryable, p99',
       toDelay(delay?.value ?? 0),
-      html`<span class="faint">${toDelay(delay?.previous ?? 0)} before</span>`,
+      delay?.previous ? html`<span class="faint">${toDelay(delay.previous)} before</span>` : '',
     ),
   ];
 }
