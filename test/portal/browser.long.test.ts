@@ -25,6 +25,8 @@ const PAGES = listPages(FIRST_PORTAL)
 await FIRST_PORTAL.close();
 
 const MISSING_PAGE = '/no/such/page';
+/** The overview of an environment without messages. */
+const CHECKLIST = '/projects/demo/environments/development/overview';
 /** Number of entries on the live page: one message and one rejection. */
 const SEEDED_EVENTS = 2;
 const OPEN_DETAILS = `document.querySelectorAll('details, input.toggle').forEach((element) => {
@@ -96,9 +98,10 @@ async function walk(tab: Tab, path: string): Promise<FocusWalk> {
   }
 }
 
-const toUrl = (page: string) => portal.origin + (page === MISSING_PAGE ? page : pathFor(page, seed));
+const toUrl = (page: string) =>
+  portal.origin + (page === MISSING_PAGE || page === CHECKLIST ? page : pathFor(page, seed));
 
-it.for([...PAGES, MISSING_PAGE])(
+it.for([...PAGES, CHECKLIST, MISSING_PAGE])(
   '%s fits four viewports, has sufficient contrast and no serious axe violations, and can be used with the keyboard',
   async (path) => {
     const { page, errors } = sharedTab;

@@ -6,6 +6,7 @@ import type {
   ErasureLine,
   MessageLine,
   MintLine,
+  Overview,
   TimelineEntry,
 } from '../../services/portal/src/reads/index.ts';
 import { createMemoryReads, type MemoryRows } from '../../services/portal/src/test/memory-reads.ts';
@@ -21,7 +22,7 @@ export type SeededRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
 };
 
 const STORES =
-  'rejections traces messages details timelines profiles ids erasures activities tokens mints mintSigners audit live';
+  'overviews rejections traces messages details timelines profiles ids erasures activities tokens mints mintSigners audit live';
 
 export interface SeededPortal extends TestPortal {
   readonly rows: SeededRows;
@@ -64,6 +65,7 @@ export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToTex
     library: toText('rejection library'),
     libraryVersion: toText('rejection client version'),
   };
+  rows.overviews[environmentId] = toOverview(toText);
   const trend = new Map(Array.from({ length: 12 }, (_, step) => [step, 1 + ((step * 7) % 11)]));
   const times = { firstMs: Date.now() - 3_600_000, lastMs: Date.now() };
   const counts = { errors: 73_137, requests: 73_000, trend, ...times };
@@ -153,6 +155,20 @@ function toMessage(toText: ToText): MessageLine {
     userId: toText('listed user id'),
     identityType: '',
     traceId: toText('listed trace id'),
+  };
+}
+
+/** An overview with a cause that grew, so that the page shows the callout. */
+function toOverview(toText: ToText): Partial<Overview> {
+  const line = { part: '', name: '', field: '', library: '', libraryVersion: '', atS: 0 };
+  const counts = { value: 73_137, previous: 137, total: 73_137, previousTotal: 137 };
+  const client = { library: toText('counted library'), libraryVersion: toText('counted version') };
+  const cause = { name: toText('counted rejection code'), field: toText('counted rejection field') };
+  return {
+    firstS: 1,
+    clients: [{ ...line, ...client, ...counts }],
+    causes: [{ ...line, ...client, ...cause, ...counts }],
+    events: [{ ...line, name: toText('counted event name'), ...counts }],
   };
 }
 

@@ -298,6 +298,7 @@ function showCounts() {
   if (status === null) return;
   const { isWatching, seen, shown, lost, share: fraction } = status;
   if (!isWatching) {
+    counts.className = 'counts muted';
     counts.textContent = 'Connecting…';
     return;
   }
@@ -308,6 +309,7 @@ function showCounts() {
   if (buffered.length > 0) parts.push(`${buffered.length} waiting`);
   if (dropped > 0) parts.push(`${dropped} dropped while paused`);
   if (disconnects > 0) parts.push(`disconnections: ${disconnects} (messages sent while disconnected are not shown)`);
+  counts.className = 'counts muted status watching';
   counts.textContent = parts.join(' · ');
 }
 

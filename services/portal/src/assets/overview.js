@@ -8,7 +8,12 @@ const REFRESH_MS = 3000;
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const toLabel = (iso) => (iso.slice(11, 16) === '00:00' ? iso.slice(5, 10) : iso.slice(11, 16));
+const months = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
+
+const toLabel = (iso) => {
+  const clock = iso.slice(11, 16);
+  return clock === '00:00' ? `${months[Number(iso.slice(5, 7)) - 1]} ${Number(iso.slice(8, 10))}` : clock;
+};
 
 function draw(element) {
   const [times, accepted, rejected] = JSON.parse(element.dataset.chart);
@@ -41,7 +46,7 @@ function draw(element) {
       { ...line, stroke: colorOf('--red'), fill: colorOf('--red'), paths: uPlot.paths.bars({ size: [0.8] }) },
     ],
     axes: [
-      { ...axis, values: (_, values) => values.map((s) => toLabel(new Date(s * 1000).toISOString())) },
+      { ...axis, size: 28, values: (_, values) => values.map((s) => toLabel(new Date(s * 1000).toISOString())) },
       { ...axis, size: 54 },
     ],
     scales: { y: { range: (_, _min, max) => [0, Math.max(1, max * 1.05)] } },

@@ -77,7 +77,7 @@ it('an environment opens on its overview, which compares the numbers of the span
       'level_completed 1 100 77 down ▼ 50.0 %',
       'audience-unity 2.4.1 has rejections 100.0 %',
       'Mints pending 14',
-      'audience-unity 2.4.1: 60 errors INVALID_ENUM in surface in the last 24 h.',
+      'audience-unity 2.4.1: surface is not one of web, pixel, unity, unreal. 60 errors in the last 24 h, 3 in the 24 h before.',
     ])
       expect(figures).toContain(shown);
   });

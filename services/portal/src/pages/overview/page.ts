@@ -1,5 +1,6 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
+import { explainRejection } from '../../explain-rejection.ts';
 import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
@@ -86,7 +87,7 @@ function toContent(visit: Visit, view: View): HtmlValue {
   return html`${toCallout(visit, view)}
 <section class="cards" aria-label="Figures">${toStats(view)}</section>
 ${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${range}` })}
-<div class="split">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
+<div class="split numbers">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
 <div>${panel('Clients', toClients(overview))}${panel('Open work', toWork(visit, view))}</div></div>`;
 }
 
@@ -108,7 +109,7 @@ function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
   const client = library === '' ? 'Unknown clients' : `${library} ${libraryVersion}`;
   const path = `${pathInEnvironment(visit, 'rejections')}?${new URLSearchParams({ code: name, field })}`;
   const link = visit.can('rejections.read') ? html`<a class="btn" href="${path}">Show rejections</a>` : '';
-  return html`<div class="notice warn"><b>${client}: ${number(value)} errors <code>${name}</code> in <code>${field}</code> in the last ${span.text}.</b><span class="muted">${previous === 0 ? 'None' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
+  return html`<div class="notice warn"><b>${client}: ${explainRejection({ code: name, field }).sentence}.</b><span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
 }
 
 function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
@@ -119,7 +120,7 @@ function toStats({ overview: { clients, causes, players, delay }, search, span }
   return html`${stat('Messages stored', number(messages.value), toChange(messages))}
 ${current === null ? stat('Active players', '–', 'not counted yet') : stat('Active players', number(current.value), current.previous === 0 ? '' : toChange(current))}
 ${stat('Rejection rate', `${(100 * rate).toFixed(2)}\u00a0%`, html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`)}
-${stat('Post to queryable, p99', toDelay(delay?.value), html`<span class="faint">${toDelay(delay?.previous)} before</span>`)}`;
+${stat('Post to queryable, p99', toDelay(delay?.value), delay?.previous ? html`<span class="faint">${toDelay(delay.previous)} before</span>` : '')}`;
 }
 
 const totalOf = (lines: readonly OverviewLine[]) => ({
