@@ -15,15 +15,16 @@ interface Location {
 
 /** Allowed imports per zone. `subjects` are all packages without a separate zone; `/*` includes their adapters. */
 const MAY_IMPORT = {
-  main: ['subjects/*', 'stream/*', 'http', 'runtime', 'stores', 'errors', 'contracts'],
-  service: ['subjects', 'stream', 'http', 'runtime', 'stores', 'errors', 'contracts'],
-  subject: ['stores', 'errors', 'contracts'],
+  main: ['subjects/*', 'guides', 'stream/*', 'http', 'runtime', 'stores', 'errors', 'contracts'],
+  service: ['subjects', 'guides', 'stream', 'http', 'runtime', 'stores', 'errors', 'contracts'],
+  subject: ['stores', 'errors', 'contracts', 'guides'],
   adapter: ['stores/*', 'errors', 'contracts'],
   stream: ['runtime', 'stores', 'errors'],
   http: ['runtime', 'stores', 'errors'],
   runtime: ['stores'],
   stores: [],
   errors: [],
+  guides: [],
   contracts: [],
   testkit: ['infra/*', 'contracts'],
   infra: ['infra/*', 'stream/*', 'runtime', 'stores/*', 'errors', 'contracts'],
@@ -31,7 +32,16 @@ const MAY_IMPORT = {
   top: null,
 } satisfies Record<string, readonly string[] | null>;
 type Zone = keyof typeof MAY_IMPORT;
-const PACKAGE_ZONES: readonly string[] = ['stream', 'http', 'runtime', 'stores', 'errors', 'contracts', 'testkit'];
+const PACKAGE_ZONES: readonly string[] = [
+  'stream',
+  'http',
+  'runtime',
+  'stores',
+  'errors',
+  'contracts',
+  'guides',
+  'testkit',
+];
 
 function toLocation(path: string, tree: Tree): Location {
   const [top = '', name = ''] = path.split('/');

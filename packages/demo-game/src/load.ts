@@ -13,8 +13,6 @@ import {
   TOPICS,
   ZERO_KEY,
 } from '@playline/contracts';
-import type { ConsentStore } from '@playline/people';
-import { type Producer, sendAll } from '@playline/stream';
 import { createDay, DAY_MS, type DemoEntry, type DemoMessage, timeOf } from './game.ts';
 import { toUuid } from './random.ts';
 
@@ -43,6 +41,12 @@ export interface DemoRecord {
   readonly value: Buffer;
 }
 
+interface ConsentPosition {
+  readonly partition: number;
+  readonly offset: number;
+  readonly loggedAtMs: number;
+}
+
 export interface DemoGameParts {
   readonly environmentId: string;
   /** End of the loaded period in epoch milliseconds. */
@@ -51,8 +55,15 @@ export interface DemoGameParts {
   readonly keyOf: (environmentId: string, kind: IdentityKind, id: string) => Buffer;
   /** Returns the schema id of a topic, whose name includes the prefix. */
   readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
-  readonly producer: Pick<Producer, 'send' | 'sendForOffset'>;
-  readonly consents: Pick<ConsentStore, 'apply'>;
+  readonly producer: {
+    /** Calls `done` once all in-sync replicas have stored the records. */
+    send(records: readonly DemoRecord[], done: (fault: Error | null) => void): void;
+    sendForOffset(record: DemoRecord): Promise<{ partition: number; offset: number; loggedAtMs: number | null }>;
+  };
+  /** Stores a consent after it was logged. */
+  readonly consents: {
+    apply(consent: ConsentRecord & { readonly position: ConsentPosition }): Promise<unknown>;
+  };
   readonly onProgress?: (load: DemoLoad) => void;
 }
 
@@ -77,7 +88,7 @@ export async function loadDemoGame(parts: DemoGameParts): Promise<DemoLoad> {
     const entries = createDay(day).filter((entry) => timeOf(entry) + NETWORK_MS <= parts.endAtMs);
     const records = entries.flatMap((entry) => toRecords(parts, frame, entry));
     for (let at = 0; at < records.length; at += BATCH_RECORDS)
-      await sendAll(parts.producer, records.slice(at, at + BATCH_RECORDS));
+      await publish(parts, records.slice(at, at + BATCH_RECORDS));
     const consents = entries.filter((entry) => entry.kind === 'consent');
     for (let at = 0; at < consents.length; at += CONCURRENT_CONSENTS)
       await Promise.all(consents.slice(at, at + CONCURRENT_CONSENTS).map((entry) => putConsent(parts, frame, entry)));
@@ -90,6 +101,11 @@ export async function loadDemoGame(parts: DemoGameParts): Promise<DemoLoad> {
   }
   return total;
 }
+
+const publish = ({ producer }: DemoGameParts, records: readonly DemoRecord[]) =>
+  new Promise<void>((resolve, reject) => {
+    producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+  });
 
 const countKind = (entries: readonly DemoEntry[], kind: DemoEntry['kind']) =>
   entries.filter((entry) => entry.kind === kind).length;
