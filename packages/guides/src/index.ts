@@ -1,6 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { type HrefOf, toHtml } from './markdown.ts';
 
+export { escapeText } from './markdown.ts';
+
 /** Sections of the documentation, in the order of the navigation, with their introductions on the home page. */
 export const AREAS = [
   { area: 'Events', about: 'Send messages from games and servers, store consent, and erase a person.' },

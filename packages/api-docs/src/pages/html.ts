@@ -1,3 +1,5 @@
+import { escapeText } from '@playline/guides';
+
 /** Safe markup, created with the `html` template tag. */
 export class Markup {
   readonly text: string;
@@ -14,18 +16,10 @@ export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[
   return new Markup(parts.map((part, index) => part + toMarkupText(values[index] ?? '')).join(''));
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
 function toMarkupText(value: HtmlValue): string {
   if (value instanceof Markup) return value.text;
   if (typeof value === 'object') return value.map(toMarkupText).join('');
-  return String(value).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+  return escapeText(String(value));
 }
 
 /** Converts text between backticks to `<code>` elements. */
