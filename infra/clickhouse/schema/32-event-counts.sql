@@ -4,6 +4,7 @@
 CREATE TABLE IF NOT EXISTS counted_minutes
 (
     minute_at DateTime('UTC') COMMENT 'Minute in which messages were received',
+    stored SimpleAggregateFunction(sum, UInt64) COMMENT 'Number of rows stored with this minute of receipt, including copies',
     stored_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Start of the last insert with messages received in this minute',
     counted_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Inserts that started before this time are counted in event_counts'
 )
@@ -12,12 +13,12 @@ ORDER BY minute_at
 COMMENT 'Minutes that contain messages, and whether they are counted in event_counts';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_events TO counted_minutes AS
-SELECT toStartOfMinute(received_at) AS minute_at, now64(3, 'UTC') AS stored_at FROM events GROUP BY minute_at, stored_at;
+SELECT toStartOfMinute(received_at) AS minute_at, count() AS stored, now64(3, 'UTC') AS stored_at FROM events GROUP BY minute_at, stored_at;
 
 ALTER TABLE counted_minutes_of_events {{comments of counted_minutes}};
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_rejections TO counted_minutes AS
-SELECT toStartOfMinute(received_at) AS minute_at, now64(3, 'UTC') AS stored_at FROM message_rejections GROUP BY minute_at, stored_at;
+SELECT toStartOfMinute(received_at) AS minute_at, count() AS stored, now64(3, 'UTC') AS stored_at FROM message_rejections GROUP BY minute_at, stored_at;
 
 ALTER TABLE counted_minutes_of_rejections {{comments of counted_minutes}};
 

@@ -187,7 +187,7 @@ const COUNT_TABLES: readonly TableStore[] = [
   {
     name: 'counted_minutes',
     clearing: COUNTED,
-    columns: columnsOf({ [TIME]: 'minute_at stored_at counted_at' }),
+    columns: columnsOf({ [TIME]: 'minute_at stored_at counted_at', [COUNT]: 'stored' }),
   },
   {
     name: 'event_counts',

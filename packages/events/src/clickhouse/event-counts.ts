@@ -14,6 +14,8 @@ const REST_FACTOR = 200;
 const PLAYERS_MIN_MS = 60_000;
 const SLOTS_PER_SPAN = 12;
 const STATEMENT_MAX_MS = 60_000;
+/** Rows that a statement counts after its first minute. It uses about 100 bytes of memory per row. */
+const RANGE_ROWS_MAX = 1_000_000;
 
 export interface EventCounts {
   /** Counts the active players, and then the finished minutes whose messages changed. */
@@ -36,7 +38,9 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
       // Read first: a later insert may not be visible to the counts, so its minutes remain due.
       const [[countedAt, finished] = []] = await readRows(query(NOW));
       const finishedS = Number(finished);
-      const minutes = (await readRows(query(DUE_MINUTES))).map(([minute]) => Number(minute));
+      const due = (await readRows(query(DUE_MINUTES))).map(
+        ([minute, stored]) => [Number(minute), Number(stored)] as const,
+      );
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
@@ -45,7 +49,7 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
         dueAt.set(spanS, endedAt + Math.max(PLAYERS_MIN_MS, REST_FACTOR * (endedAt - startedAt)));
       }
       // Newest first, so that a long import does not delay the numbers of the last day.
-      for (const range of toRanges(minutes, finishedS).reverse()) await countRange(run, range, String(countedAt));
+      for (const range of toRanges(due, finishedS).reverse()) await countRange(run, range, String(countedAt));
     },
   };
 }
@@ -55,8 +59,11 @@ const NOW = `SELECT toString(min(started_at)), toUnixTimestamp(toStartOfMinute(n
   SELECT now64(3, 'UTC') - toIntervalMillisecond(toInt64(1000 * elapsed) + 1) AS started_at FROM system.processes
   WHERE query_kind = 'Insert' AND current_database = currentDatabase() UNION ALL SELECT now64(3, 'UTC'))`;
 
-const DUE_MINUTES = `SELECT toUnixTimestamp(minute_at) AS minute FROM counted_minutes
-  WHERE minute_at <= now() - ${MINUTE_S + SETTLE_S} GROUP BY minute_at HAVING max(stored_at) >= max(counted_at) ORDER BY minute`;
+/** The due minutes, each with the number of rows stored for this and all earlier minutes. */
+const DUE_MINUTES = `SELECT minute, stored_until FROM (
+    SELECT toUnixTimestamp(minute_at) AS minute, max(stored_at) >= max(counted_at) AS is_due, sum(sum(stored)) OVER (ORDER BY minute_at) AS stored_until
+    FROM counted_minutes WHERE minute_at <= now() - ${MINUTE_S + SETTLE_S} GROUP BY minute_at
+  ) WHERE is_due ORDER BY minute`;
 
 interface MinuteRange {
   readonly minutes: readonly number[];
@@ -65,16 +72,23 @@ interface MinuteRange {
 }
 
 /**
- * Combines minutes of the same hour. A range includes the minute after it, because gateways may publish two copies of a
- * message in another order than they received them.
- * @param minutes in ascending order, in epoch seconds
+ * Combines minutes so that a long import needs few statements, and a statement does not count many rows that are already
+ * counted. A range includes the minute after it, because gateways may publish two copies of a message in another order
+ * than they received them.
+ * @param due minutes in ascending order, in epoch seconds
  */
-export function toRanges(minutes: readonly number[], finishedS: number): MinuteRange[] {
-  const hours = Map.groupBy(minutes, (minute) => minute - (minute % HOUR_S));
-  return [...hours.values()].map((ofHour) => ({
-    minutes: ofHour,
-    sinceS: ofHour[0]!,
-    untilS: Math.min(ofHour.at(-1)! + 2 * MINUTE_S, finishedS),
+function toRanges(due: readonly (readonly [minute: number, storedUntil: number])[], finishedS: number): MinuteRange[] {
+  const ranges: { minutes: number[]; storedAtFirst: number }[] = [];
+  for (const [minute, storedUntil] of due) {
+    const last = ranges.at(-1);
+    const isNear = last && minute - last.minutes.at(-1)! < HOUR_S && storedUntil - last.storedAtFirst <= RANGE_ROWS_MAX;
+    if (isNear) last.minutes.push(minute);
+    else ranges.push({ minutes: [minute], storedAtFirst: storedUntil });
+  }
+  return ranges.map(({ minutes }) => ({
+    minutes,
+    sinceS: minutes[0]!,
+    untilS: Math.min(minutes.at(-1)! + 2 * MINUTE_S, finishedS),
   }));
 }
 
@@ -89,7 +103,9 @@ async function countRange(run: (statement: string) => Promise<void>, range: Minu
     SELECT environment_id, ${HOUR_S}, toStartOfHour(start_at) AS hour_at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
     FROM event_counts FINAL WHERE step_s = ${MINUTE_S} AND start_at >= ${hoursS[0]} AND start_at < ${hoursS[1]} GROUP BY ALL`);
   // Last, so that minutes of an interrupted count remain due.
-  await run(`INSERT INTO counted_minutes SELECT arrayJoin([${minutes.join(', ')}]), 0, '${countedAt}'`);
+  await run(
+    `INSERT INTO counted_minutes (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`,
+  );
 }
 
 /** Environments whose players have left the time range get a count of zero. */

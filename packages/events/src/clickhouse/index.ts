@@ -59,7 +59,7 @@ async function readOffsets(store: ClickHouse, table: OffsetTable, query: StoredR
 async function recount(client: ClickHouseClient, table: OffsetTable, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader(table, ['received_at']);
   const minutes = new Set(rows.map((row) => Math.floor(Number(read(row)[0]) / MINUTE_MS) * (MINUTE_MS / 1000)));
-  const query = `INSERT INTO counted_minutes SELECT arrayJoin([${[...minutes].join(', ')}]), now64(3, 'UTC'), 0`;
+  const query = `INSERT INTO counted_minutes (minute_at, stored_at) SELECT arrayJoin([${[...minutes].join(', ')}]), now64(3, 'UTC')`;
   await client.command({ query, clickhouse_settings: { max_query_size: toQuerySize(query), wait_end_of_query: 1 } });
 }
 
