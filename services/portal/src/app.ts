@@ -8,7 +8,7 @@ import {
   recordPasskeyUse,
 } from '@playline/access-keys';
 import {
-  createFaultLog,
+  createFailureLog,
   createHttpApp,
   createRequestDurations,
   type Exchange,
@@ -20,6 +20,7 @@ import { createAssetRoutes } from './frame/assets.ts';
 import { createFrameParts, type FrameOptions, type FrameParts } from './frame/frame-parts.ts';
 import { createPageRoutes, respondWithError } from './frame/page-route.ts';
 import { pageNotFound } from './frame/scope.ts';
+import { countActions, watchLive } from './metrics.ts';
 import { createPages } from './pages/index.ts';
 import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
 import type { PortalParts } from './portal-parts.ts';
@@ -29,12 +30,12 @@ export interface PortalAppParts extends PortalParts, FrameOptions {
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
   readonly openIdProvider: OpenIdProvider | null;
-  readonly metrics: Pick<Metrics, 'histogram'>;
+  readonly metrics: Pick<Metrics, 'histogram' | 'counter' | 'collectedGauge'>;
 }
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
   const { origin, sessions, oneTimeTokens, logger, accounts, openIdProvider: provider } = parts;
-  const onFault = createFaultLog({ logger });
+  const onFault = createFailureLog({ logger });
   const frame = createFrameParts(parts, onFault);
   const signIn = createSignIn({
     accounts: accounts.all,
@@ -49,7 +50,8 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   });
   const redirectUri = origin.origin + OPEN_ID_PATH;
   const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTokens, redirectUri });
-  const writeAudit = createWriteAudit({ audit: parts.audit, onFault });
+  const writeAudit = countActions(parts.metrics, createWriteAudit({ audit: parts.audit, onFault }));
+  watchLive(parts.metrics, () => parts.live.subscribers);
   const pages = createPages({ ...parts, writeAudit, frame, signIn, openId });
   return createHttpApp({
     routes: [
@@ -60,7 +62,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     ],
     link: () => origin.origin,
     onAnswer: createRequestDurations(parts.metrics),
-    onFault,
+    onFailure: onFault,
   });
 }
 

@@ -80,12 +80,13 @@ it('a batch publishes a link fact for each identify and alias message together w
   expect(await links([{}])).toMatchObject(expected);
 });
 
-it('metrics count accepted messages, rejections, and batches with rejections', async () => {
+it('metrics count messages by environment, rejections by code, and batches with rejections', async () => {
   const { post, metrics } = await openGateway();
   await post({ messages: [message()] });
   await post({ messages: [message(), {}] });
   const text = await metrics();
-  expect(text).toContain('playline_gateway_messages_accepted_total{service="gateway"} 2');
+  expect(text).toContain('playline_gateway_messages_accepted_total{environment="demo-test",service="gateway"} 2');
+  expect(text).toContain('playline_gateway_messages_rejected_total{environment="demo-test",service="gateway"} 1');
   expect(text).toMatch(
     /playline_http_request_duration_seconds_count\{service="gateway",route="\/v1\/audience\/messages",method="POST",status="200"\} 2/,
   );
