@@ -51,9 +51,20 @@ const COMMANDS = {
     isReadOnly: true,
   },
   logs: {
-    help: 'shows the last log lines of each process; in a terminal, follows the logs',
-    usage: '[name …]',
-    options: NO_OPTIONS,
+    help: 'shows the last log lines of each process, or searches the logs; in a terminal, follows the logs',
+    usage: '[name …] [--since 10m] [--level warn] [--grep text] [--trace id]',
+    details: `  --since <time>     lines of the last seconds, minutes, hours or days: 30s, 10m, 2h, 1d
+  --level <level>    lines of at least this level: debug, info, warn, error or fatal
+  --grep <text>      lines that contain the text, in upper or lower case
+  --trace <id>       lines that contain the trace id of a request, 32 hexadecimal digits
+
+With an option, the complete logs are searched. The logs of the stores have no fields, so only --grep searches them.`,
+    options: {
+      since: { type: 'string' },
+      level: { type: 'string' },
+      grep: { type: 'string' },
+      trace: { type: 'string' },
+    },
     argumentsMax: 100,
     isReadOnly: true,
   },

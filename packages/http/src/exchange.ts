@@ -13,8 +13,8 @@ export interface ServerContext {
   readonly answerMaxMs: number;
   /** Called for each response. The exchange is null if the received bytes were not a request. */
   readonly onAnswer: (exchange: Exchange | null, status: number) => void;
-  /** Called once for each 5xx response. */
-  readonly onFault: (exchange: Exchange, error: unknown) => void;
+  /** Called once for each error envelope. */
+  readonly onFailure: (exchange: Exchange, error: unknown) => void;
 }
 
 /** Alternating names and values, the fastest form for `writeHead`. */
@@ -124,14 +124,14 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Sends the error envelope. Errors that are not public are passed only to `onFault`.
+   * Sends the error envelope. Errors that are not public are passed only to `onFailure`.
    * @param statusOverride replaces the error code's status
    */
   fail(error: unknown, headers: HeaderList = [], statusOverride?: number): void {
     if (this.#answered || error instanceof ClientDisconnected) return;
     const { body, status: defaultStatus } = toEnvelope(error, { traceId: this.traceId, link: this.#context.link });
     const status = statusOverride ?? defaultStatus;
-    if (status >= 500) this.#context.onFault(this, error);
+    this.#context.onFailure(this, error);
     const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
     const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);

@@ -1,7 +1,7 @@
 import type { KeyVerifier } from '@playline/access-keys';
 import { errorPath } from '@playline/api-docs';
 import type { ChainStore, Cursors } from '@playline/chain';
-import { createClientAddress, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
+import { createClientAddress, createFailureLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
 import {
   createAcceptMints,
   type MintClaims,
@@ -91,7 +91,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: metrics.onAnswer,
-    onFault: createFaultLog({ logger }),
+    onFailure: createFailureLog({ logger }),
   });
 }
 

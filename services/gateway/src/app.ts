@@ -2,7 +2,7 @@ import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { createDocsRoutes as createRoutes, errorPath } from '@playline/api-docs';
 import {
   createBytesInFlight,
-  createFaultLog,
+  createFailureLog,
   createHttpApp,
   createRequestDurations,
   type HttpApp,
@@ -99,7 +99,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
     onAnswer: createRequestDurations(parts.metrics),
-    onFault: createFaultLog({ logger }),
+    onFailure: createFailureLog({ logger }),
   });
 }
 

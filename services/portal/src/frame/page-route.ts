@@ -201,10 +201,10 @@ function sendPage(visit: Visit, { status = 200, formOrigins = [], ...page }: Res
   visit.exchange.answerText(status, { type: HTML, text }, [...createPageHeaders(formOrigins), ...visit.headers]);
 }
 
-/** Shows an error page. For an internal error, logs the error and shows only the trace id. */
+/** Logs the error and shows an error page. For an internal error, the page shows only the trace id. */
 export function respondWithError({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
   const isPublic = fault instanceof PublicError && fault.status < 500;
-  if (!isPublic && !isDisconnect(fault)) onFault(exchange, fault);
+  if (!isDisconnect(fault)) onFault(exchange, fault);
   if (exchange.answered) return;
   const status = isPublic ? fault.status : 500;
   const content = html`<p>${isPublic ? fault.message : 'The portal could not complete the request. Try again.'}</p>
