@@ -94,6 +94,7 @@ With an option, the complete logs are searched. The logs of the stores have no f
   consent: { help: 'rebuilds the consents in Redis' },
   rebuild: { help: 'restores all data in a Redis that lost its data' },
   verify: { help: 'compares stored rows with the log' },
+  trace: { help: 'follows a request or a message: log, row, person, links, rejections' },
   offsets: { help: 'shows consumer offsets and resolves truncated logs' },
   derive: { help: 'repairs the tables derived from events' },
   'dead-letters': { help: 'lists, shows, replays and drops messages that could not be processed' },
@@ -126,7 +127,7 @@ const GROUPS = {
   'manage access': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
-  'find and repair faults': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild'],
+  'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild'],
   develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();

@@ -21,6 +21,7 @@ export interface HttpAppOptions {
   publishableKeyHeader?: string;
   link: (code: ErrorCode) => string;
   answerMaxMs?: number;
+  tracing?: ServerContext['tracing'];
   onAnswer?: ServerContext['onAnswer'];
   onFailure?: ServerContext['onFailure'];
 }
@@ -40,8 +41,8 @@ type Connection = Socket & { [LATEST]?: Exchange };
 
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const noop = () => {};
-  const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = noop, onFailure = noop } = options;
-  const context: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFailure };
+  const { routes, link, answerMaxMs = ANSWER_MAX_MS, tracing = null, onAnswer = noop, onFailure = noop } = options;
+  const context: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, tracing, onAnswer, onFailure };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));

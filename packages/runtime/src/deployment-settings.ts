@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { settings } from './config.ts';
 import { clickhouseSettings, kafkaSettings, registrySettings } from './connection-settings.ts';
+import { tracingSettings } from './tracing.ts';
 
 export const GROUPS = {
   writer: 'event-writer',
@@ -98,6 +99,7 @@ export const consumerSettings = {
 
 export const blockWriterSettings = {
   ...processSettings,
+  ...tracingSettings,
   ...kafkaSettings,
   ...registrySettings,
   ...clickhouseSettings,

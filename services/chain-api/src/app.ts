@@ -11,7 +11,7 @@ import {
   type Quotas,
 } from '@playline/mints';
 import { createWindowLimiter } from '@playline/rate-limit';
-import type { Logger } from '@playline/runtime';
+import type { Logger, Tracing } from '@playline/runtime';
 import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
 import { type Chain, createRequireChain } from './chains.ts';
 import type { Config } from './config.ts';
@@ -41,6 +41,7 @@ export interface ChainApiParts {
   verifySecret: KeyVerifier;
   minting: MintingParts;
   metrics: ChainApiMetrics;
+  tracing: Tracing | null;
   wallClockMs?: () => number;
   logger: Logger;
 }
@@ -90,6 +91,7 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       ...parts.docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
+    tracing: parts.tracing,
     onAnswer: metrics.onAnswer,
     onFailure: createFailureLog({ logger }),
   });

@@ -10,7 +10,7 @@ import {
   type Route,
 } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
-import type { Logger, Metrics } from '@playline/runtime';
+import type { Logger, Metrics, Tracing } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
 import { createAuthorise, createOperationCount, ORIGIN_NOT_ALLOWED } from './authorise.ts';
@@ -41,6 +41,7 @@ export interface GatewayParts {
   usage: Pick<UsageCounter, 'used' | 'refused'>;
   docs: readonly Route[];
   metrics: Metrics;
+  tracing: Tracing | null;
   logger: Logger;
 }
 
@@ -98,6 +99,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     routes: [...[limits.failedKeys.addHeaders(messages), ...audience].map(parts.clock.guard), ...parts.docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
+    tracing: parts.tracing,
     onAnswer: createRequestDurations(parts.metrics),
     onFailure: createFailureLog({ logger }),
   });

@@ -15,7 +15,7 @@ import {
   type HttpApp,
   type Route,
 } from '@playline/http';
-import type { Metrics } from '@playline/runtime';
+import type { Metrics, Tracing } from '@playline/runtime';
 import { createAssetRoutes } from './frame/assets.ts';
 import { createFrameParts, type FrameOptions, type FrameParts } from './frame/frame-parts.ts';
 import { createPageRoutes, respondWithError } from './frame/page-route.ts';
@@ -31,6 +31,7 @@ export interface PortalAppParts extends PortalParts, FrameOptions {
   readonly passkeys: Passkeys;
   readonly openIdProvider: OpenIdProvider | null;
   readonly metrics: Pick<Metrics, 'histogram' | 'counter' | 'collectedGauge'>;
+  readonly tracing: Tracing | null;
 }
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
@@ -61,6 +62,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
       ...createNotFoundRoutes(frame),
     ],
     link: () => origin.origin,
+    tracing: parts.tracing,
     onAnswer: createRequestDurations(parts.metrics),
     onFailure: onFault,
   });

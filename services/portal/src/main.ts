@@ -23,6 +23,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   toClickHouse,
@@ -82,6 +83,7 @@ async function openAllRecords(use: Use, log: LogParts) {
 }
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const log = { producer, reader, registry, topicPrefix, logger };
@@ -121,6 +123,7 @@ await runService(logger, async (use) => {
     config,
     logger,
     metrics,
+    tracing,
     origin,
     limiters,
     ...records,

@@ -163,6 +163,7 @@ function createParts(origin: URL): PortalAppParts {
       counter: (...args) => createMetrics('portal').counter(...args),
       collectedGauge: (...args) => createMetrics('portal').collectedGauge(...args),
     },
+    tracing: null,
     origin,
     sessions,
     oneTimeTokens,
