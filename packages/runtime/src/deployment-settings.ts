@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { settings } from './config.ts';
 import { clickhouseSettings, kafkaSettings, registrySettings } from './connection-settings.ts';
-import { tracingSettings } from './tracing.ts';
 
 export const GROUPS = {
   writer: 'event-writer',
@@ -27,6 +26,13 @@ export const processSettings = {
   ADMIN_PORT: settings.port(),
   /** Prefix of all topic names and transactional IDs. */
   TOPIC_PREFIX: z.string().default(''),
+} as const;
+
+export const tracingSettings = {
+  /** URL of an OpenTelemetry collector for OTLP over HTTP, such as `http://localhost:4318`; enables traces. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: settings.baseUrl().optional(),
+  /** Share of traces that are recorded, from 0 to 1. */
+  OTEL_TRACES_SAMPLER_ARG: settings.ratio().default(0.01),
 } as const;
 
 export const listenerSettings = {

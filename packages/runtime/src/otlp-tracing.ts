@@ -1,10 +1,9 @@
 import {
   type Attributes,
-
+  ROOT_CONTEXT,
   type Span,
   SpanKind as OtelKind,
   SpanStatusCode,
-  ROOT_CONTEXT,
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
@@ -57,9 +56,8 @@ export function openOtlpTracing(options: {
   });
   const tracer = provider.getTracer('playline', VERSION);
   const open = new Map<string, OpenSpan>();
-  const begin = ({ name, kind, attributes = {}, startedAtMs }: SpanStart, parent = ROOT_CONTEXT): TraceSpan => {
-    const settings = { kind: KINDS[kind], attributes, ...(startedAtMs !== undefined && { startTime: startedAtMs }) };
-    const started = new OpenSpan(tracer.startSpan(name, settings, parent), (span) => {
+  const begin = ({ name, kind, attributes = {} }: SpanStart, parent = ROOT_CONTEXT): TraceSpan => {
+    const started = new OpenSpan(tracer.startSpan(name, { kind: KINDS[kind], attributes }, parent), (span) => {
       if (open.get(span.traceId) === span) open.delete(span.traceId);
     });
     open.set(started.traceId, started);

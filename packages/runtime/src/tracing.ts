@@ -1,14 +1,6 @@
 /** OpenTelemetry traces. Without an endpoint, services open no tracing, and the libraries are not loaded. */
 import type { Closable, Use } from './service.ts';
-import { settings } from './config.ts';
 import type { Logger } from './logger.ts';
-
-export const tracingSettings = {
-  /** URL of an OpenTelemetry collector for OTLP over HTTP, such as `http://localhost:4318`; enables traces. */
-  OTEL_EXPORTER_OTLP_ENDPOINT: settings.baseUrl().optional(),
-  /** Share of traces that are recorded, from 0 to 1. */
-  OTEL_TRACES_SAMPLER_ARG: settings.ratio().default(0.01),
-} as const;
 
 /** Values must not contain ids of people, message content or secrets. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
@@ -29,8 +21,6 @@ export interface SpanStart {
   readonly name: string;
   readonly kind: SpanKind;
   readonly attributes?: SpanAttributes;
-  /** Epoch milliseconds; the current time by default. */
-  readonly startedAtMs?: number;
 }
 
 export interface Tracing extends Closable {

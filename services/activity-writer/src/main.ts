@@ -17,7 +17,7 @@ import {
   toRegistry,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
-import type { Consumer } from '@playline/stream';
+import { type Consumer, traceSink } from '@playline/stream';
 import {
   createSchemaRegistry,
   openBlockConsumer,

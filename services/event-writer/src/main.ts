@@ -14,7 +14,7 @@ import {
   toRegistry,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
-import type { Consumer } from '@playline/stream';
+import { type Consumer, traceSink } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openDeadLetterCount, openProducer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openFences } from './fences.ts';
@@ -70,7 +70,8 @@ await runService(logger, async (use) => {
   await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
   await pipeline.prefetch();
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
-  const common = { ...kafka, sink: traceSink(pipeline.sink, tracing), limits, deadLetters, sessionTimeoutMs, logger, metrics };
+  const sink = traceSink(pipeline.sink, tracing);
+  const common = { ...kafka, sink, limits, deadLetters, sessionTimeoutMs, logger, metrics };
   const open = (groupId: string, topics: readonly string[]) => openBlockConsumer({ ...common, groupId, topics });
   consumers.set('consumer', await use('consumer', () => open(groupId, topics)));
   consumers.set('audit', await use('audit', () => open(auditGroupOf(groupId), auditTopics)));
