@@ -10,12 +10,14 @@ import {
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import {
+  AlwaysOnSampler,
   BatchSpanProcessor,
   RandomIdGenerator,
   type ReadableSpan,
   type SpanExporter,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
+import { waitAtMost } from '@playline/stores';
 import type { Logger } from './logger.ts';
 import type { SpanKind, SpanStart, TraceSpan, Tracing } from './tracing.ts';
 import { VERSION } from './version.ts';
@@ -32,6 +34,9 @@ const OPEN_SPANS_MAX = 10_000;
 /** Attributes contain paths, codes and counts. */
 const ATTRIBUTE_CHARACTERS_MAX = 200;
 const WARN_EVERY_MS = 60_000;
+const NOT_EXPORTED = 'traces were not exported';
+/** An unavailable collector must not delay a shutdown. */
+const CLOSE_MAX_MS = 2_000;
 
 export function openOtlpTracing(options: {
   readonly service: string;
@@ -46,6 +51,8 @@ export function openOtlpTracing(options: {
   let nextTraceId = '';
   const exporter = warnOnFailure(new OTLPTraceExporter({ url: `${endpoint}/v1/traces` }), logger);
   const provider = new TracerProvider({
+    // Spans are created only for recorded traces. The default depends on the environment.
+    sampler: new AlwaysOnSampler(),
     resource: resourceFromAttributes({ 'service.name': service, 'service.version': VERSION }),
     idGenerator: {
       generateTraceId: () => nextTraceId || random.generateTraceId(),
@@ -79,7 +86,8 @@ export function openOtlpTracing(options: {
     find: (traceId) => open.get(traceId) ?? null,
     async close() {
       for (const span of open.values()) span.end();
-      await provider.shutdown().catch((error) => logger.warn({ error }, 'traces were not exported'));
+      const exported = provider.shutdown().catch((error) => logger.warn({ error }, NOT_EXPORTED));
+      await waitAtMost(CLOSE_MAX_MS, exported, () => logger.warn(NOT_EXPORTED));
     },
   };
 }
@@ -130,7 +138,7 @@ function warnOnFailure(exporter: SpanExporter, logger: Pick<Logger, 'warn'>): Sp
       exporter.export(spans, (result) => {
         if (result.error !== undefined && performance.now() - warnedMs > WARN_EVERY_MS) {
           warnedMs = performance.now();
-          logger.warn({ error: result.error }, 'traces were not exported');
+          logger.warn({ error: result.error }, NOT_EXPORTED);
         }
         done(result);
       }),

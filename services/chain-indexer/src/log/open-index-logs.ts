@@ -101,9 +101,9 @@ function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['r
   };
 }
 
-/** A batch belongs to no request, so it starts a trace. */
+/** Activities belong to no request, so their batch starts a trace. */
 function startSpan(tracing: IndexLogsOptions['tracing'], { activities, progress }: IndexBatch): TraceSpan | null {
-  if (tracing?.sample() !== true) return null;
+  if (activities.length === 0 || tracing?.sample() !== true) return null;
   const attributes = { 'playline.chain': progress.chain, 'messaging.batch.message_count': activities.length };
   return tracing.start({ name: 'publish activities', kind: 'producer', attributes });
 }
