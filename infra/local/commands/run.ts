@@ -33,7 +33,18 @@ export function runHere(
 /** Operator commands that are available through `npm run`. */
 export const OPERATOR_COMMANDS: readonly string[] = [
   ...['keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
-  ...['trace', 'dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate', 'completion'],
+  ...[
+    'trace',
+    'dead-letters',
+    'offsets',
+    'derive',
+    'analysts',
+    'erasures',
+    'columns',
+    'import',
+    'replicate',
+    'completion',
+  ],
 ];
 
 export const operate =

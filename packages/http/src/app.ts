@@ -42,7 +42,15 @@ type Connection = Socket & { [LATEST]?: Exchange };
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const noop = () => {};
   const { routes, link, answerMaxMs = ANSWER_MAX_MS, tracing = null, onAnswer = noop, onFailure = noop } = options;
-  const context: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, tracing, onAnswer, onFailure };
+  const context: ServerContext = {
+    link,
+    draining: false,
+    streams: new Set(),
+    answerMaxMs,
+    tracing,
+    onAnswer,
+    onFailure,
+  };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));

@@ -1,8 +1,8 @@
 import {
   type Attributes,
+  SpanKind as OtelKind,
   ROOT_CONTEXT,
   type Span,
-  SpanKind as OtelKind,
   SpanStatusCode,
   TraceFlags,
   trace,

@@ -43,7 +43,11 @@ it.each([undefined, '', `00-${TRACE}-00f067aa0ba902b7-00`, `01-${TRACE}-00f067aa
 );
 
 it('the share of recorded traces follows the setting', async () => {
-  for (const [ratio, least, most] of [[0, 0, 0], [0.01, 50, 150], [1, 10_000, 10_000]] as const) {
+  for (const [ratio, least, most] of [
+    [0, 0, 0],
+    [0.01, 50, 150],
+    [1, 10_000, 10_000],
+  ] as const) {
     const { tracing } = await open(ratio);
     const sampled = Array.from({ length: 10_000 }, tracing.sample).filter(Boolean).length;
     expect(sampled).toBeGreaterThanOrEqual(least);

@@ -1,6 +1,7 @@
 /** OpenTelemetry traces. Without an endpoint, services open no tracing, and the libraries are not loaded. */
-import type { Closable, Use } from './service.ts';
+
 import type { Logger } from './logger.ts';
+import type { Closable, Use } from './service.ts';
 
 /** Values must not contain ids of people, message content or secrets. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;

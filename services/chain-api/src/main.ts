@@ -24,11 +24,11 @@ import {
   openTracing,
   parseConfig,
   runService,
+  type Tracing,
   toClickHouse,
   toKafka,
   toRedis,
   toRegistry,
-  type Tracing,
   type Use,
   watchWrites,
 } from '@playline/runtime';

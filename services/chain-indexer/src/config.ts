@@ -1,10 +1,5 @@
 import { chainNodes } from '@playline/chain';
-import {
-  kafkaSettings,
-  processSettings,
-  registrySettings,
-  tracingSettings,
-} from '@playline/runtime';
+import { kafkaSettings, processSettings, registrySettings, tracingSettings } from '@playline/runtime';
 import { z } from 'zod';
 
 export const configSchema = z.object({

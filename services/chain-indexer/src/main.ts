@@ -1,8 +1,15 @@
 import { createRpcNode } from '@playline/chain/rpc';
 import { schemaSubjectOf } from '@playline/contracts';
 import { openAdminServer } from '@playline/http';
-import { createLogger, createMetrics, openTracing,
-  parseConfig, runService, toKafka, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  openTracing,
+  parseConfig,
+  runService,
+  toKafka,
+  toRegistry,
+} from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';

@@ -21,10 +21,10 @@ import {
   parseConfig,
   runService,
   settings,
+  type Tracing,
   toKafka,
   toRedis,
   toRegistry,
-  type Tracing,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';

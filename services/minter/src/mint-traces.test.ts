@@ -31,5 +31,9 @@ it('a recorded mint has one span until its last asset is settled', async () => {
   expect(tracing.find(TRACE)).toBeNull();
   await tracing.close();
   expect(spans).toHaveLength(1);
-  expect(spans[0]).toMatchObject({ name: 'mint', parentSpanId: '00f067aa0ba902b7', attributes: { 'playline.chain': 'demo' } });
+  expect(spans[0]).toMatchObject({
+    name: 'mint',
+    parentSpanId: '00f067aa0ba902b7',
+    attributes: { 'playline.chain': 'demo' },
+  });
 });

@@ -19,7 +19,10 @@ export function createMintTraces(tracing: Pick<Tracing, 'resume'> | null) {
   };
   return {
     /** Call before the request's first state is published, so that the state continues the trace. */
-    follow({ chain, traceId }: Pick<MintRequestRecord, 'chain' | 'traceId'>, { headers }: Pick<StreamRecord, 'headers'>) {
+    follow(
+      { chain, traceId }: Pick<MintRequestRecord, 'chain' | 'traceId'>,
+      { headers }: Pick<StreamRecord, 'headers'>,
+    ) {
       const known = pending.get(traceId);
       if (known !== undefined) known.assets++;
       const start = { name: 'mint', kind: 'consumer', attributes: { 'playline.chain': chain } } as const;

@@ -57,6 +57,12 @@ async function measureSize(bench: Bench, servers: Record<Name, Server>, size: (t
       peerValue: valueOf('off'),
       bars: [atLeast('ratio', RATIO_MIN)],
     }),
-    toRow({ ...row, case: `batches of ${size.batchSize}, no traces`, value: valueOf('off again'), peer: 'no traces', peerValue: valueOf('off') }),
+    toRow({
+      ...row,
+      case: `batches of ${size.batchSize}, no traces`,
+      value: valueOf('off again'),
+      peer: 'no traces',
+      peerValue: valueOf('off'),
+    }),
   ];
 }

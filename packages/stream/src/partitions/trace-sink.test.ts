@@ -34,7 +34,12 @@ const SAMPLED = `00-${TRACE}-00f067aa0ba902b7-01`;
 
 it('a recorded trace has one span per block, which ends when the rows are stored', async () => {
   const { tracing, block, spans } = await open();
-  for (const record of [recordOf(7, SAMPLED), recordOf(8, SAMPLED), recordOf(9, SAMPLED.replace(/1$/, '0')), recordOf(10)])
+  for (const record of [
+    recordOf(7, SAMPLED),
+    recordOf(8, SAMPLED),
+    recordOf(9, SAMPLED.replace(/1$/, '0')),
+    recordOf(10),
+  ])
     block.add(record);
   expect(tracing.find(TRACE)).not.toBeNull();
   await block.write(BLOCK, new AbortController().signal);

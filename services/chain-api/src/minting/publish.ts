@@ -38,7 +38,11 @@ export const mintTopicNames = (topicPrefix: string): string[] =>
   [TOPICS.mintRequests, TOPICS.chainMetadata].map(({ name }) => topicPrefix + name);
 
 export function createMintTopics({ producer, registry, topicPrefix, tracing }: MintTopicsParts): MintTopics {
-  const createPublish = <T extends { readonly traceId: string }>(name: string, codec: RecordCodec<T>, keyOf: (record: T) => string) => {
+  const createPublish = <T extends { readonly traceId: string }>(
+    name: string,
+    codec: RecordCodec<T>,
+    keyOf: (record: T) => string,
+  ) => {
     const topic = topicPrefix + name;
     return async (records: readonly T[]): Promise<void> => {
       const schemaId = await registry.idOf(schemaSubjectOf(topic), codec.schema);

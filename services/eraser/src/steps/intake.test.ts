@@ -54,7 +54,11 @@ function openBench({ tracing = null }: { tracing?: Tracing | null } = {}) {
     tracing,
     producer: producer as never,
   });
-  const intake = (...values: (Buffer | null)[]) => onBatch(values.map((value, at) => toRecord(value, at)), POSITION);
+  const intake = (...values: (Buffer | null)[]) =>
+    onBatch(
+      values.map((value, at) => toRecord(value, at)),
+      POSITION,
+    );
   return { onBatch, people, records, deadLetters, intake, countWakes: () => wakes };
 }
 

@@ -57,7 +57,8 @@ export const createTraceCommand =
 
 function toLines({ messages, links, rejections, unstored, requests }: FoundTrace): string[] {
   const messageLines = messages.flatMap((message) => {
-    const { messageId, type, name, environmentId, receivedAt, traceId, position, isInLog, identityKey, person } = message;
+    const { messageId, type, name, environmentId, receivedAt, traceId, position, isInLog, identityKey, person } =
+      message;
     const linkLines = links
       .filter((link) => link.messageId === messageId)
       .map(({ link, outcome, reason }) => `  link      ${link} ${outcome}${reason === '' ? '' : `: ${reason}`}`);
@@ -70,10 +71,12 @@ function toLines({ messages, links, rejections, unstored, requests }: FoundTrace
       ...linkLines,
     ];
   });
-  const rejectionLines = rejections.map(({ code, field, environmentId, receivedAt, library, libraryVersion, position }) => {
-    const client = library === '' ? '' : `  ${library} ${libraryVersion}`.trimEnd();
-    return `rejected    ${code} ${field}  ${toTimeText(receivedAt)}  ${environmentId}${client}  log ${position}`;
-  });
+  const rejectionLines = rejections.map(
+    ({ code, field, environmentId, receivedAt, library, libraryVersion, position }) => {
+      const client = library === '' ? '' : `  ${library} ${libraryVersion}`.trimEnd();
+      return `rejected    ${code} ${field}  ${toTimeText(receivedAt)}  ${environmentId}${client}  log ${position}`;
+    },
+  );
   const requestLines = requests.map(
     ({ kind, detail, environmentId, receivedAt }) =>
       `${kind.padEnd(10)}  ${detail}  ${toTimeText(receivedAt)}  ${environmentId}`,

@@ -68,7 +68,8 @@ async function findMessages(sources: TraceSources, { kind, id }: TraceSubject) {
   const bounds = rows.length > 0 ? await log.bounds(topic) : [];
   return Promise.all(
     rows.map(async (row) => {
-      const [environmentId = '', messageId = '', type = '', name = '', traceId = '', identityKey = ''] = row.map(String);
+      const [environmentId = '', messageId = '', type = '', name = '', traceId = '', identityKey = ''] =
+        row.map(String);
       const [receivedAt = 0, partition = 0, offset = 0] = row.slice(-3).map(Number);
       const range = bounds.find((each) => each.partition === partition);
       return {
@@ -126,7 +127,8 @@ async function findRejections({ query, topicPrefix }: TraceSources, traceIds: re
       ORDER BY received_at, kafka_partition, kafka_offset LIMIT ${MESSAGES_MAX}`),
   );
   return rows.map((row) => {
-    const [environmentId = '', code = '', field = '', library = '', libraryVersion = '', traceId = ''] = row.map(String);
+    const [environmentId = '', code = '', field = '', library = '', libraryVersion = '', traceId = ''] =
+      row.map(String);
     const [receivedAt = 0, partition = 0, offset = 0] = row.slice(-3).map(Number);
     const position = toPositionText({ topic: topicPrefix + TOPICS.rejections.name, partition, offset });
     return { environmentId, code, field, library, libraryVersion, traceId, receivedAt, position };
@@ -164,7 +166,8 @@ async function findUnstored({ log, topicPrefix, group }: TraceSources, { kind, i
   const bytes = kind === 'trace' ? Buffer.from(id) : Buffer.from(id.replaceAll('-', ''), 'hex');
   const found: { readonly position: string; readonly reason: string }[] = [];
   for await (const { position, record, reason } of readDeadLetters(log, deadLetterTopicOf(topic)))
-    if (record.value?.includes(bytes)) found.push({ position: toPositionText(position), reason: `dead letter: ${reason}` });
+    if (record.value?.includes(bytes))
+      found.push({ position: toPositionText(position), reason: `dead letter: ${reason}` });
   const committed = await log.committed(group, topic);
   for (const { partition, start, end } of await log.bounds(topic)) {
     const from = Math.max(start, committed.get(partition) ?? start);

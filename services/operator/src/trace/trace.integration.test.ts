@@ -59,7 +59,10 @@ it('trace finds a message that is on the log and not yet stored', async () => {
 
 it('trace finds the rejections of a request', async () => {
   const { code, text } = await trace(rejected);
-  expect([code, text]).toEqual([0, expect.stringMatching(/^rejected {4}INVALID_ENUM type .* test-log {2}playline-unity 2\.0 /)]);
+  expect([code, text]).toEqual([
+    0,
+    expect.stringMatching(/^rejected {4}INVALID_ENUM type .* test-log {2}playline-unity 2\.0 /),
+  ]);
 });
 
 it('trace reports an unknown id with exit code 1 and a text that is no id with exit code 2', async () => {
