@@ -61,11 +61,13 @@ const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix,
 const { CLICKHOUSE_ACCOUNTS_PASSWORD: password, ANALYST_ACCOUNTS: pool = [] } = config;
 const accountsAccount = password === undefined ? null : { ...clickhouse, user: 'accounts', password };
 const analysts = accountsAccount && createAnalystStore(accountsAccount, pool);
+const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 const keyOf = createIdentityKeyer(config.IDENTITY_PEPPER);
 const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
+const onRoleFault = (error: unknown) => onFault(error, 'cannot compare credentials with roles; retrying');
 const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, ...DEMO_TOPICS];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
 
@@ -102,7 +104,6 @@ await runService(logger, async (use) => {
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   const audit = createAudit(log);
-  const onRoleFault = (error: unknown) => logger.warn({ error }, 'cannot compare credentials with roles; retrying');
   if (analysts !== null)
     await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
   let server: HttpServer | null = null;
@@ -118,7 +119,6 @@ await runService(logger, async (use) => {
       degraded: { changes: () => producer.ready(), ...Object.fromEntries(inSync) },
     }),
   );
-  const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
     config,
     logger,

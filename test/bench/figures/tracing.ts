@@ -47,22 +47,22 @@ async function measureSize(bench: Bench, servers: Record<Name, Server>, size: (t
       const { events, cpuSeconds } = await loadOn(servers[name], bench, { ...size, ...SHAPE, traffic: 'usual' });
       rates[name].push(events / cpuSeconds);
     }
-  const valueOf = (name: Name) => quantileOf(rates[name], 0.5);
+  const rateOf = (name: Name) => quantileOf(rates[name], 0.5);
   const row = { case: `batches of ${size.batchSize}, 1 % of traces`, unit: 'events per CPU-second' };
   return [
     toRow({
       ...row,
-      value: valueOf('traced'),
+      value: rateOf('traced'),
       peer: 'no traces',
-      peerValue: valueOf('off'),
+      peerValue: rateOf('off'),
       bars: [atLeast('ratio', RATIO_MIN)],
     }),
     toRow({
       ...row,
       case: `batches of ${size.batchSize}, no traces`,
-      value: valueOf('off again'),
+      value: rateOf('off again'),
       peer: 'no traces',
-      peerValue: valueOf('off'),
+      peerValue: rateOf('off'),
     }),
   ];
 }
