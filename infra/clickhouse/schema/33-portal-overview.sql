@@ -15,6 +15,7 @@ SELECT * FROM
         FROM event_counts FINAL
         WHERE environment_id = {environment: String} AND step_s = {step: UInt16} AND start_at >= {before: UInt32} AND start_at < {until: UInt32}
         GROUP BY kind, name, field, library, library_version
+        HAVING current + previous > 0
     )
     ORDER BY current DESC, name, field, library, library_version
     LIMIT 50 BY kind
@@ -38,6 +39,8 @@ FROM
 )
 WHERE until_at IN (latest_at, previous_at)
 GROUP BY kind, name
+ORDER BY sumIf(players, until_at = latest_at) DESC, name
+LIMIT 1000 BY kind
 UNION ALL
 SELECT
     'delay', '', '', '', '', 0,
