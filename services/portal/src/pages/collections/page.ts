@@ -69,7 +69,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
         renameCollection({ store }, { ...readCollection(visit, values), name: values.text('name') }),
       ),
       relink: change('collections.link', 'linked', (store, visit, values) =>
-        relinkCollection({ store, servedChains }, { ...readCollection(visit, values), ...readOwner(visit) }),
+        relinkCollection({ store, servedChains, readCode }, { ...readCollection(visit, values), ...readOwner(visit) }),
       ),
       unlink: change('collections.unlink', 'unlinked', (store, visit, values) => {
         if (values.text('confirm') !== CONFIRMATION)
