@@ -107,7 +107,10 @@ it('key usage counts every refused request with an ended key under this key, als
   const statuses = [await post({ messages: [message()] }), await post('nonsense')].map(({ status }) => status);
   expect(statuses).toEqual([429, 429]);
   const lastRefusal = { reason: 'KEY_ENDED', traceId: expect.any(String) };
-  expect(usage.take()).toMatchObject({ keys: [{ keyId, uses: 2, refusals: 2, messages: 0, lastRefusal }], environments: [] });
+  expect(usage.take()).toMatchObject({
+    keys: [{ keyId, uses: 2, refusals: 2, messages: 0, lastRefusal }],
+    environments: [],
+  });
 });
 
 it('key usage counts consent reads under the publishable key, and erasures under the secret key', async () => {

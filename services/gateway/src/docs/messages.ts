@@ -240,7 +240,11 @@ ${toTable(
 ${toTable(
   ['Limit on', 'Maximum', 'Beyond it'],
   [
-    ['units per publishable key and its replacements', rate(limits.RATE_LIMIT_MESSAGES_PER_S, limits.RATE_LIMIT_BURST), slower],
+    [
+      'units per publishable key and its replacements',
+      rate(limits.RATE_LIMIT_MESSAGES_PER_S, limits.RATE_LIMIT_BURST),
+      slower,
+    ],
     [
       'consent calls per client address',
       rate(limits.RATE_LIMIT_CONSENTS_PER_S, limits.RATE_LIMIT_CONSENTS_BURST),

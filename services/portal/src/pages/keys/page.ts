@@ -200,7 +200,13 @@ function toPublishable(view: KeysView): HtmlValue {
       count === undefined ? '–' : number(count),
     );
     const name = key.name === '' ? html`<span class="muted">Unnamed</span>` : key.name;
-    const cells = [name, shortened(key.text ?? '', 'the key'), toLastUse(use), ...counts, html`${state} ${toRefused(use)}`];
+    const cells = [
+      name,
+      shortened(key.text ?? '', 'the key'),
+      toLastUse(use),
+      ...counts,
+      html`${state} ${toRefused(use)}`,
+    ];
     const isOpen = ['refresh', 'revoke', 'origins'].some((form) => isSubmitted(view, form, key));
     return { cells, detail: toDetail(view, key), isOpen };
   });
