@@ -240,7 +240,11 @@ ${toTable(
 ${toTable(
   ['Limit on', 'Maximum', 'Beyond it'],
   [
-    ['units per publishable key', rate(limits.RATE_LIMIT_MESSAGES_PER_S, limits.RATE_LIMIT_BURST), slower],
+    [
+      'units per publishable key and its replacements',
+      rate(limits.RATE_LIMIT_MESSAGES_PER_S, limits.RATE_LIMIT_BURST),
+      slower,
+    ],
     [
       'consent calls per client address',
       rate(limits.RATE_LIMIT_CONSENTS_PER_S, limits.RATE_LIMIT_CONSENTS_BURST),
@@ -249,7 +253,7 @@ ${toTable(
     ['invalid keys per client address', `${count(limits.RATE_LIMIT_FAILED_KEYS_PER_MINUTE)} per minute`, slower],
   ],
 )}
-<p>A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest. Rejected messages count. Every response has the headers <code>RateLimit</code> and <code>RateLimit-Policy</code>; a 429 also has <code>Retry-After</code> in seconds. An environment may have its own limit, which the Limits page of the portal shows.</p>
+<p>A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest. Rejected messages count. Every response has the headers <code>RateLimit</code> and <code>RateLimit-Policy</code>; a 429 also has <code>Retry-After</code> in seconds. An environment may have its own limit, which all its keys share and the Limits page of the portal shows.</p>
 <p>The gateway also returns 429 while it has no memory for another body. Wait, then send the same request again: see <a href="retries">offline and retry</a>.</p>`,
     files: [],
   };

@@ -145,7 +145,7 @@ it('the record of a key contains the author and the trace id of the request', as
   expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
 });
 
-it('the keys page shows the last use, the events, the hourly requests and the refused requests of a key, and the last use of an ended key', async () => {
+it('the keys page shows the last use, the events, the hourly requests and the refused requests of a key, and which ended keys are still in use', async () => {
   const usage = createMemoryKeyUsage();
   const usagePortal = await openPortal({ usage });
   const project = await usagePortal.addProject('Used');
@@ -162,6 +162,8 @@ it('the keys page shows the last use, the events, the hourly requests and the re
   await browser.submit(path, 'revoke', { key: keyId, stops: 'now', confirm: 'development' });
   const ended = (await browser.get(path)).text;
   await usagePortal.close();
+  expect(ended).toContain(`<details class="disclosure" open><summary>Ended keys (1, 1 still in use)</summary>`);
+  expect(ended).toContain('<span class="status bad">7 refused in the last hour</span>');
   const [, lastUsed] = /data-label="Last used">(.*?)<\/td>/.exec(ended) ?? [];
   expect(lastUsed).toContain(new Date(lastRefusal.at).toISOString());
   expect(text).toContain('1\u202f200\u00a0requests, 7 refused');

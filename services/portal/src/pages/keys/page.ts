@@ -196,14 +196,17 @@ function toPublishable(view: KeysView): HtmlValue {
     const use = useOf(view, key);
     const state =
       key.endsAt === null ? status('ok', 'live') : status('warn', `stops in ${duration(key.endsAt - nowMs)}`);
-    const refused = use?.refusalsOfHour
-      ? html` ${status('bad', `${number(use.refusalsOfHour)} refused in the last hour`)}`
-      : '';
     const counts = [use?.messagesOfHour, use?.messagesOfDay].map((count) =>
       count === undefined ? '–' : number(count),
     );
     const name = key.name === '' ? html`<span class="muted">Unnamed</span>` : key.name;
-    const cells = [name, shortened(key.text ?? '', 'the key'), toLastUse(use), ...counts, html`${state}${refused}`];
+    const cells = [
+      name,
+      shortened(key.text ?? '', 'the key'),
+      toLastUse(use),
+      ...counts,
+      html`${state} ${toRefused(use)}`,
+    ];
     const isOpen = ['refresh', 'revoke', 'origins'].some((form) => isSubmitted(view, form, key));
     return { cells, detail: toDetail(view, key), isOpen };
   });
@@ -234,6 +237,9 @@ const toMasked = ({ first4, last4 }: KeyRecord): HtmlValue => html`<code>${first
 const toLastUse = (use: KeyUse | null): HtmlValue =>
   use === null ? 'currently unavailable' : use.lastUsedAt === null ? 'never' : time(use.lastUsedAt);
 
+const toRefused = (use: KeyUse | null): HtmlValue =>
+  use?.refusalsOfHour ? status('bad', `${number(use.refusalsOfHour)} refused in the last hour`) : '';
+
 /** Uses counters from the gateways, which lag by up to ten seconds. */
 function toUsage(use: KeyUse | null): [string, HtmlValue][] {
   const { usesOfHour, refusalsOfHour, lastRefusal } = use ?? NO_USE;
@@ -254,12 +260,16 @@ function toSecret(view: KeysView): HtmlValue {
 function toEnded(view: KeysView): HtmlValue {
   const ended = view.keys.filter(({ revokedAt }) => revokedAt !== null).toReversed();
   if (ended.length === 0) return '';
+  const inUse = ended.filter((key) => useOf(view, key)?.refusalsOfHour).length;
   const rows = ended.map((key) => {
     const { kind, name, createdAt, revokedAt } = key;
-    return [kind, name, toMasked(key), time(createdAt), time(revokedAt ?? 0), toLastUse(useOf(view, key))];
+    const use = useOf(view, key);
+    const ends = [time(createdAt), time(revokedAt ?? 0)];
+    return [kind, name, toMasked(key), ...ends, toLastUse(use), toRefused(use) || '–'];
   });
-  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended', 'Last used'];
-  return disclosure(`Ended keys (${ended.length})`, table('Ended keys', headers, rows));
+  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended', 'Last used', 'Refused requests'];
+  const title = `Ended keys (${ended.length}${inUse === 0 ? '' : `, ${inUse} still in use`})`;
+  return disclosure(title, table('Ended keys', headers, rows), inUse > 0);
 }
 
 function toCreateForm({ visit, values }: KeysView, kind: KeyKind): HtmlValue {
