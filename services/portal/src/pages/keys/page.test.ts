@@ -97,6 +97,8 @@ it('a publishable key can be refreshed so that the old key stops later, and its 
   const date = new Date(Date.now() + 72 * hourMs).toISOString().slice(0, 10);
   const moved = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'date', date });
   expect([moved.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=saved`, Date.parse(date)]);
+  const refused = await browser.submit(path, 'refresh', { key: old!.keyId, stops: 'never' });
+  expect([refused.status, (await read()).length]).toEqual([400, 2]);
   const kept = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'never' });
   expect([kept.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=saved`, null]);
   const stopped = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'now', confirm: 'development' });

@@ -78,6 +78,7 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
   const isRefresh = values.text('form') === 'refresh';
   const { kind, keyId } = readTarget(values);
   const stops = isRefresh ? readStop(visit, values) : 'now';
+  if (stops === null) throw invalidField('stops', 'Choose when the old key stops.');
   if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
   const name = readName(values);
   const live = (await readKeys(parts, visit)).filter((key) => key.kind === kind && key.revokedAt === null);
@@ -91,7 +92,7 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
     ...(name === '' ? {} : { name }),
   };
   const context = { store: keys.storeFor(visit.author), prefix: settings.keyPrefix };
-  const endsAt = stops === 'now' || stops === null ? undefined : stops;
+  const endsAt = stops === 'now' ? undefined : stops;
   const { key, record } = isRefresh
     ? await refreshKey(context, { ...newKey, keyId, endsAt })
     : await createKey(context, newKey);
@@ -315,7 +316,7 @@ ${field({ name: 'name', label: 'Name of the new key', value: key.name, maxLength
   const revoke = visit.form(
     'revoke',
     isPublishable
-      ? html`${ids}${toStopFields(view, key, 'The key stops')}<button class="danger">${endsAt === null ? 'Revoke publishable key' : 'Save'}</button>`
+      ? html`${ids}${toStopFields(view, key, 'The key stops', key.endsAt === null ? [] : [{ value: 'never', text: 'never' }])}<button class="danger">${endsAt === null ? 'Revoke publishable key' : 'Save'}</button>`
       : html`<p>All gateways reject the key within a second. The environment has no secret key until you create a new one.</p>${ids}${toConfirm(view, true)}<button class="danger">Revoke secret key</button>`,
   );
   const stopTitle = endsAt === null ? 'Revoke the key' : 'Change when the key stops';
@@ -327,7 +328,12 @@ const toConfirm = ({ visit }: KeysView, isRequired: boolean) =>
   field({ name: 'confirm', label: `Type ${scopeOf(visit).environment.name} to confirm`, isRequired });
 
 /** Nothing is preselected, so that builds with the key never lose access by surprise. */
-function toStopFields(view: KeysView, key: KeyRecord, label: string): HtmlValue {
+function toStopFields(
+  view: KeysView,
+  key: KeyRecord,
+  label: string,
+  added: readonly { value: string; text: string }[] = [],
+): HtmlValue {
   const use = useOf(view, key);
   const submitted = (name: string) => (view.values?.text('key') === key.keyId ? view.values.text(name) : '');
   const traffic =
@@ -340,7 +346,7 @@ function toStopFields(view: KeysView, key: KeyRecord, label: string): HtmlValue 
     { value: '7d', text: 'in 7 days' },
     { value: 'date', text: 'on a date' },
     { value: 'now', text: 'now' },
-    ...(key.endsAt === null ? [] : [{ value: 'never', text: 'never' }]),
+    ...added,
   ];
   return html`<p${use !== null && use.usesOfHour === 0 ? '' : html` class="notice warn"`}>${traffic} Builds that still contain the key when it stops lose their events.</p>
 <div class="stops">${choice({ name: 'stops', label, value: submitted('stops'), choices })}
