@@ -42,13 +42,19 @@ COMMENT 'portal_erasure_receipt(environment = …, erasure = …): receipt of an
 -- same environment.
 CREATE VIEW IF NOT EXISTS portal_open_erasures DEFINER = views SQL SECURITY DEFINER AS
 SELECT
-    environment_id, count() AS open_erasures, min(requested_at) AS oldest_at, argMin(erasure_id, requested_at) AS oldest_id
-FROM erasure_requests FINAL
-WHERE environment_id IN ({environments: Array(String)})
-    AND (environment_id, erasure_id) NOT IN (
-        SELECT environment_id, erasure_id FROM erasure_receipts WHERE environment_id IN ({environments: Array(String)}))
+    environment_id, count() AS erasures, countIf(is_open) AS open_erasures, minIf(requested_at, is_open) AS oldest_at,
+    argMinIf(erasure_id, requested_at, is_open) AS oldest_id
+FROM
+(
+    SELECT
+        environment_id, erasure_id, requested_at,
+        (environment_id, erasure_id) NOT IN (
+            SELECT environment_id, erasure_id FROM erasure_receipts WHERE environment_id IN ({environments: Array(String)})) AS is_open
+    FROM erasure_requests FINAL
+    WHERE environment_id IN ({environments: Array(String)})
+)
 GROUP BY environment_id
-COMMENT 'portal_open_erasures(environments = […]): environments with open erasures, their number, and the oldest open erasure';
+COMMENT 'portal_open_erasures(environments = […]): number of erasures, number of open erasures, and the oldest open erasure; oldest_at is 1970-01-01 if no erasure is open';
 
 -- The live messages page uses this view to hide messages of erased identities. The view returns only keyed hashes and times. The
 -- portal reads it in pages by key, then by the time of writing.

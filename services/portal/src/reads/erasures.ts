@@ -64,7 +64,7 @@ export async function readOpenErasures(queryView: QueryView, environmentIds: rea
     view: 'portal_open_erasures',
     args: { environments: environmentIds },
     columns: OPEN_COLUMNS,
-    tail: 'ORDER BY oldest_at, environment_id',
+    tail: 'WHERE open_erasures > 0 ORDER BY oldest_at, environment_id',
     rowsMax: 20_000,
   });
 }
