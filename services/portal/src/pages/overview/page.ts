@@ -1,7 +1,18 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { explainRejection } from '../../explain-rejection.ts';
-import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
+import {
+  chart,
+  duration,
+  number,
+  panel,
+  percentage,
+  segments,
+  stat,
+  status,
+  table,
+  time,
+} from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -61,7 +72,7 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
         const toChoice = ({ name, text }: Span) => ({ text, href: `?span=${name}`, isCurrent: name === span.name });
         const actions = segments('Time range', OVERVIEW_SPANS.map(toChoice));
         const content = toContent(visit, { span, search, overview, deadLetters: await deadLetters });
-        return { kind: 'page', title: 'Overview', actions, content, scripts: ['overview.js'] };
+        return { kind: 'page', title: 'Overview', actions, content, scripts: ['chart.js'] };
       },
     },
   ];
@@ -155,7 +166,11 @@ function toChart({ overview: { accepted, rejected }, search, span: { rowS } }: V
     at.reduce((total, atS) => total + (of?.get(atS) ?? 0), 0);
   const lines = [...rows].map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
   const headers = ['From', { text: 'Messages', align: 'right' }, { text: 'Recorded errors', align: 'right' }] as const;
-  return html`<div class="chart" data-chart="${JSON.stringify([times, ...rates])}"></div>
+  const series = [
+    ['accepted per minute', 'line', 'accent'],
+    ['errors per minute', 'bars', 'red'],
+  ] as const;
+  return html`${chart('Messages per minute', series, [times, ...rates])}
 <details><summary>View as table</summary>${table('Messages and recorded errors', headers, lines.toReversed())}</details>`;
 }
 

@@ -61,11 +61,13 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
         return toFile(environment.id, causes);
       }
       const trace = (query.get('trace') ?? '').trim().toLowerCase();
-      const content = html`${filterBar(html`${hidden('hours', range.value)}
+      const content = html`${filterBar(
+        visit,
+        html`${hidden('hours', range.value)}
 ${choice({ name: 'code', label: 'Code', value: filter.code, choices: withAllOption(REJECTION_CODES) })}
 ${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
-${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}
-<button class="outline">Filter</button> <a href="${visit.path}">Show all</a>`)}
+${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}`,
+      )}
 ${trace === '' ? '' : panel('Errors of one request', await toTrace(reads, visit, trace))}
 ${causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, causes)}`;
       const toRange = ({ value, text }: Range) => ({
