@@ -20,17 +20,18 @@ function showTip({ cursor: { idx, left }, data: [times, ...values], series: [, .
   tip.className = 'tip';
   tip.hidden = idx == null || left < 0;
   if (tip.hidden) return;
-  const add = (name, text, className = '') => {
-    const element = document.createElement(name);
+  tip.replaceChildren();
+  const add = (parent, name, text, className) => {
+    const element = parent.appendChild(document.createElement(name));
     [element.textContent, element.className] = [text, className];
     return element;
   };
-  const lines = series.map(({ label, color }, index) => {
-    const line = add('div', '', `status ${color}`);
-    line.append(add('b', formatNumber(values[index][idx])), add('span', ` ${label}`, 'muted'));
-    return line;
-  });
-  tip.replaceChildren(add('div', toIntervalText(times[idx], times[1] - times[0] || 60), 'muted'), ...lines);
+  add(tip, 'div', toIntervalText(times[idx], times[1] - times[0] || 60), 'muted');
+  for (const [index, { label, color }] of series.entries()) {
+    const line = add(tip, 'div', '', `status ${color}`);
+    add(line, 'b', formatNumber(values[index][idx]), '');
+    add(line, 'span', ` ${label}`, 'muted');
+  }
   const right = left + TIP_GAP;
   const fits = right + tip.offsetWidth <= over.clientWidth;
   tip.style.left = `${fits ? right : Math.max(0, left - TIP_GAP - tip.offsetWidth)}px`;

@@ -120,7 +120,7 @@ function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
   const client = library === '' ? 'Unknown clients' : `${library} ${libraryVersion}`;
   const path = `${pathInEnvironment(visit, 'rejections')}?${new URLSearchParams({ code: name, field })}`;
   const link = visit.can('rejections.read') ? html`<a class="btn" href="${path}">Show rejections</a>` : '';
-  return html`<div class="notice warn"><b>${client}: ${explainRejection({ code: name, field }).sentence}.</b><span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
+  return html`<div class="notice warn"><b><bdi>${client}</bdi>: ${explainRejection({ code: name, field }).sentence}.</b><span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
 }
 
 function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
@@ -197,7 +197,7 @@ function toClients({ clients, causes }: Overview): HtmlValue {
   const mark = html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}`;
   const rejected = new Set(causes.filter(({ value }) => value > 0).map(nameOf));
   const rows = toTop(clients).map((client) => [
-    html`${nameOf(client)}${rejected.has(nameOf(client)) ? mark : ''}`,
+    html`<bdi>${nameOf(client)}</bdi>${rejected.has(nameOf(client)) ? mark : ''}`,
     percentage(client.value, total),
   ]);
   return rows.length === 0
