@@ -87,7 +87,7 @@ function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): M
     cells: [
       time(line.happenedMs),
       html`<code>${line.action}</code>`,
-      toNamed(line.object, toName),
+      line.object === '' ? '–' : toNamed(line.object, toName),
       line.actor === '' ? 'unknown' : toNamed(line.actor, toName),
       line.address === '' ? '–' : line.address,
     ],
