@@ -112,6 +112,14 @@ export const segments = (
     ({ text, href, isCurrent }) => html`<a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${text}</a>`,
   )}</nav>`;
 
+/** A series is a line with an area, or bars. `chart.js` draws the chart. @param points the times in seconds, and the values of each series */
+export const chart = (
+  label: string,
+  series: readonly (readonly [label: string, style: 'line' | 'bars', color: 'accent' | 'red'])[],
+  points: readonly (readonly number[])[],
+): Markup =>
+  html`<div class="plot" data-points="${JSON.stringify(points)}" data-series="${JSON.stringify(series)}" role="img" aria-label="${label}"></div>`;
+
 /** A collapsible section that works without JavaScript. */
 export function disclosure(title: string, content: HtmlValue, isOpen = false): Markup {
   return html`<details class="disclosure"${isOpen ? html` open` : ''}><summary>${title}</summary>${content}</details>`;

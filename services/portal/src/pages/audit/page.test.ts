@@ -1,4 +1,4 @@
-import { type AuditEntry, linkCollection } from '@playline/access-keys';
+import { type AuditEntry, createKey, linkCollection } from '@playline/access-keys';
 import { expect, it } from 'vitest';
 import type { AuditLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
@@ -63,6 +63,22 @@ it('the audit page shows names instead of ids, and the ids on hover', async () =
   for (const expected of [named(project.id, 'Game'), named(environmentId, 'production')])
     expect(text).toContain(expected);
   expect(text.split(named(ada.id, 'A name'))).toHaveLength(3);
+});
+
+it('the audit page shows a key by its name, and a key without a name by its first and last characters', async () => {
+  const { browser, path, project } = await openProject();
+  const context = { store: portal.parts.keys.storeFor({ changedBy: 'operator', requestId: 'r' }), prefix: 'svcapik' };
+  const owner = {
+    projectId: project.id,
+    environmentId: `${project.id}-production`,
+    environment: 'production',
+  } as const;
+  const { record: named } = await createKey(context, { ...owner, kind: 'publishable', name: 'iOS 2.4' });
+  const { record: unnamed } = await createKey(context, { ...owner, kind: 'secret' });
+  audit[project.id] = [named, unnamed].map(({ keyId }) => createEntry({ object: keyId }));
+  const { text } = await browser.get(path);
+  expect(text).toContain(`<span title="${named.keyId}">iOS 2.4</span>`);
+  expect(text).toContain(`<span title="${unnamed.keyId}">secret key ${unnamed.first4}…${unnamed.last4}</span>`);
 });
 
 it.each([1, 30, 300])('the audit pages show each entry once (entries per timestamp: %d)', async (perTimestamp) => {

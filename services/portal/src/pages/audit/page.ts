@@ -60,7 +60,8 @@ async function readNames(parts: Parts): Promise<ReadonlyMap<string, string>> {
   for (const { keyId, partner } of await rateLimitKeys.all()) names.set(keyId, partner);
   for (const { id, kind, environmentId, live, ended } of await keys.all()) {
     names.set(id, `${kind} key in ${names.get(environmentId)}`);
-    for (const key of [live, ended].flat()) if (key !== null) names.set(key.keyId, key.name);
+    for (const key of [live, ended].flat())
+      if (key !== null) names.set(key.keyId, key.name || `${kind} key ${key.first4}…${key.last4}`);
   }
   return names;
 }
@@ -86,7 +87,7 @@ function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): M
     cells: [
       time(line.happenedMs),
       html`<code>${line.action}</code>`,
-      toNamed(line.object, toName),
+      line.object === '' ? '–' : toNamed(line.object, toName),
       line.actor === '' ? 'unknown' : toNamed(line.actor, toName),
       line.address === '' ? '–' : line.address,
     ],

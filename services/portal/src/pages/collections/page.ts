@@ -58,7 +58,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minterState = await readMinterState(parts, environment.id, visit.signal);
       const content = toContent({ visit, settings, minterState, values: failure?.values }, records);
-      return { kind: 'page', title: `Collections in ${environment.name}`, content };
+      return { kind: 'page', title: 'Collections', content };
     },
     actions: {
       link: change('collections.link', 'linked', (store, visit, values) => {

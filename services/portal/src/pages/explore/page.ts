@@ -4,6 +4,7 @@ import { html, type Markup } from '@playline/api-docs';
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { toAnalystQuery } from '@playline/events';
 import {
+  chart,
   choice,
   copyableBlock,
   emptyState,
@@ -19,7 +20,7 @@ import {
   withAllOption,
 } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
-import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { hrefWith } from '../../href.ts';
 import {
@@ -74,7 +75,7 @@ export function createExplorePage(parts: Parts): PortalPage {
       return {
         kind: 'page',
         title: 'Explore',
-        content: html`<div class="toolbar">${toFilter(visit, fields)}${toPersonFilter(visit, failure?.values)}</div>
+        content: html`${toFilter(visit, fields, failure?.values)}
 ${detail === '' ? results : html`<div class="beside"><div>${results}</div>${detail}</div>`}`,
         actions: segments('Time range', RANGES.map(toSegment)),
         scripts: ['explore.js'],
@@ -91,7 +92,7 @@ const toChoices = (texts: Readonly<Record<string, string>>) =>
 const OPERATORS = toChoices({ eq: '=', ne: '≠', exists: 'exists', gt: '>', lt: '<' });
 const TRAFFIC = toChoices({ '': 'real', test: 'test' });
 
-function toFilter(visit: Visit, fields: ExploreFields): Markup {
+function toFilter(visit: Visit, fields: ExploreFields, submitted?: FormValues): Markup {
   const { event = '', type = '', surface = '', traffic = '', property = '', value = '', who = '', range = '' } = fields;
   const { since = '', until = '', operator = '', message = '' } = fields;
   const properties = html`${field({ name: 'property', label: 'Property', value: property, maxLength: 256 })}
@@ -101,15 +102,15 @@ ${field({ name: 'value', label: 'Value', value, maxLength: 300 })}`;
 ${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
 <span class="hint">For example 2026-11-01 10:00.</span>`;
   const kept = Object.entries({ who, range }).filter(([, text]) => text !== '');
-  return filterBar(html`${kept.map(([name, text]) => hidden(name, text))}
+  const more = html`${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
+${toMore('times', times, since + until !== '')}`;
+  const inputs = html`${kept.map(([name, text]) => hidden(name, text))}
 ${field({ name: 'event', label: 'Event', value: event })}
 ${choice({ name: 'type', label: 'Type', value: type, choices: withAllOption(MESSAGE_TYPES) })}
 ${choice({ name: 'surface', label: 'Surface', value: surface, choices: withAllOption(SURFACES) })}
 ${choice({ name: 'traffic', label: 'Traffic', value: traffic, choices: TRAFFIC })}
-${field({ name: 'message', label: 'Message id', value: message, maxLength: 36 })}
-<button>Search</button> <a href="${visit.path}">Clear</a>
-${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
-${toMore('times', times, since + until !== '')}`);
+${field({ name: 'message', label: 'Message id', value: message, maxLength: 36 })}`;
+  return filterBar(visit, inputs, { more, beside: toPersonFilter(visit, submitted) });
 }
 
 const toMore = (text: string, content: Markup, isOpen: boolean): Markup =>
@@ -148,13 +149,13 @@ function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCo
   const points = [steps.map((ms) => ms / 1000), steps.map((ms) => messages.get(ms) ?? 0)];
   const total = counts.reduce((sum, each) => sum + each.messages, 0);
   const rows = counts.map((each) => [time(each.stepMs), number(each.messages)]);
-  const chart = panel(
+  const content = panel(
     `${number(total)} ${total === 1 ? 'message' : 'messages'}`,
-    html`<div class="plot" data-points="${JSON.stringify(points)}" role="img" aria-label="Messages over time"></div>
+    html`${chart('Messages over time', [['messages', 'bars', 'accent']], points)}
 <details><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
     { note },
   );
-  return html`<div class="chart-panel">${chart}</div>`;
+  return html`<div class="chart-panel">${content}</div>`;
 }
 
 function toList(visit: Visit, search: MessageSearch, { lines, next, searchedSinceMs }: MessagePage): Markup {

@@ -13,7 +13,7 @@ import {
 } from '../../frame/components.ts';
 import { icon } from '../../frame/icons.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { FILTER_CHOICES, type LiveFilter, parseFilter } from '../../live/index.ts';
 import type { PageParts } from '../index.ts';
@@ -28,14 +28,13 @@ export function createLivePage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/live',
     access: 'live.read',
     show: async (visit, failure) => {
-      const path = pathInEnvironment(visit, 'live');
       const filter = parseFilter(visit.query, !shouldMaskIds(visit));
       const key = await findPublishableKey(parts, visit);
       return {
         kind: 'page',
         title: 'Live',
         actions: html`<button type="button" class="outline pause" hidden>Pause</button>`,
-        content: html`<div class="toolbar">${toFilter(path, filter)}${toPersonFilter(visit, failure?.values)}</div>
+        content: html`${toFilter(visit, filter, failure?.values)}
 ${toLive(visit, filter, key === null ? '' : toSendCommand(key, parts.settings))}
 ${emptyState('Waiting for the next message', toFirstMessage(parts, visit, key), { path: '/docs/quickstart', text: 'Quickstart for your client' })}
 <p class="hint">${toExplanation(visit)} ${docsLink(parts.settings, '/docs/messages', 'Rules of a message')}</p>`,
@@ -56,15 +55,15 @@ function toExplanation(visit: Visit): HtmlValue {
 const FILTER_LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Status' } as const;
 
 /** Uses GET, so that users can share a filtered page as a link. */
-function toFilter(path: string, filter: LiveFilter): HtmlValue {
+function toFilter(visit: Visit, filter: LiveFilter, submitted?: FormValues): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
     choice({ name, label: FILTER_LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
   );
   const person = filter.who === '' ? '' : hidden('who', filter.who);
-  return filterBar(html`${person}${field({ name: 'name', label: 'Event contains', value: filter.name, maxLength: 200 })}
+  const fields = html`${person}${field({ name: 'name', label: 'Event contains', value: filter.name, maxLength: 200 })}
 ${field({ name: 'id', label: 'Message or trace id', value: filter.id, maxLength: 36 })}
-${choices}
-<button>Filter</button> <a href="${path}">Show all</a>`);
+${choices}`;
+  return filterBar(visit, fields, { beside: toPersonFilter(visit, submitted) });
 }
 
 const COLUMNS = ['Received', 'Status', 'Type', 'Event', 'Surface', 'Player'];

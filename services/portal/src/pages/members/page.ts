@@ -57,8 +57,8 @@ export function toInvitationPage(origin: URL, code: string, returnPath: string):
   return {
     kind: 'page',
     title: 'Invitation',
-    content: html`<p>Send this link only to the person you are inviting. It is shown only once, can be used once, and expires after 72 hours. A person who already has an account can sign in and accept the invitation with it.</p>
-<p>${copyable(link, 'the link')}</p>
+    content: html`<div class="secret"><p>Send this link only to the person you are inviting. It is shown only once, can be used once, and expires after 72 hours. A person who already has an account can sign in and accept the invitation with it.</p>
+<p>${copyable(link, 'the link')}</p></div>
 <p><a class="button" href="${returnPath}">Back</a></p>`,
   };
 }

@@ -1,7 +1,18 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { explainRejection } from '../../explain-rejection.ts';
-import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
+import {
+  chart,
+  duration,
+  number,
+  panel,
+  percentage,
+  segments,
+  stat,
+  status,
+  table,
+  time,
+} from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -17,12 +28,12 @@ const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
 
-/** `rowS` is the length of the intervals in the table of the chart. */
+/** `barS` is the length of the intervals in the chart, and `rowS` in its table. */
 export const OVERVIEW_SPANS = [
-  { name: '1h', text: '1 h', spanS: HOUR_S, stepS: MINUTE_S, rowS: 5 * MINUTE_S },
-  { name: '24h', text: '24 h', spanS: DAY_S, stepS: MINUTE_S, rowS: HOUR_S },
-  { name: '7d', text: '7 d', spanS: 7 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
-  { name: '30d', text: '30 d', spanS: 30 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
+  { name: '1h', text: '1 h', spanS: HOUR_S, stepS: MINUTE_S, barS: MINUTE_S, rowS: 5 * MINUTE_S },
+  { name: '24h', text: '24 h', spanS: DAY_S, stepS: MINUTE_S, barS: 10 * MINUTE_S, rowS: HOUR_S },
+  { name: '7d', text: '7 d', spanS: 7 * DAY_S, stepS: HOUR_S, barS: HOUR_S, rowS: DAY_S },
+  { name: '30d', text: '30 d', spanS: 30 * DAY_S, stepS: HOUR_S, barS: 4 * HOUR_S, rowS: DAY_S },
 ] as const;
 type Span = (typeof OVERVIEW_SPANS)[number];
 
@@ -61,7 +72,7 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
         const toChoice = ({ name, text }: Span) => ({ text, href: `?span=${name}`, isCurrent: name === span.name });
         const actions = segments('Time range', OVERVIEW_SPANS.map(toChoice));
         const content = toContent(visit, { span, search, overview, deadLetters: await deadLetters });
-        return { kind: 'page', title: 'Overview', actions, content, scripts: ['overview.js'] };
+        return { kind: 'page', title: 'Overview', actions, content, scripts: ['chart.js'] };
       },
     },
   ];
@@ -109,7 +120,7 @@ function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
   const client = library === '' ? 'Unknown clients' : `${library} ${libraryVersion}`;
   const path = `${pathInEnvironment(visit, 'rejections')}?${new URLSearchParams({ code: name, field })}`;
   const link = visit.can('rejections.read') ? html`<a class="btn" href="${path}">Show rejections</a>` : '';
-  return html`<div class="notice warn"><b>${client}: ${explainRejection({ code: name, field }).sentence}.</b><span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
+  return html`<div class="notice warn"><span class="grow"><b><bdi>${client}</bdi>: ${explainRejection({ code: name, field }).sentence}.</b> <span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span></span>${link}</div>`;
 }
 
 function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
@@ -143,20 +154,25 @@ function toArrow(growth: number, text: string, effect: 'good' | 'bad'): Markup {
   return html`<span class="${isUp === (effect === 'good') ? 'up' : 'down'}"><span class="visually-hidden">${isUp ? 'up' : 'down'}</span><span aria-hidden="true">${isUp ? '▲' : '▼'}</span> ${text}</span>`;
 }
 
-function toChart({ overview: { accepted, rejected }, search, span: { rowS } }: View): HtmlValue {
+function toChart({ overview: { accepted, rejected }, search, span: { barS, rowS } }: View): HtmlValue {
   const { sinceS, untilS, stepS } = search;
   const values = [accepted, rejected].map((points) => new Map(points.map(({ atS, value }) => [atS, value])));
   const times = Array.from({ length: Math.ceil((untilS - sinceS) / stepS) }, (_, index) => sinceS + index * stepS);
+  const toIntervals = (lengthS: number) => [...Map.groupBy(times, (atS) => atS - (atS % lengthS))];
+  const sum = (of: ReadonlyMap<number, number>, at: readonly number[]) =>
+    at.reduce((total, atS) => total + (of.get(atS) ?? 0), 0);
   // The last hour has not finished.
-  const minutesOf = (atS: number) => Math.min(stepS, untilS - atS) / MINUTE_S;
-  const rates = values.map((of) => times.map((atS) => Number(((of.get(atS) ?? 0) / minutesOf(atS)).toFixed(2))));
-  const rows = Map.groupBy(times, (atS) => atS - (atS % rowS));
-  const sum = (of: ReadonlyMap<number, number> | undefined, at: readonly number[]) =>
-    at.reduce((total, atS) => total + (of?.get(atS) ?? 0), 0);
-  const lines = [...rows].map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
+  const minutesOf = (at: readonly number[]) => (Math.min(at.at(-1)! + stepS, untilS) - at[0]!) / MINUTE_S;
+  const bars = toIntervals(barS);
+  const rates = values.map((of) => bars.map(([, at]) => Number((sum(of, at) / minutesOf(at)).toFixed(2))));
+  const rows = toIntervals(rowS).map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
   const headers = ['From', { text: 'Messages', align: 'right' }, { text: 'Recorded errors', align: 'right' }] as const;
-  return html`<div class="chart" data-chart="${JSON.stringify([times, ...rates])}"></div>
-<details><summary>View as table</summary>${table('Messages and recorded errors', headers, lines.toReversed())}</details>`;
+  const series = [
+    ['accepted per minute', 'line', 'accent'],
+    ['errors per minute', 'bars', 'red'],
+  ] as const;
+  return html`${chart('Messages per minute', series, [bars.map(([atS]) => atS), ...rates])}
+<details><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
 }
 
 const ROWS_MAX = 6;
@@ -182,7 +198,7 @@ function toClients({ clients, causes }: Overview): HtmlValue {
   const mark = html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}`;
   const rejected = new Set(causes.filter(({ value }) => value > 0).map(nameOf));
   const rows = toTop(clients).map((client) => [
-    html`${nameOf(client)}${rejected.has(nameOf(client)) ? mark : ''}`,
+    html`<bdi>${nameOf(client)}</bdi>${rejected.has(nameOf(client)) ? mark : ''}`,
     percentage(client.value, total),
   ]);
   return rows.length === 0

@@ -4,6 +4,7 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { REJECTION_CODES } from '@playline/contracts';
 import { explainRejection } from '../../explain-rejection.ts';
 import {
+  chart,
   choice,
   emptyState,
   field,
@@ -61,11 +62,13 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
         return toFile(environment.id, causes);
       }
       const trace = (query.get('trace') ?? '').trim().toLowerCase();
-      const content = html`${filterBar(html`${hidden('hours', range.value)}
+      const content = html`${filterBar(
+        visit,
+        html`${hidden('hours', range.value)}
 ${choice({ name: 'code', label: 'Code', value: filter.code, choices: withAllOption(REJECTION_CODES) })}
 ${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
-${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}
-<button class="outline">Filter</button> <a href="${visit.path}">Show all</a>`)}
+${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}`,
+      )}
 ${trace === '' ? '' : panel('Errors of one request', await toTrace(reads, visit, trace))}
 ${causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, causes)}`;
       const toRange = ({ value, text }: Range) => ({
@@ -73,7 +76,8 @@ ${causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, cau
         href: hrefWith(visit, { hours: value, trace: '' }),
         isCurrent: value === range.value,
       });
-      return { kind: 'page', title: 'Rejections', content, actions: segments('Time range', RANGES.map(toRange)) };
+      const actions = segments('Time range', RANGES.map(toRange));
+      return { kind: 'page', title: 'Rejections', content, actions, scripts: ['chart.js'] };
     },
   };
 }
@@ -123,7 +127,7 @@ function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup 
   const right = (text: string) => ({ text, align: 'right' as const });
   const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend'];
   const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', trace: '' })}">Export as CSV</a>`;
-  return html`${panel(label, html`${toBars(scope, trend, label)}${toTrendTable(scope, trend)}`, { note: 'Under load, gateways record only a sample.' })}
+  return html`${panel(label, toChart(scope, trend), { note: 'Under load, gateways record only a sample.' })}
 ${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${number(causes.length)} by field and client`, actions: file })}`;
 }
 
@@ -170,10 +174,15 @@ const [STEP_WIDTH, BAR_WIDTH, HEIGHT, BAR_HEIGHT_MIN] = [10, 8, 100, 3];
 
 const timeOf = ({ range, sinceMs }: CauseScope, step: number) => sinceMs + step * range.stepS * 1000;
 
-function toTrendTable(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup {
+const stepsOf = ({ range }: CauseScope) => Math.ceil((Number(range.value) * 3600) / range.stepS);
+
+function toChart(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup {
+  const all = Array.from({ length: stepsOf(scope) }, (_, step) => step);
+  const points = [all.map((step) => timeOf(scope, step) / 1000), all.map((step) => trend.get(step) ?? 0)];
   const steps = [...trend].toSorted(([a], [b]) => a - b);
   const rows = steps.map(([step, errors]) => [time(timeOf(scope, step)), number(errors)]);
-  return html`<details><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
+  return html`${chart('Errors over time', [['errors', 'bars', 'red']], points)}
+<details><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
 }
 
 const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce((max, each) => Math.max(max, each), 1);
@@ -181,8 +190,7 @@ const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce
 /** Draws one bar per step, with a tooltip that shows the time and the number of errors. */
 function toBars(scope: CauseScope, trend: ReadonlyMap<number, number>, label: string): Markup {
   const errorsMax = maxOf(trend);
-  const { range } = scope;
-  const width = STEP_WIDTH * Math.ceil((Number(range.value) * 3600) / range.stepS);
+  const width = STEP_WIDTH * stepsOf(scope);
   const bars = [...trend].map(([step, errors]) => {
     const height = Math.max(BAR_HEIGHT_MIN, Math.round((errors / errorsMax) * HEIGHT));
     const tooltip = `${toIso(timeOf(scope, step)).slice(0, 16).replace('T', ' ')} UTC: ${number(errors)}`;
