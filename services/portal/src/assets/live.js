@@ -15,9 +15,9 @@ const LABELS = {
   userId: 'User id',
   identityType: 'Identity type',
   fromId: 'Linked id',
-  fromType: 'Its type',
+  fromType: 'Type of the linked id',
   toId: 'Linked to',
-  toType: 'Its type',
+  toType: 'Type of the id it is linked to',
   deviceId: 'Device',
   sessionId: 'Session',
 };
@@ -203,7 +203,7 @@ function createActions(event, errors) {
   if (event.outcome === 'stored')
     actions.append(link('Open in Explore', `${explore}?message=${event.messageId}`, 'btn'));
   if (event.identityKey) {
-    actions.append(link('Player’s events', `${explore}?who=${event.identityKey}`, 'btn'));
+    actions.append(link('Player’s events', `${explore}?identity=${event.identityKey}`, 'btn'));
     actions.append(link('Open person', `${root.dataset.people}?person=${event.identityKey}`, 'btn'));
   }
   // The command is complete only if the properties and traits are.

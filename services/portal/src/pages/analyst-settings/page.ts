@@ -26,7 +26,7 @@ ${multilineField({ name: 'safe-properties', label: 'Safe properties', value: sho
 <button>Save settings</button>`,
         );
       const names = safeProperties.length === 0 ? 'none' : safeProperties.map((name) => html`${tag(name)} `);
-      const content = html`<p>Analysts see neither ids nor properties of players. Declare the properties that contain nothing personal, such as a level or a game mode, and analysts can read them in the column <code>safe_properties</code>. ${docsLink(settings, '/docs/analysts', 'How analysts query events')}</p>
+      const content = html`<p>Analysts see neither ids nor properties of players. Declare the properties that contain nothing personal, such as a level or a game mode, and analysts can read them in the column <code>safe_properties</code>. ${docsLink('/docs/analysts', 'How analysts query events')}</p>
 ${
   visit.can('analysis.set')
     ? panel('Settings', form())

@@ -116,7 +116,7 @@ function toContent(view: CollectionsView, records: Records): HtmlValue {
       ? emptyState(
           'No collections yet',
           html`<p>A collection is a contract that belongs to your game. Link a contract to see its on-chain activities and to mint tokens. A contract can be linked to only one project.</p>`,
-          { path: '/docs/quickstart', text: 'How to send events and mint tokens' },
+          { path: '/docs/chain/reference#createMintRequests', text: 'How to mint tokens' },
         )
       : table(
           'Collections',

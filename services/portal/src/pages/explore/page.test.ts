@@ -123,7 +123,7 @@ it('an analyst sees no ids, pages or undeclared properties, and cannot filter by
   for (const hidden of ['example.org', 'friend', 'Open person', 'name="property"', 'analysis_events_raw'])
     expect(text).not.toContain(hidden);
   expect((await browser.get(`${path}?property=level&value=3`)).text).toContain('declares safe');
-  expect((await browser.get(`${path}?who=${'ab'.repeat(16)}`)).status).toBe(400);
+  expect((await browser.get(`${path}?identity=${'ab'.repeat(16)}`)).status).toBe(400);
 });
 
 it('an analyst can read and filter by a property that the project declares safe', async () => {

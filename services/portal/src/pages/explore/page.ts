@@ -13,7 +13,6 @@ import {
   hidden,
   number,
   panel,
-  segments,
   table,
   tag,
   time,
@@ -22,6 +21,7 @@ import {
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
+import { rangeOf, rangeSegments } from '../../frame/time-range.ts';
 import { hrefWith } from '../../href.ts';
 import {
   exceedsReadLimits,
@@ -38,10 +38,9 @@ import type { PageParts } from '../index.ts';
 import { createPersonAction, toPersonFilter } from '../live/person-filter.ts';
 import { toDetail } from './detail.ts';
 import {
+  EXPLORE_RANGES,
   type ExploreFields,
   type ExploreSearch,
-  RANGES,
-  rangeOf,
   readablePropertiesOf,
   readFields,
   toSearch,
@@ -67,17 +66,13 @@ export function createExplorePage(parts: Parts): PortalPage {
         typeof search === 'string' ? toAlert(search) : toResults(parts.reads, visit, search),
         fields.message === '' ? '' : toDetail(parts.reads, visit, fields.message ?? ''),
       ]);
-      const toSegment = ({ value, text }: (typeof RANGES)[number]) => ({
-        text,
-        href: hrefWith(visit, { range: value, since: '', until: '', after: '', message: '' }),
-        isCurrent: value === rangeOf(fields),
-      });
+      const range = fields.since === '' && fields.until === '' ? rangeOf(visit.query, EXPLORE_RANGES) : null;
       return {
         kind: 'page',
         title: 'Explore',
         content: html`${toFilter(visit, fields, failure?.values)}
 ${detail === '' ? results : html`<div class="beside"><div>${results}</div>${detail}</div>`}`,
-        actions: segments('Time range', RANGES.map(toSegment)),
+        actions: rangeSegments(visit, EXPLORE_RANGES, range),
         scripts: ['explore.js'],
       };
     },
@@ -93,7 +88,7 @@ const OPERATORS = toChoices({ eq: '=', ne: '≠', exists: 'exists', gt: '>', lt:
 const TRAFFIC = toChoices({ '': 'real', test: 'test' });
 
 function toFilter(visit: Visit, fields: ExploreFields, submitted?: FormValues): Markup {
-  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', who = '', range = '' } = fields;
+  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', identity = '', range = '' } = fields;
   const { since = '', until = '', operator = '', message = '' } = fields;
   const properties = html`${field({ name: 'property', label: 'Property', value: property, maxLength: 256 })}
 ${choice({ name: 'operator', label: 'Operator', value: operator, choices: OPERATORS })}
@@ -101,7 +96,7 @@ ${field({ name: 'value', label: 'Value', value, maxLength: 300 })}`;
   const times = html`${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
 <span class="hint">For example 2026-11-01 10:00.</span>`;
-  const kept = Object.entries({ who, range }).filter(([, text]) => text !== '');
+  const kept = Object.entries({ identity, range }).filter(([, text]) => text !== '');
   const more = html`${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
 ${toMore('times', times, since + until !== '')}`;
   const inputs = html`${kept.map(([name, text]) => hidden(name, text))}
@@ -120,10 +115,11 @@ async function toResults(reads: Parts['reads'], visit: Visit, search: ExploreSea
   const options = { signal: visit.signal };
   const read = <T>(result: Promise<T>) =>
     result.catch((fault) => (exceedsReadLimits(fault) ? (fault as Error).message : Promise.reject(fault)));
-  const isLate = isWide(search) && visit.query.get('chart') !== 'now';
+  const count = () => read(reads.messageCounts(search, options));
+  if (visit.query.get('chart') === 'now') return toChart(visit, search, await count());
   const [page, counts] = await Promise.all([
     read(reads.messages(search, options)),
-    isLate ? null : read(reads.messageCounts(search, options)),
+    loadsChartSeparately(search) ? null : count(),
   ]);
   const chart = toChart(visit, search, counts);
   const list = typeof page === 'string' ? toAlert(page) : toList(visit, search, page);
@@ -134,14 +130,14 @@ ${copyableBlock(toAnalystQuery(search), 'the query')}</details>`;
 }
 
 /** Counting many messages would delay the page, so the script requests the chart of a wide range afterwards. */
-const isWide = ({ sinceMs, untilMs, identityIds }: ExploreSearch) =>
-  untilMs - sinceMs > 86_400_000 && identityIds === undefined;
+const loadsChartSeparately = ({ sinceMs, untilMs, stepMs, identityIds }: ExploreSearch) =>
+  untilMs - sinceMs > 86_400_000 + stepMs && identityIds === undefined;
 
 /** The script draws the chart from its data attribute. @param counts null if the script requests them later */
 function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCount[] | string | null): Markup {
   const { sinceMs, untilMs, stepMs } = search;
   const note = html`${time(sinceMs)} – ${time(untilMs)}`;
-  const later = html`<p class="later"><a href="${hrefWith(visit, { chart: 'now' })}">Show the number of messages over time</a></p>`;
+  const later = html`<p class="later"><a href="${hrefWith(visit, { chart: 'now', message: '' })}">Show the number of messages over time</a></p>`;
   if (counts === null || typeof counts === 'string')
     return html`<div class="chart-panel">${panel('Messages over time', counts === null ? later : html`<p>${counts}</p>`, { note })}</div>`;
   const messages = new Map(counts.map((each) => [each.stepMs, each.messages]));

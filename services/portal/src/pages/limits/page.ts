@@ -76,7 +76,7 @@ function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue 
     ['Project limit', toRateText(environment.limit, 'none')],
     ['Current usage', usage],
   ]);
-  const docs = html`<a class="docs" href="/docs/limits">Limits of sizes and rates</a>`;
+  const docs = docsLink('/docs/limits', 'Limits of sizes and rates');
   return html`<p class="muted">The maximum combined rate of all clients that use the same key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
 ${panel('Message rate', rates, { actions: docs })}
 ${visit.can('limit.set') ? toForm(visit, 'limit', values) : ''}

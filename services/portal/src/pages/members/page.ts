@@ -123,7 +123,7 @@ ${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'develope
       ? emptyState(
           'No members yet',
           html`<p>Members appear here once you invite them. Administrators have access without being members.</p>`,
-          { path: '/docs/operate', text: 'What each role may do' },
+          { path: '/docs/operate#roles-and-audit-log', text: 'What each role may do' },
         )
       : table('Members', ['Name', 'Login', 'Role', 'State'], rows);
   return html`${list}

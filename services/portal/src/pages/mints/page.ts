@@ -51,7 +51,7 @@ const toEmpty = (status: string): Markup =>
     ? emptyState(
         'No mints in 90 days',
         html`<p>Your game server requests mints with a secret key. Each request appears here with its transaction, or with the reason why it is waiting.</p>`,
-        { path: '/docs/quickstart', text: 'Request a mint' },
+        { path: '/docs/chain/reference#createMintRequests', text: 'Request a mint' },
       )
     : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 
