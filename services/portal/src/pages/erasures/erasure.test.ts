@@ -43,7 +43,7 @@ it('the page of an erasure shows the step in progress from the request to the re
   expect(currentOf((await read()).text)).toBe('Fenced');
   erasures[environment.id] = [{ ...erased, ...later, deleted: 7 }];
   const { text } = await read();
-  expect([currentOf(text), text.includes('7 records of 1 identity')]).toEqual(['Deleted', true]);
+  expect([currentOf(text), text.includes('7 records of 1 identity')]).toEqual(['Erased', true]);
   expect(text).toContain('data-complete="false"');
   erasures[environment.id] = [erased];
   const complete = (await read()).text;

@@ -133,6 +133,9 @@ ${copyableBlock(toAnalystQuery(search), 'the query')}</details>`;
 const loadsChartSeparately = ({ sinceMs, untilMs, stepMs, identityIds }: ExploreSearch) =>
   untilMs - sinceMs > 86_400_000 + stepMs && identityIds === undefined;
 
+/** Below this number, `uniqCombined64` is exact. */
+const EXACT_COUNT_MAX = 1_000;
+
 /** The script draws the chart from its data attribute. @param counts null if the script requests them later */
 function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCount[] | string | null): Markup {
   const { sinceMs, untilMs, stepMs } = search;
@@ -144,9 +147,10 @@ function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCo
   const steps = Array.from({ length: Math.ceil((untilMs - sinceMs) / stepMs) }, (_, index) => sinceMs + index * stepMs);
   const points = [steps.map((ms) => ms / 1000), steps.map((ms) => messages.get(ms) ?? 0)];
   const total = counts.reduce((sum, each) => sum + each.messages, 0);
+  const isExact = counts.every((each) => each.messages <= EXACT_COUNT_MAX);
   const rows = counts.map((each) => [time(each.stepMs), number(each.messages)]);
   const content = panel(
-    `${number(total)} ${total === 1 ? 'message' : 'messages'}`,
+    `${isExact ? '' : 'About '}${number(total)} ${total === 1 ? 'message' : 'messages'}`,
     html`${chart('Messages over time', [['messages', 'bars', 'accent']], points)}
 <details><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
     { note },
