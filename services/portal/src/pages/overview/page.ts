@@ -172,7 +172,7 @@ function toChart({ overview: { accepted, rejected }, search, span: { barS, rowS 
     ['errors per minute', 'bars', 'red'],
   ] as const;
   return html`${chart('Messages per minute', series, [bars.map(([atS]) => atS), ...rates])}
-<details><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
+<details class="numbers"><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
 }
 
 const ROWS_MAX = 6;
