@@ -144,12 +144,14 @@ it('the erasures page shows all columns at a width of 1,280 pixels', async () =>
 it('the chart of the overview shows the time and the values at the cursor', async () => {
   const { page } = await openSeparateTab(administrator);
   await page.goto(toUrl('/projects/:project/environments/:environment/overview'));
-  const tip = page.locator('.tip');
+  const [plot, tip] = [page.locator('.u-over'), page.locator('.tip')];
   for (const viewport of VIEWPORTS) {
     await setViewport(page, viewport);
     for (const share of [0.01, 0.5, 0.99]) {
-      const { x, y, width, height } = (await page.locator('.u-over').boundingBox())!;
-      await page.mouse.move(x + share * width, y + height / 2);
+      // Hovering waits until the chart has its new size.
+      await plot.hover();
+      const { width, height } = (await plot.boundingBox())!;
+      await plot.hover({ position: { x: share * width, y: height / 2 } });
       await tip.waitFor();
       expect(await tip.innerText()).toMatch(
         /^[A-Z][a-z]{2} \d+, \d\d:\d\d\n[\d,.]+ accepted per minute\n[\d,.]+ errors per minute$/,

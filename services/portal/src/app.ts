@@ -64,7 +64,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   });
 }
 
-/** Links to the documentation need not know who serves it: `/docs/chain…` the chain API, all other pages the gateway. */
+/** Links to the documentation need not know the URLs of the services: the chain API serves the pages below `/docs/chain`, and the gateway all others. */
 function createDocsRoutes({ gatewayUrl, chainApiUrl }: PortalParts['settings']): Route[] {
   const handle: Route['handle'] = (exchange) => {
     const { pathname, search } = new URL(exchange.request.url ?? '/', 'http://portal');

@@ -85,7 +85,7 @@ function toRule(name: string, { enum: values, maxLength, format, type, $ref }: S
   if (format === 'date-time') return `RFC 3339 timestamp, ${toWindowText(limits)}`;
   if (jsonType === 'object') return `JSON object with up to ${FREE_FORM_DEPTH_MAX} levels of nesting`;
   if (maxLength === undefined) return jsonType === 'number' ? 'finite number' : String(jsonType);
-  return `string of up to ${maxLength} characters${name === 'toId' ? ', different from `fromId`' : ''}`;
+  return `string of up to ${toNumberText(Number(maxLength))} characters${name === 'toId' ? ', different from `fromId`' : ''}`;
 }
 
 const toWindowText = ({ EVENT_AGE_MAX_MS: age, EVENT_AHEAD_MAX_MS: ahead }: DocsLimits): string =>
@@ -201,11 +201,11 @@ export function createLimitsArticle({ limits = DEFAULT_LIMITS }: ExampleContext)
   const refused = link('errors', 'VALIDATION_ERROR');
   const invalid = link('rejections', 'INVALID_VALUE');
   const slower = link('errors', 'TOO_MANY_REQUESTS_ERROR');
-  const lengths = createFieldFacts({ limits }).filter(({ rule }) => /up to \d+ characters/.test(rule));
-  const byLength = Map.groupBy(lengths, ({ rule }) => Number(/\d+/.exec(rule)?.[0]));
+  const byLength = Map.groupBy(createFieldFacts({ limits }), ({ rule }) => /[\d,]+ characters/.exec(rule)?.[0] ?? '');
+  byLength.delete('');
   const lengthRows = [...byLength].map(([length, fields]) => [
     fields.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`),
-    `${toNumberText(length)} characters`,
+    length,
     invalid,
   ]);
   const rate = (perSecond: number, burst: number) =>

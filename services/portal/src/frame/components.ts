@@ -110,7 +110,10 @@ export const segments = (
     ({ text, href, isCurrent }) => html`<a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${text}</a>`,
   )}</nav>`;
 
-/** A series is a line with an area, or bars. `chart.js` draws the chart. @param points the times in seconds, and the values of each series */
+/**
+ * A chart that `chart.js` draws. A series is a line with an area, or bars.
+ * @param points the times in epoch seconds, and the values of each series
+ */
 export const chart = (
   label: string,
   series: readonly (readonly [label: string, style: 'line' | 'bars', color: 'accent' | 'red'])[],

@@ -69,8 +69,7 @@ export async function readRejectionCauses(queryView: QueryView, search: Rejectio
     rowsMax: 200,
   });
   const { totalCauses = 0, totalErrors = 0, totalTrend = new Map() } = rows[0] ?? {};
-  const causes = rows.map(({ totalCauses: _, totalErrors: __, totalTrend: ___, ...cause }) => cause);
-  return { causes, totalCauses, totalErrors, totalTrend };
+  return { causes: rows, totalCauses, totalErrors, totalTrend };
 }
 
 /** Returns the errors of a request, found by its trace id. */

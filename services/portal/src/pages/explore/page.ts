@@ -152,7 +152,7 @@ function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCo
   const content = panel(
     `${isExact ? '' : 'About '}${number(total)} ${total === 1 ? 'message' : 'messages'}`,
     html`${chart('Messages over time', [['messages', 'bars', 'accent']], points)}
-<details><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
+<details class="numbers"><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
     { note },
   );
   return html`<div class="chart-panel">${content}</div>`;

@@ -123,7 +123,7 @@ function toCallout(visit: Visit, { overview, range }: View): HtmlValue {
   return html`<div class="notice warn"><span class="grow"><b><bdi>${client}</bdi>: ${explainRejection({ code: name, field }).sentence}.</b> <span class="muted">${number(value)} errors in the last ${range.text}, ${previous === 0 ? 'none' : number(previous)} in the ${range.text} before. These messages are rejected. Everything else is stored.</span></span>${link}</div>`;
 }
 
-function toStats({ overview: { clients, causes, players, delay }, search, range }: View): HtmlValue {
+function toStats({ overview: { clients, causes, players, delay }, search }: View): HtmlValue {
   const [messages, errors] = [totalOf(clients), totalOf(causes)];
   const [rate, previousRate] = [rateOf(errors.value, messages.value), rateOf(errors.previous, messages.previous)];
   const points = `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`;
@@ -172,7 +172,7 @@ function toChart({ overview: { accepted, rejected }, search, range: { barS, rowS
     ['errors per minute', 'bars', 'red'],
   ] as const;
   return html`${chart('Messages per minute', series, [bars.map(([atS]) => atS), ...rates])}
-<details><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
+<details class="numbers"><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
 }
 
 const ROWS_MAX = 6;

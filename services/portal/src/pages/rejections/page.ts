@@ -172,7 +172,7 @@ function toChart(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup 
   const steps = [...trend].toSorted(([a], [b]) => a - b);
   const rows = steps.map(([step, errors]) => [time(timeOf(scope, step)), number(errors)]);
   return html`${chart('Errors over time', [['errors', 'bars', 'red']], points)}
-<details><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
+<details class="numbers"><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
 }
 
 const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce((max, each) => Math.max(max, each), 1);
