@@ -64,7 +64,7 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   });
 }
 
-/** Links to the documentation need not know the URLs of the services: the chain API serves the pages below `/docs/chain`, and the gateway all others. */
+/** Redirects links to the documentation: below `/docs/chain` to the chain API, all others to the gateway. */
 function createDocsRoutes({ gatewayUrl, chainApiUrl }: PortalParts['settings']): Route[] {
   const handle: Route['handle'] = (exchange) => {
     const { pathname, search } = new URL(exchange.request.url ?? '/', 'http://portal');
