@@ -16,7 +16,7 @@ const DEFAULT: TimeRange['name'] = '24h';
 type TimeRange = (typeof RANGES)[number];
 
 /** Returns the ranges that a page offers, with the steps of its charts. */
-export const rangesWith = <S>(steps: Readonly<Partial<Record<TimeRange['name'], S>>>): readonly (TimeRange & S)[] =>
+export const rangesWith = <S extends object>(steps: Readonly<Partial<Record<TimeRange['name'], S>>>): readonly (TimeRange & S)[] =>
   RANGES.flatMap((range) => {
     const own = steps[range.name];
     return own === undefined ? [] : [{ ...range, ...own }];

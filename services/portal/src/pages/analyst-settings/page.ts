@@ -6,11 +6,11 @@ import type { FormValues, PortalPage } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'projects' | 'settings'>;
+type Parts = Pick<PageParts, 'projects'>;
 
 const ZONES = [...TIME_ZONES].map((value) => ({ value, text: value }));
 
-export function createAnalystSettingsPage({ projects, settings }: Parts): PortalPage {
+export function createAnalystSettingsPage({ projects }: Parts): PortalPage {
   return {
     path: '/projects/:project/analyst-settings',
     access: 'project.read',

@@ -110,9 +110,9 @@ function toNamed(id: string, toName: ToName): Markup {
 
 function toDetail({ detail, environmentId, requestId }: AuditLine, toName: ToName): [string, HtmlValue][] {
   const environment = environmentId === '' ? {} : { environment: environmentId };
-  const fields = Object.entries({ ...parseDetail(detail), ...environment, request: requestId });
+  const fields = Object.entries<unknown>({ ...parseDetail(detail), ...environment, request: requestId });
   return fields.map(([name, value]) => {
-    if (ID_FIELDS.includes(name)) return [name, toNamed(value, toName)];
+    if (ID_FIELDS.includes(name)) return [name, toNamed(String(value), toName)];
     return [name, html`<code>${typeof value === 'string' ? value : toNamedJson(value, toName)}</code>`];
   });
 }
@@ -120,7 +120,7 @@ function toDetail({ detail, environmentId, requestId }: AuditLine, toName: ToNam
 /** Fields of a detail that contain ids. Other texts, such as the name of a key, can be equal to the id of an object. */
 const ID_FIELDS = ['environment', 'projectId', 'signer'];
 
-const toNamedJson = (detail: object, toName: ToName): string =>
+const toNamedJson = (detail: unknown, toName: ToName): string =>
   JSON.stringify(detail, (field, value) => (ID_FIELDS.includes(field) ? toName(value) : value));
 
 function parseDetail(detail: string): object {

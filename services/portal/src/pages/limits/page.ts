@@ -8,7 +8,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
-import { disclosure, field, keyValues, number, panel, percentage, readWholeNumber } from '../../frame/components.ts';
+import { disclosure, docsLink, field, keyValues, number, panel, percentage, readWholeNumber } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';

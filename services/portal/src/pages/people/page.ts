@@ -31,7 +31,7 @@ import type { PageParts } from '../index.ts';
 import { countText, findPerson, toName, toPersonFile, toPersonPage, toPersonPath } from './person.ts';
 import { type KeyOf, parseKey, readSubjects, SUBJECT_CHOICES, type Subject, toSubjects } from './subject.ts';
 
-type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit' | 'settings'>;
+type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit'>;
 
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
