@@ -154,7 +154,7 @@ it('the chart of the overview shows the time and the values at the cursor', asyn
       await plot.hover({ position: { x: share * width, y: height / 2 } });
       await tip.waitFor();
       expect(await tip.innerText()).toMatch(
-        /^[A-Z][a-z]{2} \d+, \d\d:\d\d\n[\d,.]+ accepted per minute\n[\d,.]+ errors per minute$/,
+        /^[A-Z][a-z]{2} \d+, \d\d:\d0 – ([A-Z][a-z]{2} \d+, )?\d\d:\d0\n[\d,.]+ accepted per minute\n[\d,.]+ errors per minute$/,
       );
       expect(await page.evaluate(TOO_WIDE)).toEqual([]);
     }

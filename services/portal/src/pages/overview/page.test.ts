@@ -70,14 +70,14 @@ it('an environment opens on its overview, which compares the numbers of the span
     expect(text).toContain('<title>Overview · development · Counted · Playline</title>');
     const figures = text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
     for (const shown of [
-      'Messages stored 1 100 up ▲ 10.0 %',
+      'Messages stored 1,100 up ▲ 10.0 %',
       'Active players 80 up ▲ 100.0 %',
       'Rejection rate 5.17 % up ▲ 4.87 pp 60 recorded errors',
       'Post to queryable, p99 1.1 s 0.9 s before',
-      'level_completed 1 100 77 down ▼ 50.0 %',
+      'level_completed 1,100 77 down ▼ 50.0 %',
       'audience-unity 2.4.1 has rejections 100.0 %',
       'Mints pending 14',
-      'audience-unity 2.4.1: surface is not one of web, pixel, unity, unreal. 60 errors in the last 7 d, 3 in the 7 d before.',
+      'audience-unity 2.4.1 : surface is not one of web, pixel, unity, unreal. 60 errors in the last 7 d, 3 in the 7 d before.',
     ])
       expect(figures).toContain(shown);
     for (const link of ['rejections?range=7d&amp;code=INVALID_ENUM', 'explore?range=7d']) expect(text).toContain(link);
