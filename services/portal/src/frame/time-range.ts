@@ -12,20 +12,16 @@ const RANGES = [
   { name: '30d', text: '30 d', ms: 30 * DAY_MS },
   { name: '90d', text: '90 d', ms: 90 * DAY_MS },
 ] as const;
-const DEFAULT: TimeRange['name'] = '24h';
 type TimeRange = (typeof RANGES)[number];
 
 /** Returns the ranges that a page offers, with the steps of its charts. */
 export const rangesWith = <S extends object>(steps: Readonly<Partial<Record<TimeRange['name'], S>>>): readonly (TimeRange & S)[] =>
-  RANGES.flatMap((range) => {
-    const own = steps[range.name];
-    return own === undefined ? [] : [{ ...range, ...own }];
-  });
+  RANGES.flatMap((range) => (steps[range.name] === undefined ? [] : [{ ...range, ...steps[range.name]! }]));
 
-/** Returns the range in the address, or the default. */
+/** Returns the range in the address; 24 hours by default. */
 export function rangeOf<R extends TimeRange>(query: URLSearchParams, ranges: readonly R[]): R {
   const findRange = (name: string | null) => ranges.find((each) => each.name === name);
-  return findRange(query.get('range')) ?? findRange(DEFAULT)!;
+  return findRange(query.get('range')) ?? findRange('24h')!;
 }
 
 const DROPPED = { since: '', until: '', after: '', message: '', trace: '' };

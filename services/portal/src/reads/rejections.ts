@@ -51,12 +51,9 @@ export type RejectionCause = Row<typeof CAUSE_COLUMNS>;
 /** A single error. */
 export type Rejection = Row<typeof TRACE_COLUMNS>;
 
-/** The most frequent causes, and the totals over all causes. */
-export interface RejectionCauses {
+export interface RejectionCauses extends Row<typeof TOTAL_COLUMNS> {
+  /** The most frequent 200, most frequent first. */
   readonly causes: readonly RejectionCause[];
-  readonly totalCauses: number;
-  readonly totalErrors: number;
-  readonly totalTrend: RejectionCause['trend'];
 }
 
 export async function readRejectionCauses(queryView: QueryView, search: RejectionSearch): Promise<RejectionCauses> {

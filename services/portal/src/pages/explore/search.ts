@@ -17,17 +17,7 @@ export const EXPLORE_RANGES = rangesWith({
   '7d': { stepMs: 3 * HOUR_MS },
   '30d': { stepMs: 12 * HOUR_MS },
 });
-const STEPS_MS = [
-  1_000,
-  10_000,
-  MINUTE_MS,
-  5 * MINUTE_MS,
-  30 * MINUTE_MS,
-  3 * HOUR_MS,
-  12 * HOUR_MS,
-  DAY_MS,
-  7 * DAY_MS,
-];
+const STEPS_MS = [1, 10, 60, 300, 1_800, 10_800, 43_200, 86_400, 604_800].map((seconds) => 1000 * seconds);
 const STEPS_MAX = 60;
 
 const FIELDS = 'event type surface traffic property operator value since until range identity after message'.split(' ');
