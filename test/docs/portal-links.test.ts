@@ -13,7 +13,9 @@ const sources = [...readTree(fileURLToPath(new URL('../..', import.meta.url)))].
 );
 
 it('links from the portal to the documentation lead to existing pages and headings', () => {
-  const links = sources.flatMap(([, text]) => [...text.matchAll(/['"`](\/docs(?!\$)[^'"`]*)['"`]/g)].map(([, link]) => link!));
+  const links = sources.flatMap(([, text]) =>
+    [...text.matchAll(/['"`](\/docs(?!\$)[^'"`]*)['"`]/g)].map(([, link]) => link!),
+  );
   expect(links.length).toBeGreaterThan(15);
   for (const link of new Set(links)) {
     const { pathname, hash } = new URL(link, PUBLIC_URL);

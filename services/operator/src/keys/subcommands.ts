@@ -135,7 +135,8 @@ export async function revoke(
     return { changed: await change, records: await store.readAll() };
   });
   printResult(terminal, options, toPublicRecord(changed), toLine(changed));
-  await publish(context, wanted, wanted.kind === 'secret' ? '' : (findPublishableKey(records, wanted.environmentId) ?? ''));
+  const published = findPublishableKey(records, wanted.environmentId) ?? '';
+  await publish(context, wanted, wanted.kind === 'secret' ? '' : published);
 }
 
 /**

@@ -15,7 +15,9 @@ const RANGES = [
 type TimeRange = (typeof RANGES)[number];
 
 /** Returns the ranges that a page offers, with the steps of its charts. */
-export const rangesWith = <S extends object>(steps: Readonly<Partial<Record<TimeRange['name'], S>>>): readonly (TimeRange & S)[] =>
+export const rangesWith = <S extends object>(
+  steps: Readonly<Partial<Record<TimeRange['name'], S>>>,
+): readonly (TimeRange & S)[] =>
   RANGES.flatMap((range) => (steps[range.name] === undefined ? [] : [{ ...range, ...steps[range.name]! }]));
 
 /** Returns the range in the address; 24 hours by default. */

@@ -50,7 +50,8 @@ export function parseFilter(query: URLSearchParams, canFilterByPerson: boolean):
         'identity: your role does not allow filtering by person. Remove this filter, or request the developer role from a project owner.',
       details: { field: 'identity' },
     });
-  if (filter.identity !== '' && !IDENTITY_KEYS.test(filter.identity)) throw invalid('identity', 'identity keys separated by dots');
+  if (filter.identity !== '' && !IDENTITY_KEYS.test(filter.identity))
+    throw invalid('identity', 'identity keys separated by dots');
   const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
     const value = query.get(name) ?? '';
     if (value !== '' && !choices.some((choice) => choice === value))

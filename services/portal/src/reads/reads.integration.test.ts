@@ -283,7 +283,11 @@ it('causes of rejections have counts, a trend and sample trace ids, and errors a
   const more = Array.from({ length: 201 }, (_, index) => rejectionAt(3 + index, NOW_MS, { field: `f${index}` }));
   await database.insert('message_rejections', more);
   const all = await reads.rejections(range);
-  const totalTrend = (today: number) => new Map([[1, 1], [2, today]]);
+  const totalTrend = (today: number) =>
+    new Map([
+      [1, 1],
+      [2, today],
+    ]);
   expect(totals).toEqual({ totalCauses: 1, totalErrors: 2, totalTrend: totalTrend(1) });
   expect(all).toMatchObject({ totalCauses: 202, totalErrors: 203, totalTrend: totalTrend(202) });
   expect(all.causes).toHaveLength(200);

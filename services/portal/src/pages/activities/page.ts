@@ -64,7 +64,10 @@ const toNoContracts = (visit: Visit): Markup =>
     DOCS,
   );
 
-const DOCS = { path: '/docs/chain/reference#listActivityHistory', text: 'How the chain API reports activities' } as const;
+const DOCS = {
+  path: '/docs/chain/reference#listActivityHistory',
+  text: 'How the chain API reports activities',
+} as const;
 
 function toFilter(visit: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
   const collections = linked.map(({ id, name, contractAddress }) => ({

@@ -56,7 +56,8 @@ async function readNames(parts: Parts, ownerId: string): Promise<ReadonlyMap<str
   const ownOf = <R extends { projectId: string }>(records: readonly R[]) =>
     records.filter(({ projectId }) => ownerId === '' || projectId === ownerId);
   for (const { id, name, environments } of await projects.all())
-    if (ownerId === '' || id === ownerId) for (const each of [{ id, name }, ...environments]) names.set(each.id, each.name);
+    if (ownerId === '' || id === ownerId)
+      for (const each of [{ id, name }, ...environments]) names.set(each.id, each.name);
   for (const { id, name } of [await accounts.all(), ownOf(await collections.all())].flat()) names.set(id, name);
   for (const { address, name } of ownOf(await signableKeys.all())) names.set(address, name);
   if (ownerId === '') for (const { keyId, partner } of await rateLimitKeys.all()) names.set(keyId, partner);
@@ -131,8 +132,8 @@ function parseDetail(detail: string): object {
   }
 }
 
-const COLUMNS =
-  'time|action|object|actor|environment|address|request|detail|object id|actor id|environment id'.split('|');
+const NAMED_COLUMNS = 'time|action|object|actor|environment|address|request|detail'.split('|');
+const COLUMNS = [...NAMED_COLUMNS, 'object id', 'actor id', 'environment id'];
 
 function toCells(line: AuditLine, toName: ToName): readonly string[] {
   const ids = [line.object, line.actor, line.environmentId];

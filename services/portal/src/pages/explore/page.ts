@@ -88,8 +88,8 @@ const OPERATORS = toChoices({ eq: '=', ne: '≠', exists: 'exists', gt: '>', lt:
 const TRAFFIC = toChoices({ '': 'real', test: 'test' });
 
 function toFilter(visit: Visit, fields: ExploreFields, submitted?: FormValues): Markup {
-  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', identity = '', range = '' } = fields;
-  const { since = '', until = '', operator = '', message = '' } = fields;
+  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', identity = '' } = fields;
+  const { since = '', until = '', operator = '', message = '', range = '' } = fields;
   const properties = html`${field({ name: 'property', label: 'Property', value: property, maxLength: 256 })}
 ${choice({ name: 'operator', label: 'Operator', value: operator, choices: OPERATORS })}
 ${field({ name: 'value', label: 'Value', value, maxLength: 300 })}`;

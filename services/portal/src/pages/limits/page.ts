@@ -8,7 +8,7 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
-import { disclosure, docsLink, field, keyValues, number, panel, percentage, readWholeNumber } from '../../frame/components.ts';
+import { disclosure, field, keyValues, number, panel, percentage, readWholeNumber } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
@@ -76,7 +76,7 @@ function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue 
     ['Project limit', toRateText(environment.limit, 'none')],
     ['Current usage', usage],
   ]);
-  const docs = docsLink('/docs/limits', 'Limits of sizes and rates');
+  const docs = html`<a class="docs" href="/docs/limits">Limits of sizes and rates</a>`;
   return html`<p class="muted">The maximum combined rate of all clients that use the same key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
 ${panel('Message rate', rates, { actions: docs })}
 ${visit.can('limit.set') ? toForm(visit, 'limit', values) : ''}

@@ -22,7 +22,8 @@ export async function toChecklist(
 ): Promise<PageResponse> {
   const { project, environment } = scopeOf(visit);
   const key = findPublishableKey(await keys.all(), environment.id);
-  const members = (await accounts.all()).filter((account) => roleIn(account, project.id) !== null);
+  const others = (await accounts.all()).filter(({ id }) => id !== visit.account?.id);
+  const hasTeam = others.some((account) => roleIn(account, project.id) !== null);
   const page = (name: string, text: string) => html`<a href="${pathInEnvironment(visit, name)}">${text}</a>`;
   const command =
     key === null
@@ -39,7 +40,7 @@ export async function toChecklist(
 ${toStep('Create a publishable key', key !== null, html`<p>Game clients send messages with this key. ${page('keys', key === null ? 'Create a key' : 'Show the keys')}</p>`)}
 ${toStep('Send a message', firstS !== null, html`${command}<p>${docsLink('/docs/quickstart', 'Quickstart for JavaScript, Unity, Unreal, Node and Python')}</p>`)}
 ${toStep('See the first message', firstS !== null, html`<p>${first}</p>`)}
-${toStep('Invite your team', members.some(({ id }) => id !== visit.account?.id), html`<p>${invite}</p>`)}
+${toStep('Invite your team', hasTeam, html`<p>${invite}</p>`)}
 ${toStep('Query your events', null, html`<p>${page('connect', 'Create analyst credentials')}, or read the ${docsLink(`/docs/cookbook?environment=${environment.id}`, 'cookbook')}.</p>`)}
 </ol>`;
   const content = panel('First steps', steps, { note: `in ${environment.name}` });

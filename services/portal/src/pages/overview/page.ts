@@ -1,17 +1,7 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { explainRejection } from '../../explain-rejection.ts';
-import {
-  chart,
-  duration,
-  number,
-  panel,
-  percentage,
-  stat,
-  status,
-  table,
-  time,
-} from '../../frame/components.ts';
+import { chart, duration, number, panel, percentage, stat, status, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -127,7 +117,8 @@ function toStats({ overview: { clients, causes, players, delay }, search }: View
   const [messages, errors] = [totalOf(clients), totalOf(causes)];
   const [rate, previousRate] = [rateOf(errors.value, messages.value), rateOf(errors.previous, messages.previous)];
   const points = `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`;
-  const current = players !== null && search.untilS - players.atS < Math.max(HOUR_S, search.spanS / 12) ? players : null;
+  const current =
+    players !== null && search.untilS - players.atS < Math.max(HOUR_S, search.spanS / 12) ? players : null;
   return html`${stat('Messages stored', number(messages.value), toChange(messages))}
 ${current === null ? stat('Active players', '–', 'not counted yet') : stat('Active players', number(current.value), current.previous === 0 ? '' : toChange(current))}
 ${stat('Rejection rate', `${(100 * rate).toFixed(2)}\u00a0%`, html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`)}

@@ -102,7 +102,8 @@ interface CauseScope {
 function toCauses(scope: CauseScope, { causes, totalCauses, totalErrors, totalTrend }: RejectionCauses): Markup {
   const { visit, range } = scope;
   const label = `Errors in the last ${range.text}, at most ${number(maxOf(totalTrend))} in ${range.step}`;
-  const count = totalCauses > causes.length ? `top ${number(causes.length)} of ${number(totalCauses)}` : number(totalCauses);
+  const count =
+    totalCauses > causes.length ? `top ${number(causes.length)} of ${number(totalCauses)}` : number(totalCauses);
   const rows = causes.map((cause) => ({
     cells: [
       html`<span title="${explainRejection(cause).sentence}">${explainRejection(cause).sentence}</span>`,

@@ -80,7 +80,8 @@ ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: '
 <button>Sign in</button>`,
   );
   const again = visit.query.get('again');
-  const entries = again === 'empty' ? 'Your entries are too long to be kept: enter them again.' : 'Your entries are kept.';
+  const entries =
+    again === 'empty' ? 'Your entries are too long to be kept: enter them again.' : 'Your entries are kept.';
   const freshSignInNote =
     again === null
       ? ''
