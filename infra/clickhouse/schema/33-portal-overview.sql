@@ -1,6 +1,6 @@
 -- Everything on the overview of an environment in one query, because planning a query costs more than reading these small
 -- tables. Times are epoch seconds. `since` and `before` are the starts of the shown and of the previous time range, and `step`
--- is the length of the counted intervals.
+-- is the length of the counted intervals. Players are counted a minute before the messages of the same time.
 CREATE VIEW IF NOT EXISTS portal_overview DEFINER = views SQL SECURITY DEFINER AS
 SELECT * FROM
 (
@@ -35,7 +35,7 @@ FROM
         kind, name, players, until_at, max(until_at) OVER () AS latest_at,
         maxIf(until_at, until_at <= toDateTime({until: UInt32}) - {span: UInt32}) OVER () AS previous_at
     FROM player_counts FINAL
-    WHERE environment_id = {environment: String} AND span_s = {span: UInt32} AND until_at <= {until: UInt32}
+    WHERE environment_id = {environment: String} AND span_s = {span: UInt32} AND until_at <= toDateTime({until: UInt32}) + 60
 )
 WHERE until_at IN (latest_at, previous_at)
 GROUP BY kind, name

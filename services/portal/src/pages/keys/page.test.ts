@@ -168,9 +168,9 @@ it('the keys page shows the last use, the events, the hourly requests and the re
   expect(ended).toContain('<span class="status bad">7 refused in the last hour</span>');
   const [, lastUsed] = /data-label="Last used">(.*?)<\/td>/.exec(ended) ?? [];
   expect(lastUsed).toContain(new Date(lastRefusal.at).toISOString());
-  expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
+  expect(text).toContain('1,200\u00a0requests, 7 refused');
   expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code title="${'a'.repeat(32)}">`);
-  expect(text).toContain('sent 34\u202f000 events in the last hour and 34\u202f000 in the last 24 hours');
+  expect(text).toContain('sent 34,000 events in the last hour and 34,000 in the last 24 hours');
 });
 
 it('the keys page saves allowed origins and rejects invalid origins', async () => {

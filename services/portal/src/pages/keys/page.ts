@@ -49,12 +49,11 @@ export function createKeysPage(parts: Parts): PortalPage {
       revoked: 'Key revoked. All gateways reject it within a second.',
     },
     show: async (visit, failure) => {
-      const { environment } = scopeOf(visit);
       const keys = await readKeys(parts, visit);
       const uses = await parts.usage.readKeys(keys.map(({ keyId }) => keyId)).catch(() => null);
       const view = { visit, keys, uses, values: failure?.values, nowMs: parts.frame.wallClockMs() };
       const content = html`${toPublishable(view)}${toSecret(view)}${toEnded(view)}`;
-      return { kind: 'page', title: `Keys in ${environment.name}`, content };
+      return { kind: 'page', title: 'Keys', content };
     },
     actions: {
       create: { access: 'keys.create', needsFreshSignIn: true, run: (...form) => issueKey(parts, ...form) },
