@@ -188,7 +188,7 @@ function toOverview(toText: ToText): Partial<Overview> {
     delay: { ...line, ...counts, value: 1_137, previous: 970 },
     openErasures: 2,
     pendingMints: 1_373,
-    clients: [client, ...HOSTILE_NAMES.map((name) => ({ library: name, libraryVersion: name }))].map((each) => ({
+    clients: [client, ...HOSTILE_NAMES.map((name) => ({ library: 'playline-unity', libraryVersion: name }))].map((each) => ({
       ...line,
       ...each,
       ...counts,
