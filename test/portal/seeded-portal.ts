@@ -188,11 +188,13 @@ function toOverview(toText: ToText): Partial<Overview> {
     delay: { ...line, ...counts, value: 1_137, previous: 970 },
     openErasures: 2,
     pendingMints: 1_373,
-    clients: [client, ...HOSTILE_NAMES.map((name) => ({ library: 'playline-unity', libraryVersion: name }))].map((each) => ({
-      ...line,
-      ...each,
-      ...counts,
-    })),
+    clients: [client, ...HOSTILE_NAMES.map((name) => ({ library: 'playline-unity', libraryVersion: name }))].map(
+      (each) => ({
+        ...line,
+        ...each,
+        ...counts,
+      }),
+    ),
     causes: [{ ...line, ...client, ...cause, ...counts }],
     events: [toText('counted event name'), ...HOSTILE_NAMES].map((name) => ({ ...line, name, ...counts })),
     eventPlayers: new Map(HOSTILE_NAMES.map((name) => [name, 7_313])),

@@ -99,7 +99,7 @@ function visitOnce(url: string, options: { agent: Agent; headers: { cookie: stri
 export async function measureOverviewQueries(bench: Bench): Promise<Row[]> {
   const { overview } = createPortalReads(createQueryRows({ ...bench.stores.clickhouse, database: bench.database }));
   const rows: Row[] = [];
-  for (const span of OVERVIEW_RANGES) {
+  for (const range of OVERVIEW_RANGES) {
     const ms: number[] = [];
     for (let index = 0; index < WARM_UP_VISITS + scaled(bench, VISITS, VISITS_MIN); index++) {
       const startMs = performance.now();
