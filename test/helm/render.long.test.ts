@@ -56,7 +56,10 @@ function podsOf(manifests: readonly Manifest[]) {
 function createSecrets(name: SetName): Record<string, string> {
   const secret = 'ab'.repeat(32);
   const signerKeys = createSignerKeys();
-  const accounts = ['WRITER', 'READER', 'PORTAL', 'OPERATOR'].map((account) => [`CLICKHOUSE_${account}_PASSWORD`, secret]);
+  const accounts = ['WRITER', 'READER', 'PORTAL', 'OPERATOR'].map((account) => [
+    `CLICKHOUSE_${account}_PASSWORD`,
+    secret,
+  ]);
   const small = {
     ...Object.fromEntries(accounts),
     IDENTITY_PEPPER: secret,
@@ -95,7 +98,9 @@ it.each(KUBERNETES)('Helm renders every set of values to objects that Kubernetes
     const manifests = helm().render(SETS[name], version);
     expect(manifests.flatMap(findProblems), name).toEqual([]);
     const kinds = new Set(manifests.map(({ kind }) => kind));
-    expect(['Ingress', 'HorizontalPodAutoscaler'].filter((kind) => kinds.has(kind)).length).toBe(name === 'small' ? 0 : 2);
+    expect(['Ingress', 'HorizontalPodAutoscaler'].filter((kind) => kinds.has(kind)).length).toBe(
+      name === 'small' ? 0 : 2,
+    );
     expect(kinds.has('ScaledObject')).toBe(name === 'scaled');
   }
   const [deployment] = render('small').filter(({ kind }) => kind === 'Deployment');
@@ -132,7 +137,11 @@ it.each(setNames)('every process of the values "%s" accepts its settings and has
 describe('Helm refuses', () => {
   it.each([
     ['a setting that no service has', 'settings.KAFKA_BROKER=a:9092', 'no service has the setting KAFKA_BROKER'],
-    ['a setting that the service does not have', 'services.gateway.settings.SCRUB_AT=01:00', 'gateway has no setting SCRUB_AT'],
+    [
+      'a setting that the service does not have',
+      'services.gateway.settings.SCRUB_AT=01:00',
+      'gateway has no setting SCRUB_AT',
+    ],
     ['to omit a required setting', 'settings.KAFKA_BROKERS=', 'requires the setting KAFKA_BROKERS'],
     ['a secret among the settings', 'settings.REDIS_URL=redis://a:6379', 'REDIS_URL must be in the Secret'],
     ['a setting that the chart derives', 'settings.ADMIN_HOST=a', 'the chart sets ADMIN_HOST'],
