@@ -18,11 +18,11 @@ const topicSettings = Object.fromEntries(
 );
 
 /** The set-up commands and the operator. `identity init` is an operator command. */
-const COMMANDS = {
+const COMMANDS: Record<string, { main: string; account?: string }> = {
   topics: { main: 'infra/kafka/main.ts' },
   tables: { main: 'infra/clickhouse/main.ts', account: 'operator' },
   operator: { main: 'services/operator/src/main.ts', account: 'operator' },
-} as const;
+};
 
 /** Returns the settings of each process, by the name of the process in the chart. */
 export async function readAllSettings(): Promise<Map<string, z.ZodObject>> {
@@ -47,15 +47,14 @@ function describe(name: string, { shape }: z.ZodObject) {
   const isSecret = (setting: string) => SECRET.test(setting);
   const service: ServiceEntry | undefined = SERVICES.find((each) => each.name === name);
   const { HTTP_PORT: port } = shape;
-  const account = 'CLICKHOUSE_USER' in shape ? { account: service?.account ?? 'writer' } : {};
+  const { main = `services/${name}/src/main.ts`, account = service?.account ?? 'writer' } = COMMANDS[name] ?? {};
   return {
-    main: `services/${name}/src/main.ts`,
+    main,
     ...(service?.nodeOptions && { nodeOptions: service.nodeOptions }),
     ...(service?.environment && { environment: service.environment }),
     ...(port instanceof z.ZodType && { port: port.parse(undefined) }),
-    ...account,
+    ...('CLICKHOUSE_USER' in shape && { account }),
     ...(service?.reads && { topics: service.reads.map((topic) => topic.name) }),
-    ...COMMANDS[name as keyof typeof COMMANDS],
     settings: divide(
       shape,
       names.filter((setting) => !isSecret(setting)),
