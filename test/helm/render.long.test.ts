@@ -148,7 +148,11 @@ describe('Helm refuses', () => {
     ['one consumer group for all services', 'settings.CONSUMER_GROUP=a', 'share one consumer group'],
     ['an Ingress without the number of proxies', 'ingress.className=nginx', 'TRUSTED_PROXIES is required'],
     ['to scale a consumer without KEDA', 'services.event-writer.maxReplicas=4', 'requires keda.enabled'],
-    ['a broker whose port the network policy blocks', 'settings.KAFKA_BROKERS=a:9094', 'ports does not contain port 9094'],
+    [
+      'a broker whose port the network policy blocks',
+      'settings.KAFKA_BROKERS=a:9094',
+      'ports does not contain port 9094',
+    ],
     ['an unknown value', 'keda.enable=true', "'enable' not allowed"],
     ['an unknown service', 'services.writer.replicas=1', "'writer' not allowed"],
   ])('%s', (_, value, message) => {

@@ -64,6 +64,7 @@ export interface AnalystSearch extends MessageFilter {
   readonly untilMs: number;
   readonly idAccess: 'raw ids' | 'masked ids';
   readonly after?: { readonly happenedMs: number; readonly messageId: string } | undefined;
+  readonly messagesMax?: number;
 }
 
 /**
@@ -71,7 +72,7 @@ export interface AnalystSearch extends MessageFilter {
  * contain neither test messages nor keys of other identities, so these searches read a view with all columns.
  */
 export function toAnalystQuery(search: AnalystSearch): string {
-  const { environmentId, sinceMs, untilMs, idAccess, test, identityIds, after, ...filter } = search;
+  const { environmentId, sinceMs, untilMs, idAccess, test, identityIds, after, messagesMax = 100, ...filter } = search;
   const isRaw = idAccess === 'raw ids';
   const isExact = isRaw && (test || identityIds !== undefined);
   const view = isExact ? 'events_exact' : isRaw ? 'analysis_events_raw' : test ? 'analysis_tests' : 'analysis_events';
@@ -90,7 +91,7 @@ export function toAnalystQuery(search: AnalystSearch): string {
 FROM ${view}
 ${toWhere([...range, ...conditions])}
 ORDER BY event_time DESC, message_id DESC
-LIMIT 100`;
+LIMIT ${messagesMax}`;
 }
 
 /** As in `safe_properties` of the analysis views. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { toAnalystQuery } from '@playline/events';
 import { expect, it, onTestFinished } from 'vitest';
-import { toAnalystQuery } from '../../packages/events/src/search.ts';
-import { openAnalystsEngine } from './test/analysts-engine.ts';
+import { openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
