@@ -1,4 +1,4 @@
-import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
+import type { KeyLookup, KeyRecord, KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { createDocsRoutes as createRoutes, errorPath } from '@playline/api-docs';
 import {
   createBytesInFlight,
@@ -13,7 +13,7 @@ import type { Utf8IdentityKeyer } from '@playline/people';
 import type { Logger, Metrics, Tracing } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
-import { createAuthorise, createOperationCount, ORIGIN_NOT_ALLOWED } from './authorise.ts';
+import { createAuthorise, createOperationCount, KEY_ENDED, ORIGIN_NOT_ALLOWED } from './authorise.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import type { DocsSettings } from './docs/examples.ts';
@@ -32,6 +32,7 @@ export interface GatewayParts {
   publishRejections: PublishRejections;
   audience: AudiencePorts;
   verifyPublishable: KeyVerifier;
+  findEnded: KeyLookup<KeyRecord>['findEnded'];
   /** Counts messages across all gateways. */
   limiter: RateLimitParts['limiter'];
   ratesOf: RateLimitParts['ratesOf'];
@@ -62,7 +63,11 @@ export type GatewaySettings = Pick<
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
-  const limits = createRateLimits({ ...parts, settings: config });
+  const onInvalidKey: RateLimitParts['onInvalidKey'] = (text, { traceId }) => {
+    const key = parts.findEnded(text);
+    if (key !== null) parts.usage.refused(key, { reason: KEY_ENDED, traceId });
+  };
+  const limits = createRateLimits({ ...parts, settings: config, onInvalidKey });
   const authorise = createAuthorise(
     publishableKeyHeader,
     limits.failedKeys.guard(parts.verifyPublishable),

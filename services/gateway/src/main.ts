@@ -98,6 +98,7 @@ await runService(logger, async (use) => {
     clock,
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ keys, prefix, kind: 'publishable' }),
+    findEnded: keys.findEnded,
     keyer: createIdentityKeyer(config.IDENTITY_PEPPER),
     schemaIds: schemas.current,
     usage: usage.counter,

@@ -68,11 +68,13 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   });
 }
 
-/** Links to the documentation need not know the address of the gateway, which serves it. */
-function createDocsRoutes({ gatewayUrl }: PortalParts['settings']): Route[] {
+/** Redirects links to the documentation: below `/docs/chain` to the chain API, all others to the gateway. */
+function createDocsRoutes({ gatewayUrl, chainApiUrl }: PortalParts['settings']): Route[] {
   const handle: Route['handle'] = (exchange) => {
-    const { pathname } = new URL(exchange.request.url ?? '/', 'http://portal');
-    exchange.answerEmpty(302, ['location', gatewayUrl + pathname]);
+    const { pathname, search } = new URL(exchange.request.url ?? '/', 'http://portal');
+    const chainPath = /^\/docs\/chain(\/.*)?$/.exec(pathname);
+    const url = chainPath === null ? gatewayUrl + pathname : `${chainApiUrl}/docs${chainPath[1] ?? ''}`;
+    exchange.answerEmpty(302, ['location', url + search]);
   };
   return ['/docs', '/docs/{*page}'].map((path) => ({ method: 'GET', path, handle }));
 }

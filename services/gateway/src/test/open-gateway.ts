@@ -109,6 +109,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
       metrics,
     }),
     verifyPublishable: createKeyVerifier({ keys, prefix: PREFIX, kind: 'publishable' }),
+    findEnded: keys.findEnded,
     limiter: openSharedLimiter({ balances: createMemoryBalances() }),
     ratesOf: options.ratesOf ?? ((_, setting) => setting),
     clock: options.clock ?? createClockWatch(),

@@ -112,7 +112,8 @@ async function handleForm({ parts, page, exchange, params }: PageCall): Promise<
   if (token === null) return showFailure({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
   if (action.needsFreshSignIn === true && !isFresh(visit, parts)) {
     const kept = parts.keptForms.keep(submitted, { accountId: visit.account?.id ?? '', path: visit.path });
-    return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`, [kept]);
+    const signIn = `/sign-in?again=${kept === null ? 'empty' : '1'}&next=${encodeURIComponent(visit.path)}`;
+    return redirect(visit, signIn, [kept ?? parts.keptForms.clear()]);
   }
   // Each token is valid once, so reloading the page neither repeats the action nor reveals a secret again.
   const isUnused = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
