@@ -173,7 +173,7 @@ it('infra/METRICS.md lists every metric with its type, labels, source and meanin
 
 Generated from the code. Every service exposes \`/metrics\` on its admin port, and every metric has the label \`service\`. Node.js and process metrics have the default prom-client names (\`nodejs_…\`, \`process_…\`). \`playline_build_info{version}\` contains the release.
 
-\`route\` is the declared path of an operation or page, never the requested path. \`environment\` has at most 100 values per process; further environments are counted as \`other\`. For the stores, use their own metrics: ClickHouse's [Prometheus endpoint](https://clickhouse.com/docs/operations/server-configuration-parameters/settings#prometheus), [redis_exporter](https://github.com/oliver006/redis_exporter), and the [JMX exporter](https://github.com/prometheus/jmx_exporter) for Kafka.
+\`route\` is the declared path of an operation or page, never the requested path. \`environment\` has at most 100 values per process; further environments are counted as \`other\`. For the stores, use their own metrics: the Prometheus endpoint of ClickHouse, redis_exporter, and the JMX exporter for Kafka.
 
 | name | type | labels | source | meaning |
 |---|---|---|---|---|`;
