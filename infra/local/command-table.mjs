@@ -62,6 +62,11 @@ const COMMANDS = {
     help: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
     ...TESTS,
   },
+  'test:containers': {
+    help: 'runs docker-compose.yml and tests it; starts a container engine if necessary (Debian, as root)',
+    usage: '[-t title]',
+    options: TESTS.options,
+  },
   demo: {
     help: 'starts the stack if necessary, loads 30 days of a generated game, and prints the portal URL',
     usage: '[--project <id>] [--environment <name>]',
@@ -116,7 +121,7 @@ const GROUPS = {
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
   'find and repair faults': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild'],
-  develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
+  develop: ['test', 'test:all', 'test:containers', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 
