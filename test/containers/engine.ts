@@ -11,7 +11,7 @@ import { until } from '../../packages/testkit/src/until.ts';
 const paths = stackPathsOf();
 /** Short, because a socket path has at most 108 characters. */
 export const ENGINE_FOLDER = join(paths.downloads, 'containers');
-const START_MS = 30_000;
+const START_MS = 60_000;
 
 /** Debian 12 has no Compose v2, so the package of this later release is unpacked. */
 const COMPOSE_SUITE = 'trixie';
@@ -24,7 +24,7 @@ const OWN_ENGINE = {
 };
 
 /** An engine that takes longer to respond counts as absent. */
-const RESPONSE_MS = 5_000;
+const RESPONSE_MS = 30_000;
 
 const succeeds = (args: string[]) =>
   spawnSync('docker', args, { stdio: 'ignore', timeout: RESPONSE_MS }).status === 0;
