@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/containers/**/*.long.test.ts'],
     globalSetup: ['test/containers/setup.ts'],
-    testTimeout: 180_000,
-    hookTimeout: 1_800_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
   },
 });
