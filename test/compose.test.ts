@@ -245,7 +245,8 @@ function fillIn(environment: Record<string, string>): Record<string, string> {
 describe('docker-compose.yml and the local stack', () => {
   it('use the same settings for ClickHouse and Redis', () => {
     const [, copied = ''] = /for name in ([a-z -]+); do/.exec(read('infra/docker/clickhouse-entrypoint.sh')) ?? [];
-    const [, local = ''] = /for \(const name of \[([^\]]+)\]\)\n.*'config\.d'/.exec(read('infra/local/clickhouse.ts')) ?? [];
+    const list = /for \(const name of \[([^\]]+)\]\)\n.*'config\.d'/;
+    const [, local = ''] = list.exec(read('infra/local/clickhouse.ts')) ?? [];
     const files = [...local.matchAll(/'([a-z-]+)\.xml'/g)].map(([, name]) => name);
     expect(files.length).toBeGreaterThan(2);
     // The local stack writes the log of its process instead of a log file.

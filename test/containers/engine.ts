@@ -16,7 +16,7 @@ const START_MS = 60_000;
 /** Debian 12 has no Compose v2, so the package of this later release is unpacked. */
 const COMPOSE_SUITE = 'trixie';
 
-/** Settings of the engine in ENGINE_FOLDER. Its image store lacks the image of the cleanup container of testcontainers. */
+/** Settings of the engine in ENGINE_FOLDER, which may not be able to pull the cleanup container of testcontainers. */
 const OWN_ENGINE = {
   DOCKER_HOST: `unix://${join(ENGINE_FOLDER, 'docker.sock')}`,
   DOCKER_CONFIG: join(ENGINE_FOLDER, 'config'),
@@ -67,7 +67,8 @@ async function installCompose(): Promise<void> {
   const options = { folder, logFile: logFileOf(paths, 'apt') };
   await runCommand('apt-get', [...flags, 'update'], options);
   await runCommand('apt-get', [...flags, 'download', 'docker-compose'], options);
-  await runCommand('sh', ['-c', `dpkg-deb -x docker-compose_*.deb . && cp usr/libexec/docker/cli-plugins/* '${plugins}'`], options);
+  const unpack = `dpkg-deb -x docker-compose_*.deb . && cp usr/libexec/docker/cli-plugins/* '${plugins}'`;
+  await runCommand('sh', ['-c', unpack], options);
   rmSync(folder, { recursive: true });
 }
 
