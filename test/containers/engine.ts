@@ -3,10 +3,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { installMissingParts, type MissingPart } from '@playline/infra/machine';
+import { logFileOf, stackPathsOf } from '@playline/infra/paths';
+import { until } from '@playline/testkit/until';
 import { runCommand } from '../../infra/local/command.ts';
-import { installMissingParts, type MissingPart } from '../../infra/local/machine.ts';
-import { logFileOf, stackPathsOf } from '../../infra/local/paths.ts';
-import { until } from '../../packages/testkit/src/until.ts';
 
 const paths = stackPathsOf();
 /** Short, because a socket path has at most 108 characters. */
