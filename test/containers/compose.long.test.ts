@@ -37,11 +37,12 @@ const env: NodeJS.ProcessEnv = { ...process.env, COMPOSE_PROJECT_NAME: 'playline
 
 /** Runs a shell command in the clone. @returns its standard output */
 async function sh(command: string, cwd = clone): Promise<string> {
-  const text = command.replaceAll(/\b(127\.0\.0\.1|localhost):(\d+)/g, (address, host, port) => {
-    const [name] = Object.entries(PORTS).find(([, published]) => published === Number(port)) ?? [];
-    return name === undefined ? address : `${host}:${ports.get(name)}`;
-  });
-  const { stdout } = await promisify(execFile)('bash', ['-ec', text], { cwd, env, maxBuffer: 1e8 });
+  const usesPorts = Object.entries(PORTS).reduce(
+    (text, [name, port]) =>
+      text.replaceAll(new RegExp(`(127\\.0\\.0\\.1|localhost):${port}\\b`, 'g'), `$1:${ports.get(name)}`),
+    command,
+  );
+  const { stdout } = await promisify(execFile)('bash', ['-ec', usesPorts], { cwd, env, maxBuffer: 1e8 });
   return stdout.trim();
 }
 
@@ -118,9 +119,9 @@ describe.skipIf(!hasEngine())('docker-compose.yml', { timeout: 10 * MINUTE_MS },
     for (const [index, name] of Object.keys(PORTS).entries()) ports.set(name, free[index] ?? 0);
     writeFileSync(join(clone, '.env'), [...ports].map(([name, port]) => `${name}_PORT=${port}\n`).join(''));
     await sh(createSecrets);
-    const startedAt = performance.now();
+    const start = performance.now();
     await sh(`umask 077 && ${up}`);
-    console.log(`up: ${Math.round((performance.now() - startedAt) / 1000)} s`);
+    console.log(`up: ${Math.round((performance.now() - start) / 1000)} s`);
     await sh(createProject);
     key = (await sh(createKey)).split('\n').at(-1) ?? '';
     link = (await sh(createLink)).split('\n').at(-1) ?? '';
@@ -147,8 +148,8 @@ describe.skipIf(!hasEngine())('docker-compose.yml', { timeout: 10 * MINUTE_MS },
   });
 
   it('repeats no set-up step when an operator command runs', async () => {
-    const steps = ['topics', 'tables', 'identity'];
-    const readStarts = () => Promise.all(steps.map((each) => inspect(each, '{{.State.StartedAt}}')));
+    const readStarts = () =>
+      Promise.all(['topics', 'tables', 'identity'].map((each) => inspect(each, '{{.State.StartedAt}}')));
     const before = await readStarts();
     await operator('projects list');
     expect(await readStarts()).toEqual(before);
@@ -178,12 +179,12 @@ describe.skipIf(!hasEngine())('docker-compose.yml', { timeout: 10 * MINUTE_MS },
 
   it.each([...STORES, ...SERVICES])('restarts a killed %s and loses no event', async (service) => {
     const readRestarts = async () => Number(await inspect(service, '{{.RestartCount}}'));
-    const [killedAt, restarts] = [performance.now(), await readRestarts()];
+    const [start, restarts] = [performance.now(), await readRestarts()];
     process.kill(Number(await inspect(service, '{{.State.Pid}}')), 'SIGKILL');
     await until(`${service} restarts`, async () => (await readRestarts()) > restarts, RECOVERY_MS);
     await assertAllHealthy();
     await assertRoundTrip(`killed-${service}`);
-    console.log(`${service}: back after ${Math.round((performance.now() - killedAt) / 1000)} s`);
+    console.log(`${service}: back after ${Math.round((performance.now() - start) / 1000)} s`);
   });
 
   it('keeps events, people, schema ids and the epoch over down and up', async () => {

@@ -31,8 +31,10 @@ async function useConfiguredStores(stores: TestStores): Promise<RunStores> {
   return { stores, template, stop };
 }
 
-async function openRunStores(environment: NodeJS.ProcessEnv): Promise<RunStores> {
-  const { PLAYLINE_TEST_STORES: configured, STORES: kind } = environment;
+async function openRunStores({
+  PLAYLINE_TEST_STORES: configured,
+  STORES: kind,
+}: NodeJS.ProcessEnv): Promise<RunStores> {
   if (configured) return useConfiguredStores(JSON.parse(configured));
   if (kind !== undefined && kind !== 'containers') throw new Error(`STORES=${kind}: expected containers, or unset it`);
   return kind === 'containers' ? startContainerStores() : startLocalStores();
