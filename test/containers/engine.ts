@@ -3,10 +3,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { installMissingParts, type MissingPart } from '@playline/infra/machine';
+import { logFileOf, stackPathsOf } from '@playline/infra/paths';
+import { until } from '@playline/testkit/until';
 import { runCommand } from '../../infra/local/command.ts';
-import { installMissingParts, type MissingPart } from '../../infra/local/machine.ts';
-import { logFileOf, stackPathsOf } from '../../infra/local/paths.ts';
-import { until } from '../../packages/testkit/src/until.ts';
 
 const paths = stackPathsOf();
 /** Short, because a socket path has at most 108 characters. */
@@ -16,7 +16,7 @@ const START_MS = 60_000;
 /** Debian 12 has no Compose v2, so the package of this later release is unpacked. */
 const COMPOSE_SUITE = 'trixie';
 
-/** Settings of the engine in ENGINE_FOLDER. Its image store lacks the image of the cleanup container of testcontainers. */
+/** Settings of the engine in ENGINE_FOLDER, which may not be able to pull the cleanup container of testcontainers. */
 const OWN_ENGINE = {
   DOCKER_HOST: `unix://${join(ENGINE_FOLDER, 'docker.sock')}`,
   DOCKER_CONFIG: join(ENGINE_FOLDER, 'config'),

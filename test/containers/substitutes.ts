@@ -1,13 +1,13 @@
-// Images for docker-compose.yml. An image that cannot be pulled is replaced by a substitute: the same program, built from
-// packages (substitutes/compose.yml). README.md lists what a substitute cannot show.
+// Images for docker-compose.yml. An image that cannot be pulled is replaced by a substitute: the same program, built
+// from packages (substitutes/compose.yml). README.md lists what a substitute cannot show.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { CHECKOUT, logFileOf, stackPathsOf } from '@playline/infra/paths';
 import { parse } from 'yaml';
 import { clickhouseSpec, engineLibrary } from '../../infra/local/clickhouse.ts';
 import { runCommand } from '../../infra/local/command.ts';
 import { jarFolderOf } from '../../infra/local/jars.ts';
-import { CHECKOUT, logFileOf, stackPathsOf } from '../../infra/local/paths.ts';
 import { loadSecrets } from '../../infra/local/secrets.ts';
 import { ENGINE_FOLDER } from './engine.ts';
 
