@@ -71,7 +71,6 @@ async function fillContext(): Promise<void> {
   writeFileSync(join(CONTEXT, 'clickhouse-etc/config.xml'), configuration);
   copy(join(etc, 'users.d'), 'clickhouse-etc/users.d');
   rmSync(state, { recursive: true });
-  cpSync(FOLDER, CONTEXT, { recursive: true });
   await run(
     ...['mvn', '-B', '-ntp', '-q', `-Dmaven.repo.local=${join(CONTEXT, 'maven')}`],
     ...['org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy', `-Dartifact=${REGISTRY_ARCHIVE}`],
@@ -82,6 +81,7 @@ async function fillContext(): Promise<void> {
 async function build(names: readonly string[], images: Record<string, string>): Promise<void> {
   if ((await inspect(BASE, '{{.Id}}')) === null) await importBase();
   if (!existsSync(CONTEXT)) await fillContext();
+  cpSync(FOLDER, CONTEXT, { recursive: true });
   const settings = Object.entries({ BASE, CONTEXT, ...images }).map(
     ([name, value]) => `${name.toUpperCase()}=${value}`,
   );
