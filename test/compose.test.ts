@@ -26,7 +26,11 @@ const healthcheckSchema = z.strictObject({
 const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
 const serviceSchema = z.strictObject({
   image: z.string(),
-  build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
+  pull_policy: z.literal('never').optional(),
+  build: z
+    .strictObject({ context: z.string(), dockerfile: z.string(), args: z.record(z.string(), z.string()) })
+    .optional(),
+  profiles: z.array(z.string()).optional(),
   command: z.array(z.string()).optional(),
   entrypoint: z.array(z.string()).optional(),
   environment: z.record(z.string(), z.string()).default({}),
@@ -35,9 +39,8 @@ const serviceSchema = z.strictObject({
   ports: z.array(z.string()).default([]),
   volumes: z.array(z.string()).default([]),
   tmpfs: z.array(z.string()).optional(),
-  ulimits: z.strictObject({ nofile: z.strictObject({ soft: z.number(), hard: z.number() }) }).optional(),
   logging: z.strictObject({ driver: z.string(), options: z.record(z.string(), z.string()) }),
-  restart: z.enum(['unless-stopped', 'on-failure:5']),
+  restart: z.enum(['unless-stopped', 'on-failure:5']).optional(),
   mem_limit: z.string().regex(/^\d+[mg]$/),
   stop_grace_period: z.string().optional(),
   init: z.boolean().optional(),
@@ -52,11 +55,12 @@ const fileSchema = z.looseObject({
   volumes: z.record(z.string(), z.null()),
 });
 
+const { version } = JSON.parse(read('package.json')) as { version: string };
 const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true, maxAliasCount: -1 }));
 const containers = Object.entries(compose.services);
 const longRunning = containers.filter(([, container]) => container.restart === 'unless-stopped');
 const processes = containers.flatMap(([name, container]) => {
-  const [program, ...args] = container.command ?? [];
+  const [program, ...args] = container.command ?? container.entrypoint ?? [];
   const file = args.find((arg) => !arg.startsWith('--')) ?? '';
   const nodeOptions = args.slice(0, args.indexOf(file));
   return program === 'node' ? [{ name, file, nodeOptions, container }] : [];
@@ -165,7 +169,8 @@ describe('docker-compose.yml', () => {
   it.each(processes)('runs an existing file of the common image in $name without privileges', ({ file, container }) => {
     expect(exists(file), file).toBe(true);
     expect(container).toMatchObject({
-      build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+      image: `playline:${version}`,
+      pull_policy: 'never',
       init: true,
       read_only: true,
       cap_drop: ['ALL'],
@@ -174,6 +179,12 @@ describe('docker-compose.yml', () => {
 });
 
 describe('the service image', () => {
+  it('is built once, with its version and commit', () => {
+    const builds = containers.flatMap(([, { build }]) => (build === undefined ? [] : [build]));
+    const args = { VERSION: version, COMMIT: expect.stringMatching(/^\$\{COMMIT:-unknown\}$/) };
+    expect(builds).toEqual([{ context: '.', dockerfile: 'infra/docker/Dockerfile', args }]);
+  });
+
   const dockerfile = read('infra/docker/Dockerfile');
 
   it('is based on a pinned Node version and runs as an unprivileged user', () => {
@@ -227,6 +238,18 @@ function fillIn(environment: Record<string, string>): Record<string, string> {
 }
 
 describe('docker-compose.yml and the local stack', () => {
+  it('use the same settings for ClickHouse and Redis', () => {
+    const [, copied = ''] = /for name in ([a-z -]+); do/.exec(read('infra/docker/clickhouse-entrypoint.sh')) ?? [];
+    const [, local = ''] =
+      /for \(const name of \[([^\]]+)\]\)\n.*'config\.d'/.exec(read('infra/local/clickhouse.ts')) ?? [];
+    const files = [...local.matchAll(/'([a-z-]+)\.xml'/g)].map(([, name]) => name);
+    expect(files.length).toBeGreaterThan(2);
+    // The local stack writes the log of its process instead of a log file.
+    expect(copied.split(' ').sort()).toEqual([...files, 'server-log'].sort());
+    for (const name of files) expect(exists(`infra/clickhouse/${name}.xml`)).toBe(true);
+    expect(compose.services.redis?.volumes).toContain('./infra/redis/redis.conf:/playline/redis.conf:ro');
+  });
+
   it.each(services)('start $name with the same Node and allocator options', (service) => {
     const { nodeOptions = [], environment = {} } = findService(service.name) ?? {};
     expect(service.nodeOptions).toEqual(nodeOptions);

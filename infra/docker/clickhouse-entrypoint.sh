@@ -1,6 +1,11 @@
 #!/bin/sh
-# Hashes the passwords for users.xml, because services read the passwords from the same variables.
+# Copies the configuration, then hashes the passwords for users.xml, because services read the passwords from the same
+# variables.
 set -eu
+install -m 644 /playline/clickhouse/users.xml /etc/clickhouse-server/users.xml
+for name in system-logs named-collections caches server-log; do
+  install -D -m 644 "/playline/clickhouse/$name.xml" "/etc/clickhouse-server/config.d/$name.xml"
+done
 hash() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 CLICKHOUSE_OPERATOR_SHA256=$(hash "$CLICKHOUSE_OPERATOR_PASSWORD")
 CLICKHOUSE_WRITER_SHA256=$(hash "$CLICKHOUSE_WRITER_PASSWORD")

@@ -73,6 +73,11 @@ With an option, the complete logs are searched. The logs of the stores have no f
     help: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
     ...TESTS,
   },
+  'test:containers': {
+    help: 'runs docker-compose.yml and tests it; starts a container engine if necessary (Debian, as root)',
+    usage: '[-t title]',
+    options: TESTS.options,
+  },
   demo: {
     help: 'starts the stack if necessary, loads 30 days of a generated game, and prints the portal URL',
     usage: '[--project <id>] [--environment <name>]',
@@ -128,7 +133,7 @@ const GROUPS = {
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
   'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild'],
-  develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
+  develop: ['test', 'test:all', 'test:containers', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 

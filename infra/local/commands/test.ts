@@ -31,6 +31,13 @@ export const test = (paths: StackPaths, filters: readonly string[]) => runTests(
 export const testAll = (paths: StackPaths, filters: readonly string[]) =>
   runTests(paths, filters, { PLAYLINE_TEST_ALL: '1' });
 
+/** Runs docker-compose.yml and the tests of its containers. */
+export async function testContainers(paths: StackPaths, filters: readonly string[]): Promise<number> {
+  await installStores(paths, createProgress(console.error));
+  const args = ['run', '--config', 'test/containers/vitest.config.ts', ...filters];
+  return runHere(paths, toolOf(paths, 'vitest'), { args });
+}
+
 async function runTests(paths: StackPaths, filters: readonly string[], env: Record<string, string>): Promise<number> {
   const folder = join(paths.state, 'test');
   mkdirSync(folder, { recursive: true });

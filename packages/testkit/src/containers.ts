@@ -1,18 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { acceptsRecords, CHECKOUT } from '@playline/infra/local';
 import { GenericContainer, type StartedTestContainer, Wait } from 'testcontainers';
 import type { TestStores } from './stores.ts';
 import { until } from './until.ts';
 
-/** The same image versions as in docker-compose.yml. */
-const IMAGES = {
-  kafka: 'apache/kafka:4.2.0',
-  redis: 'redis:7.0-bookworm',
-  clickhouse: 'clickhouse/clickhouse-server:26.7',
-  registry: 'apicurio/apicurio-registry-mem:2.6.13.Final',
-} as const;
+const read = (path: string) => readFileSync(join(CHECKOUT, path), 'utf8');
+
+/** Returns the image in docker-compose.yml. */
+const imageOf = (repository: string): string =>
+  new RegExp(`image: (${repository}:\\S+)`).exec(read('docker-compose.yml'))?.[1] ?? repository;
 const KAFKA_PORT = 9092;
 const KAFKA_START_MS = 120_000;
 const CLICKHOUSE_FOLDER = '/etc/clickhouse-server';
@@ -32,7 +30,7 @@ const toHashes = (password: string): Record<string, string> =>
  */
 async function startKafka(): Promise<StartedTestContainer> {
   const script = '/tmp/start.sh';
-  const container = await new GenericContainer(IMAGES.kafka)
+  const container = await new GenericContainer(imageOf('apache/kafka'))
     .withExposedPorts(KAFKA_PORT)
     .withEntrypoint(['sh', '-c', `echo waiting; while [ ! -f ${script} ]; do sleep 0.1; done; exec sh ${script}`])
     .withWaitStrategy(Wait.forLogMessage('waiting'))
@@ -51,6 +49,9 @@ async function startKafka(): Promise<StartedTestContainer> {
     KAFKA_TRANSACTION_STATE_LOG_MIN_ISR: 1,
     KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS: 0,
     KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS: 1000,
+    KAFKA_GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS: 1000,
+    KAFKA_GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS: 500,
+    KAFKA_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS: 1000,
   };
   const exports = Object.entries(settings).map(([name, value]) => `export ${name}='${value}'`);
   const content = [...exports, 'exec /etc/kafka/docker/run', ''].join('\n');
@@ -61,28 +62,31 @@ async function startKafka(): Promise<StartedTestContainer> {
 }
 
 function startRedis(password: string): Promise<StartedTestContainer> {
-  return new GenericContainer(IMAGES.redis)
+  return new GenericContainer(imageOf('redis'))
     .withExposedPorts(6379)
-    .withCommand(['redis-server', '--requirepass', password, '--maxmemory-policy', 'noeviction'])
+    .withCopyContentToContainer([{ content: read('infra/redis/redis.conf'), target: '/etc/redis.conf' }])
+    .withCommand(['redis-server', '/etc/redis.conf', '--requirepass', password])
     .withWaitStrategy(Wait.forListeningPorts())
     .start();
 }
 
 function startClickHouse(password: string): Promise<StartedTestContainer> {
-  const readConfig = (name: string) => readFileSync(join(CHECKOUT, 'infra', 'clickhouse', name), 'utf8');
-  return new GenericContainer(IMAGES.clickhouse)
+  const settings = ['system-logs.xml', 'named-collections.xml', 'caches.xml'].map((name) => `config.d/${name}`);
+  return new GenericContainer(imageOf('clickhouse/clickhouse-server'))
     .withExposedPorts(8123)
-    .withCopyContentToContainer([
-      { content: readConfig('users.xml'), target: `${CLICKHOUSE_FOLDER}/users.xml` },
-      { content: readConfig('named-collections.xml'), target: `${CLICKHOUSE_FOLDER}/config.d/named-collections.xml` },
-    ])
+    .withCopyContentToContainer(
+      ['users.xml', ...settings].map((path) => ({
+        content: read(`infra/clickhouse/${basename(path)}`),
+        target: `${CLICKHOUSE_FOLDER}/${path}`,
+      })),
+    )
     .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', ...toHashes(password), CLICKHOUSE_VIEWS_PASSWORD: password })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
     .start();
 }
 
 function startRegistry(): Promise<StartedTestContainer> {
-  return new GenericContainer(IMAGES.registry)
+  return new GenericContainer(imageOf('apicurio/apicurio-registry'))
     .withExposedPorts(8080)
     .withWaitStrategy(Wait.forHttp('/apis/ccompat/v7/subjects', 8080))
     .start();

@@ -1,6 +1,4 @@
-import { execFile } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import { promisify } from 'node:util';
 import { applySql } from '@playline/infra/clickhouse';
 import { loadSecrets, type StackOptions, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
 import type { TestProject } from 'vitest/node';
@@ -8,23 +6,11 @@ import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
 import type { Stores, TestStores } from './stores.ts';
 
-/** A container engine that takes longer to respond counts as absent. */
-const ENGINE_TIMEOUT_MS = 2000;
-
 /** The stores of a test run, and a template database with every table, which tests copy. */
 export interface RunStores {
   readonly stores: TestStores;
   readonly template: DatabaseTarget;
   stop(): Promise<void>;
-}
-
-async function hasContainerEngine(): Promise<boolean> {
-  try {
-    await promisify(execFile)('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: ENGINE_TIMEOUT_MS });
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 async function startContainerStores(): Promise<RunStores> {
@@ -45,17 +31,21 @@ async function useConfiguredStores(stores: TestStores): Promise<RunStores> {
   return { stores, template, stop };
 }
 
-async function openRunStores(configured: string): Promise<RunStores> {
-  if (configured !== '') return useConfiguredStores(JSON.parse(configured));
-  return (await hasContainerEngine()) ? startContainerStores() : startLocalStores();
+async function openRunStores({
+  PLAYLINE_TEST_STORES: configured,
+  STORES: kind,
+}: NodeJS.ProcessEnv): Promise<RunStores> {
+  if (configured) return useConfiguredStores(JSON.parse(configured));
+  if (kind !== undefined && kind !== 'containers') throw new Error(`STORES=${kind}: expected containers, or unset it`);
+  return kind === 'containers' ? startContainerStores() : startLocalStores();
 }
 
 /**
- * Provides the stores for a test run: the stores in `PLAYLINE_TEST_STORES` (a `TestStores` object as JSON), otherwise
- * containers if an engine responds, otherwise processes from infra/local. Stops the stores after the run.
+ * Provides the stores for a test run: the stores in `PLAYLINE_TEST_STORES` (a `TestStores` object as JSON), containers
+ * if `STORES` is `containers`, otherwise processes from infra/local. Stops the stores after the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const { stores, template, stop } = await openRunStores(process.env.PLAYLINE_TEST_STORES ?? '');
+  const { stores, template, stop } = await openRunStores(process.env);
   project.provide('stores', stores);
   project.provide('tableTemplate', template);
   return stop;
