@@ -82,6 +82,8 @@ const COMMANDS = {
   },
   consent: { help: 'rebuilds the consents in Redis' },
   rebuild: { help: 'restores all data in a Redis that lost its data' },
+  backup: { help: 'copies tables, topics, offsets and schemas to a folder' },
+  restore: { help: 'replaces all tables by a backup, without the people who were erased since' },
   verify: { help: 'compares stored rows with the log' },
   offsets: { help: 'shows consumer offsets and resolves truncated logs' },
   derive: { help: 'repairs the tables derived from events' },
@@ -115,7 +117,7 @@ const GROUPS = {
   'manage access': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
-  'find and repair faults': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild'],
+  'find and repair faults': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild', 'backup', 'restore'],
   develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();

@@ -34,6 +34,7 @@ export function runHere(
 export const OPERATOR_COMMANDS: readonly string[] = [
   ...['keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
   ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate', 'completion'],
+  ...['backup', 'restore'],
 ];
 
 export const operate =

@@ -1,0 +1,161 @@
+/** Saves the committed offsets of consumer groups, and moves groups back to them. */
+import { createHash } from 'node:crypto';
+import { auditGroupOf, GROUPS } from '@playline/runtime';
+import type { GroupOffsets, GroupPartition, LogReader, StreamRecord } from '@playline/stream';
+import { OFFSET_GROUPS } from '../commands/offsets.ts';
+import type { BackedUpCommit, Manifest } from './folder.ts';
+
+/** Groups whose progress is stored in ClickHouse. The progress of other groups is stored in Redis and in topics. */
+const TABLE_GROUPS: readonly string[] = [
+  GROUPS.writer,
+  auditGroupOf(GROUPS.writer),
+  GROUPS.activityWriter,
+  GROUPS.eraser,
+];
+
+/** Transaction markers have no record, so the last record may be some offsets before the end. */
+const LAST_RECORD_WITHIN = 100;
+
+export interface LogStores {
+  readonly log: LogReader;
+  readonly offsets: GroupOffsets;
+  readonly topicPrefix: string;
+}
+
+/** Reads the commits of all groups. Call this before the tables are copied: rows of committed records are stored. */
+export async function readCommits({ log, offsets, topicPrefix }: LogStores): Promise<BackedUpCommit[]> {
+  const commits: BackedUpCommit[] = [];
+  for (const group of OFFSET_GROUPS)
+    for (const found of await offsets.list(group)) {
+      if (!found.topic.startsWith(topicPrefix)) continue;
+      const { topic: name, partition, committed, start, decision } = found;
+      const topic = name.slice(topicPrefix.length);
+      const from = Math.max(start, committed - LAST_RECORD_WITHIN);
+      const last = await readLast(log, { topic: name, partition, start: from, end: committed });
+      const replaced = [...(decision?.replaced ?? [])];
+      commits.push({ group, topic, partition, committed, replaced, last: last && { offset: last.offset, sha256: sumOf(last) } });
+    }
+  return commits;
+}
+
+type Section = Parameters<LogReader['read']>[0];
+
+async function readLast(log: LogReader, section: Section): Promise<StreamRecord | null> {
+  let last: StreamRecord | null = null;
+  for await (const record of log.read(section)) last = record;
+  return last;
+}
+
+const sumOf = ({ timestampMs, key, value }: StreamRecord): string => {
+  const hash = createHash('sha256').update(String(timestampMs));
+  for (const part of [key, value]) hash.update(part === null ? '-' : `${part.length}:`).update(part ?? '');
+  return hash.digest('hex');
+};
+
+/** `same` if the log still contains the records before the commits of a backup, `replaced` if it has other records. */
+export type LogComparison = 'same' | 'replaced';
+
+/** @throws Error if only some topics have the records of the backup */
+export async function compareLog({ log, topicPrefix }: LogStores, commits: readonly BackedUpCommit[]): Promise<LogComparison> {
+  const [same, other]: [string[], string[]] = [[], []];
+  for (const { topic, partition, committed, last } of commits) {
+    const name = topicPrefix + topic;
+    const bounds = (await log.bounds(name)).find((each) => each.partition === partition);
+    if (bounds === undefined || bounds.end < committed) other.push(`${topic}/${partition}`);
+    else if (last !== null && last.offset >= bounds.start) {
+      const found = await readLast(log, { topic: name, partition, start: last.offset, end: last.offset + 1 });
+      // Compaction may have removed the record.
+      if (found !== null) (sumOf(found) === last.sha256 ? same : other).push(`${topic}/${partition}`);
+    }
+  }
+  if (other.length === 0) return 'same';
+  if (same.length === 0) return 'replaced';
+  throw new Error(
+    `only a part of the log is the log of the backup: ${other.join(', ')} contain other records than ${same.join(', ')}. ` +
+      'Check TOPIC_PREFIX and KAFKA_BROKERS. To restore without the log, delete these topics and create them again.',
+  );
+}
+
+/** Records that retention has deleted since the backup, and that no table contains. */
+export interface LostRange {
+  readonly group: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * Moves the groups that write tables back to the commits of a backup. Their next blocks read which rows are stored, so
+ * that rows that were copied after the commits were read are not written again.
+ * @param commits the eraser's commits come from the backup whose erasures are restored
+ * @throws Error, for a group with members, or without commits
+ */
+export async function moveGroups(stores: LogStores, commits: readonly BackedUpCommit[]): Promise<LostRange[]> {
+  const lost: LostRange[] = [];
+  for (const group of TABLE_GROUPS) {
+    const current = await stores.offsets.list(group);
+    for (const saved of commits.filter((each) => each.group === group)) {
+      const name = stores.topicPrefix + saved.topic;
+      const found = current.find((each) => each.topic === name && each.partition === saved.partition);
+      if (found === undefined)
+        throw new Error(`group ${group} has no committed offset for ${name}/${saved.partition}: check CONSUMER_GROUP`);
+      const from = Math.max(saved.committed, found.start);
+      if (from > saved.committed) lost.push({ group, topic: name, partition: saved.partition, start: saved.committed, end: from });
+      await move(stores.offsets, group, found, from);
+    }
+  }
+  return lost;
+}
+
+async function move(offsets: GroupOffsets, group: string, found: GroupPartition, from: number): Promise<void> {
+  const { topic, partition, committed, mark, decision } = found;
+  const moved = await offsets.move(group, { topic, partition }, {
+    from,
+    forCommit: { committed, mark },
+    decidedAtMs: Date.now(),
+    replaced: decision?.replaced ?? [],
+  });
+  if (!moved) throw new Error(`group ${group} has members: stop all services, then run the command again`);
+}
+
+/** @throws Error if a consumer has committed since the groups were moved */
+export async function assertNotConsumed({ offsets, topicPrefix }: LogStores, commits: readonly BackedUpCommit[]): Promise<void> {
+  for (const group of TABLE_GROUPS)
+    for (const { topic, partition, committed, start } of await offsets.list(group)) {
+      const saved = commits.find((each) => each.group === group && topicPrefix + each.topic === topic && each.partition === partition);
+      if (saved === undefined || committed === Math.max(saved.committed, start)) continue;
+      throw new Error(`group ${group} has read ${topic}/${partition} during the restore: stop all services, then run the command again`);
+    }
+}
+
+/** Marks the offsets of rows from the lost log, so that `npm run verify` expects no records for them. */
+export async function markReplaced(stores: LogStores, { commits, topics }: Manifest): Promise<void> {
+  for (const { group, topic, partition, replaced } of commits) {
+    const end = topics.find((each) => each.topic === topic)?.ends[partition] ?? 0;
+    const at = { topic: stores.topicPrefix + topic, partition };
+    const ranges = [{ start: 0, end }, ...replaced];
+    await stores.offsets.decide(group, at, { from: 0, forCommit: NO_COMMIT, decidedAtMs: Date.now(), replaced: ranges });
+  }
+}
+
+/** Decisions for this commit apply to no consumer. */
+const NO_COMMIT = { committed: -1, mark: null };
+
+/**
+ * Commits the start of a new log for groups that have read nothing, because `npm run verify` looks up lost logs by commit.
+ * @returns false if a group has members
+ */
+export async function startGroups({ log, offsets, topicPrefix }: LogStores, commits: readonly BackedUpCommit[]): Promise<boolean> {
+  for (const group of TABLE_GROUPS) {
+    const current = await offsets.list(group);
+    for (const saved of commits.filter((each) => each.group === group)) {
+      const at = { topic: topicPrefix + saved.topic, partition: saved.partition };
+      if (current.some(({ topic, partition }) => topic === at.topic && partition === at.partition)) continue;
+      const from = (await log.bounds(at.topic)).find(({ partition }) => partition === at.partition)?.start ?? 0;
+      const decision = { from, forCommit: NO_COMMIT, decidedAtMs: Date.now(), replaced: [] };
+      if (!(await offsets.move(group, at, decision))) return false;
+    }
+  }
+  return true;
+}

@@ -1,0 +1,178 @@
+/** Copies records that no table contains to files, and publishes them to a new log. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { createGunzip, createGzip } from 'node:zlib';
+import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
+import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
+import { inBatches } from '@playline/stores';
+import type { AtomicPublisher, LogReader, StreamRecord, TransactionRecord } from '@playline/stream';
+import type { BackedUpCommit, BackedUpTopic, Manifest } from './folder.ts';
+
+interface CopiedTopic {
+  readonly topic: Topic;
+  /** Group that stores the records in tables: only records after its commits are copied. Null to copy all records. */
+  readonly storedBy: string | null;
+}
+
+const whole = (...topics: readonly Topic[]): CopiedTopic[] => topics.map((topic) => ({ topic, storedBy: null }));
+const tailOf = (storedBy: string, ...topics: readonly Topic[]): CopiedTopic[] =>
+  topics.map((topic) => ({ topic, storedBy }));
+
+/**
+ * Progress before the records that it covers, so that the copies contain all records that the copied progress covers:
+ * indexed blocks before their activities, mint states before their requests.
+ */
+const COPIED_TOPICS: readonly CopiedTopic[] = [
+  ...whole(TOPICS.projects, TOPICS.accessKeys, TOPICS.rateLimitKeys, TOPICS.collections, TOPICS.accounts),
+  ...whole(TOPICS.signableKeys, TOPICS.indexProgress, TOPICS.tokens),
+  ...whole(TOPICS.mintStates, TOPICS.mintTransactions, TOPICS.mintRequests),
+  ...tailOf(auditGroupOf(GROUPS.writer), TOPICS.audit),
+  ...tailOf(GROUPS.linker, TOPICS.identityLinks),
+  ...tailOf(parkedGroupOf(GROUPS.linker), TOPICS.parkedLinks),
+  ...tailOf(GROUPS.writer, TOPICS.identityDecisions, TOPICS.messages, TOPICS.consents, TOPICS.rejections),
+  ...tailOf(GROUPS.activityWriter, TOPICS.activities, TOPICS.chainMetadata),
+  ...tailOf(GROUPS.eraser, TOPICS.erasures),
+];
+
+/** A line of a topic file: partition, offset, key, value, headers. Bytes are Base64. */
+type Line = readonly [partition: number, offset: number, key: string | null, value: string | null, headers: [string, string][]];
+
+const toText = (bytes: Buffer | null) => (bytes === null ? null : bytes.toString('base64'));
+const toBytes = (text: string | null) => (text === null ? null : Buffer.from(text, 'base64'));
+
+export interface CopyTopicsOptions {
+  readonly log: LogReader;
+  readonly topicPrefix: string;
+  readonly commits: readonly BackedUpCommit[];
+  readonly folder: string;
+  /** Called with the schema id of each copied record. */
+  readonly onSchema: (id: number, subject: string) => Promise<void>;
+}
+
+/** Copies the topics. Call this after the tables are copied, so that a record is in a table or in a file. */
+export async function copyTopics(options: CopyTopicsOptions): Promise<BackedUpTopic[]> {
+  const copied: BackedUpTopic[] = [];
+  for (const each of COPIED_TOPICS) copied.push(await copyTopic(options, each));
+  return copied;
+}
+
+async function copyTopic(options: CopyTopicsOptions, { topic, storedBy }: CopiedTopic): Promise<BackedUpTopic> {
+  const name = options.topicPrefix + topic.name;
+  const bounds = await options.log.bounds(name);
+  const file = `${topic.name}.jsonl.gz`;
+  const handle = await open(join(options.folder, file), 'w', 0o600);
+  const [gzip, hash] = [createGzip(), createHash('sha256')];
+  let [bytes, records] = [0, 0];
+  const writing = (async () => {
+    for await (const chunk of gzip as AsyncIterable<Buffer>) {
+      hash.update(chunk);
+      bytes += chunk.length;
+      await handle.writeFile(chunk);
+    }
+  })();
+  for (const { partition, start, end } of bounds) {
+    const commit = options.commits.find(
+      (each) => each.group === storedBy && each.topic === topic.name && each.partition === partition,
+    );
+    const from = Math.max(start, commit?.committed ?? 0);
+    for await (const record of options.log.read({ topic: name, partition, start: from, end, isWhole: true })) {
+      const id = schemaIdOf(record.value);
+      if (id !== null) await options.onSchema(id, subjectOf(topic, options.topicPrefix));
+      records++;
+      if (!gzip.write(`${JSON.stringify(toLine(record))}\n`)) await new Promise((done) => gzip.once('drain', done));
+    }
+  }
+  gzip.end();
+  await writing.finally(async () => {
+    await handle.sync();
+    await handle.close();
+  });
+  return { topic: topic.name, partitions: bounds.length, ends: bounds.map(({ end }) => end), records, file, bytes, sha256: hash.digest('hex') };
+}
+
+function toLine({ partition, offset, key, value, headers }: StreamRecord): Line {
+  const pairs = Object.entries(headers).flatMap(([name, header]): [string, string][] =>
+    header === undefined ? [] : [[name, Buffer.from(header as Buffer).toString('base64')]],
+  );
+  return [partition, offset, toText(key), toText(value), pairs];
+}
+
+/** Parked facts are copies of records of the link topic. */
+const subjectOf = ({ name }: Topic, prefix: string) =>
+  schemaSubjectOf(prefix + (name === TOPICS.parkedLinks.name ? TOPICS.identityLinks.name : name));
+
+function schemaIdOf(value: Buffer | null): number | null {
+  return value !== null && value.length >= FRAME_BYTES && value[0] === 0 ? value.readUInt32BE(1) : null;
+}
+
+/** Enough to amortize a transaction, which takes about 20 ms. */
+const TRANSACTION_RECORDS = 500;
+/** Names the copied record, so that a repeated restore publishes no record twice. */
+const HEADER = 'restored-from';
+
+export interface PublishOptions {
+  readonly log: LogReader;
+  readonly publisher: AtomicPublisher;
+  readonly topicPrefix: string;
+  readonly folder: string;
+  readonly manifest: Manifest;
+  /** Returns the id that the current registry has for a schema of the backup. */
+  readonly toSchemaId: (id: number) => number;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Publishes the copied records to the partitions that they were in. Can be repeated. @throws Error if one is missing */
+export async function publishTopics(options: PublishOptions): Promise<void> {
+  for (const topic of options.manifest.topics) {
+    if (topic.records === 0) continue;
+    const name = options.topicPrefix + topic.topic;
+    const published = await readPublished(options, name);
+    const bounds = await options.log.bounds(name);
+    if (bounds.length < topic.partitions)
+      throw new Error(`topic ${name} has ${bounds.length} partitions, but ${topic.partitions} in the backup: add partitions`);
+    const records = toRecords(options, topic, published);
+    for await (const batch of inBatches(records, TRANSACTION_RECORDS)) await options.publisher.publish(batch);
+    options.onProgress(`${name}: ${topic.records} records published`);
+  }
+}
+
+/** Reads which copied records an interrupted restore of this backup has published. */
+async function readPublished({ log, manifest }: PublishOptions, topic: string): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const bounds of await log.bounds(topic))
+    for await (const { headers } of log.read({ topic, ...bounds })) {
+      const header = headers[HEADER];
+      if (header !== undefined && String(header).startsWith(`${manifest.id}/`)) found.add(String(header));
+    }
+  return found;
+}
+
+async function* toRecords(
+  { topicPrefix, folder, manifest, toSchemaId }: PublishOptions,
+  { topic, file }: BackedUpTopic,
+  published: ReadonlySet<string>,
+): AsyncGenerator<TransactionRecord> {
+  const lines = createInterface({ input: createReadStream(join(folder, file)).pipe(createGunzip()) });
+  for await (const text of lines) {
+    const [partition, offset, key, value, pairs] = JSON.parse(text) as Line;
+    const origin = `${manifest.id}/${partition}/${offset}`;
+    if (published.has(origin)) continue;
+    const headers = Object.fromEntries(pairs.map(([name, header]) => [name, Buffer.from(header, 'base64')]));
+    yield {
+      topic: topicPrefix + topic,
+      partition,
+      key: toBytes(key),
+      value: withSchemaId(toBytes(value), toSchemaId),
+      headers: { ...headers, [HEADER]: origin },
+    };
+  }
+}
+
+function withSchemaId(value: Buffer | null, toSchemaId: (id: number) => number): Buffer | null {
+  const id = schemaIdOf(value);
+  if (value !== null && id !== null) value.writeUInt32BE(toSchemaId(id), 1);
+  return value;
+}
