@@ -33,7 +33,7 @@ const commitSchema = z.object({
   topic: z.string(),
   partition: z.number(),
   committed: z.number(),
-  /** The last record before the commit, which tells whether a log is the one of the backup; null if there is none. */
+  /** The last record before the commit, which shows whether a log is the one of the backup; null if there is none. */
   last: z.object({ offset: z.number(), sha256: z.string() }).nullable(),
   /** Offsets that may have rows from earlier logs. */
   replaced: z.array(z.object({ start: z.number(), end: z.number() })),

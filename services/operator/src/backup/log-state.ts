@@ -3,7 +3,9 @@ import { createHash } from 'node:crypto';
 import { auditGroupOf, GROUPS } from '@playline/runtime';
 import type { GroupOffsets, GroupPartition, LogReader, StreamRecord } from '@playline/stream';
 import { OFFSET_GROUPS } from '../commands/offsets.ts';
-import type { BackedUpCommit, Manifest } from './folder.ts';
+import { FLOWS } from '../verify/flows.ts';
+import type { StoredRows } from '../verify/stored-rows.ts';
+import type { BackedUpCommit } from './folder.ts';
 
 /** Groups whose progress is stored in ClickHouse. The progress of other groups is stored in Redis and in topics. */
 const TABLE_GROUPS: readonly string[] = [
@@ -129,33 +131,34 @@ export async function assertNotConsumed({ offsets, topicPrefix }: LogStores, com
     }
 }
 
-/** Marks the offsets of rows from the lost log, so that `npm run verify` expects no records for them. */
-export async function markReplaced(stores: LogStores, { commits, topics }: Manifest): Promise<void> {
-  for (const { group, topic, partition, replaced } of commits) {
-    const end = topics.find((each) => each.topic === topic)?.ends[partition] ?? 0;
-    const at = { topic: stores.topicPrefix + topic, partition };
-    const ranges = [{ start: 0, end }, ...replaced];
-    await stores.offsets.decide(group, at, { from: 0, forCommit: NO_COMMIT, decidedAtMs: Date.now(), replaced: ranges });
-  }
-}
-
-/** Decisions for this commit apply to no consumer. */
+/** Decisions for this commit apply to no consumer, except to start a group without a commit. */
 const NO_COMMIT = { committed: -1, mark: null };
 
 /**
- * Commits the start of a new log for groups that have read nothing, because `npm run verify` looks up lost logs by commit.
- * @returns false if a group has members
+ * Marks the offsets of restored rows, which a new log uses again, so that `npm run verify` compares records with rows by
+ * content. Commits the start of partitions without a commit, because `verify` looks up the marks by commit.
+ * @returns false if the group has members, and its partitions without a commit could not be started
  */
-export async function startGroups({ log, offsets, topicPrefix }: LogStores, commits: readonly BackedUpCommit[]): Promise<boolean> {
-  for (const group of TABLE_GROUPS) {
-    const current = await offsets.list(group);
-    for (const saved of commits.filter((each) => each.group === group)) {
-      const at = { topic: topicPrefix + saved.topic, partition: saved.partition };
-      if (current.some(({ topic, partition }) => topic === at.topic && partition === at.partition)) continue;
-      const from = (await log.bounds(at.topic)).find(({ partition }) => partition === at.partition)?.start ?? 0;
-      const decision = { from, forCommit: NO_COMMIT, decidedAtMs: Date.now(), replaced: [] };
-      if (!(await offsets.move(group, at, decision))) return false;
+export async function markReplaced(
+  { log, offsets, topicPrefix }: LogStores,
+  stored: Pick<StoredRows, 'lastOffsets'>,
+  commits: readonly BackedUpCommit[],
+): Promise<boolean> {
+  const group = GROUPS.writer;
+  const current = await offsets.list(group);
+  let areStarted = true;
+  for (const flow of FLOWS)
+    for (const [partition, last] of await stored.lastOffsets(flow)) {
+      const isAt = (each: { topic: string; partition: number }, topic: string) =>
+        each.topic === topic && each.partition === partition;
+      const earlier = commits.find((each) => each.group === group && isAt(each, flow.topic))?.replaced ?? [];
+      const at = { topic: topicPrefix + flow.topic, partition };
+      const from = (await log.bounds(at.topic)).find((each) => each.partition === partition)?.start ?? 0;
+      const replaced = [{ start: 0, end: last + 1 }, ...earlier];
+      const decision = { from, forCommit: NO_COMMIT, decidedAtMs: Date.now(), replaced };
+      await offsets.decide(group, at, decision);
+      if (current.some((each) => isAt(each, at.topic))) continue;
+      areStarted = (await offsets.move(group, at, decision)) && areStarted;
     }
-  }
-  return true;
+  return areStarted;
 }

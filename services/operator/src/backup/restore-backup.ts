@@ -2,12 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { type ErasureRecords, type ErasureRows, scrub } from '@playline/erasure';
 import { GROUPS } from '@playline/runtime';
-import { type ClickHouseAccount, pauseOrThrow } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, pauseOrThrow } from '@playline/stores';
 import type { AtomicPublisher } from '@playline/stream';
 import type { People } from '@playline/people';
 import { TOPICS } from '@playline/contracts';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
+import { createStoredRows } from '../verify/stored-rows.ts';
 import { addPropertyColumns, assertSameSchema } from './database.ts';
 import type { Backup } from './folder.ts';
 import { removeLaterActivities } from './later-activities.ts';
@@ -19,7 +20,6 @@ import {
   type LostRange,
   markReplaced,
   moveGroups,
-  startGroups,
 } from './log-state.ts';
 import { closeGate, openGate, readGate } from './read-gate.ts';
 import { restoreSchemas, type SchemaRegistrar } from './schemas.ts';
@@ -68,7 +68,7 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
   const log = await compareLog(targets, chosen.manifest.commits);
   if (isLoaded) return { log, isLoaded };
   if (log === 'same') await assertRequestsRetained(targets, newest);
-  else if (gate === null) await assertNewDeployment(targets, chosen, await people.readEpoch());
+  else await assertNewDeployment(targets, chosen, gate === null ? await people.readEpoch() : null);
   return { log, isLoaded };
 }
 
@@ -125,6 +125,8 @@ export async function loadBackup(targets: RestoreTargets, source: RestoreSource,
   if ((await targets.people.readEpoch()) === null) await targets.rebuild();
   onProgress('deleting the rows of erased people');
   await scrub({ ...targets, people: targets.people.guards });
+  // Otherwise, views would not find the persons of restored links until the next reload.
+  await client.run('SYSTEM RELOAD DICTIONARY identity_persons');
   await closeGate(client, { ...state, phase: 'loaded' });
   return lost;
 }
@@ -144,9 +146,12 @@ function tablesOf({ chosen, newest }: RestoreSource) {
   ];
 }
 
+/** Not used to find the last offsets. */
+const STORED_BUCKET = 1;
+
 async function continueInNewLog(targets: RestoreTargets, { folder, manifest }: Backup, schemaIds: ReadonlyMap<number, number>) {
-  await markReplaced(targets, manifest);
-  if (!(await startGroups(targets, manifest.commits)))
+  const stored = createStoredRows(createQueryRows(targets.account), STORED_BUCKET);
+  if (!(await markReplaced(targets, stored, manifest.commits)))
     targets.onProgress('services are running: npm run verify reports the rows of partitions without new records as future');
   const publisher = await targets.openPublisher();
   try {

@@ -144,6 +144,11 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
     if (found > 0)
       await confirm(`This deletes ${plural(found, 'row')} in the tables, and restores ${source.chosen.folder}.`, options, terminal);
     const lost = plan.isLoaded ? [] : await loadBackup(targets, source, plan.log);
+    // Printed before the wait for erasures, because a repeated command does not find these records again.
+    for (const { group, topic, partition, start, end } of lost)
+      terminal.progress(
+        `LOST: ${topic}/${partition} ${start} to ${end - 1}: retention deleted the records before ${group} could read them again`,
+      );
     await finishErasures(targets);
     const { id } = source.chosen.manifest;
     printResult(terminal, options, { backup: id, log: plan.log, lost }, [
@@ -151,8 +156,6 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
       plan.log === 'same'
         ? 'the services read all later records from the log again'
         : `the log was new: records after ${source.chosen.manifest.finishedAt} are lost`,
-      ...lost.map(({ group, topic, partition, start, end }) =>
-        `LOST: ${topic}/${partition} ${start} to ${end - 1}: retention deleted the records before ${group} could read them again`),
       ...accountLines(source.chosen.manifest.accounts),
     ]);
   });

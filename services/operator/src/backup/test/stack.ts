@@ -16,6 +16,8 @@ type StoreName = 'kafka' | 'registry' | 'redis' | 'clickhouse';
 
 export interface Command {
   readonly child: ChildProcess;
+  readonly results: () => string;
+  /** Results, progress and errors. */
   readonly output: () => string;
   readonly exit: Promise<number | null>;
 }
@@ -38,21 +40,22 @@ export function openTestStack() {
   const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Command => {
     const main = join(CHECKOUT, 'services/operator/src/main.ts');
     const child = spawn(process.execPath, [main, ...args], { cwd: root, env: { ...bareEnvironment(), ...env } });
-    const lines: string[] = [];
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => lines.push(String(chunk)));
-    const exit = new Promise<number | null>((done) => child.once('exit', done));
-    return { child, output: () => lines.join(''), exit };
+    const [results, all]: [string[], string[]] = [[], []];
+    child.stdout.on('data', (chunk) => results.push(String(chunk)));
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => all.push(String(chunk)));
+    const exit = new Promise<number | null>((done) => child.once('close', done));
+    return { child, results: () => results.join(''), output: () => all.join(''), exit };
   };
   return {
     backups: join(root, 'backups'),
     file,
     run,
-    /** Runs a command to its end. @throws Error if it fails */
+    /** Runs a command to its end. @returns its results @throws Error if it fails */
     async operate(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> {
       const command = run(args, env);
       const code = await command.exit;
       if (code !== 0) throw new Error(`${args.join(' ')} exited with ${code}: ${command.output()}`);
-      return command.output();
+      return command.results();
     },
     startAll: (settings: Record<string, string> = {}) => start({ services: SERVICES, settings }),
     startStores: () => start({ services: [] }),
