@@ -21,15 +21,12 @@ interface NativeRequest {
   readonly signal: AbortSignal;
 }
 
-/** A row of many long properties takes less than a megabyte, so a block stays far below the memory limit. */
-const BLOCK_ROWS = '65409';
-
 /** Writes the rows of a query to a file. A query that fails halfway breaks the connection, and therefore rejects. */
 export async function dumpRows(
   account: ClickHouseAccount,
   { query, path, signal }: { query: string; path: string; signal: AbortSignal },
 ): Promise<FileSum> {
-  const settings = { compress: '1', max_execution_time: '0', max_block_size: BLOCK_ROWS };
+  const settings = { compress: '1', max_execution_time: '0' };
   const response = await send(account, { query: `${query} FORMAT Native`, settings, signal });
   const sum = createSum();
   await pipeline(response, sum.stream, createWriteStream(path, { mode: 0o600, flush: true }), { signal });
@@ -39,11 +36,7 @@ export async function dumpRows(
 /** Queries with this prefix belong to a restore, so that a repeated restore can stop those of a killed one. */
 export const RESTORE_QUERY_PREFIX = 'playline-restore-';
 
-/**
- * Inserts the rows of a file. Larger blocks make fewer parts to merge.
- * @returns the number of inserted rows, without the rows of materialized views
- * @throws Error if the file is not the one that was written
- */
+/** Inserts the rows of a file. Larger blocks make fewer parts to merge. @throws Error if the file was changed */
 export async function loadRows(
   account: ClickHouseAccount,
   { query, path, expected, queryId, signal }: LoadedFile & { readonly signal: AbortSignal },
@@ -65,7 +58,8 @@ export async function loadRows(
   };
   const body = new PassThrough();
   const reading = pipeline(createReadStream(path), sum.stream, body, { signal });
-  const [response] = await Promise.all([send(account, { query: `${query} FORMAT Native`, settings, body, signal }), reading]);
+  const sending = send(account, { query: `${query} FORMAT Native`, settings, body, signal });
+  const [response] = await Promise.all([sending, reading]).finally(() => body.destroy());
   response.resume();
   const found = sum.read();
   if (found.sha256 !== expected.sha256)
@@ -102,9 +96,11 @@ async function send(account: ClickHouseAccount, { query, settings, body, signal 
   const open = url.protocol === 'https:' ? requestHttps : requestHttp;
   const request: ClientRequest = open(url, { ...account.tls, method: 'POST', headers, agent: false, signal });
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    request.once('response', resolve).once('error', reject);
+    request.once('response', resolve).on('error', reject);
   });
   const sent = body === undefined ? void request.end() : pipeline(body, request, { signal });
+  // ClickHouse may respond with an error before it has read the body.
+  sent?.catch(() => {});
   const response = await answered;
   if (response.statusCode !== 200)
     throw new ClickHouseFault(

@@ -56,6 +56,8 @@ export interface RestorePlan {
   readonly log: LogComparison;
   /** True if the tables were loaded by an earlier run of this restore. */
   readonly isLoaded: boolean;
+  /** True if an earlier run has begun to replace the tables. */
+  readonly isBegun: boolean;
 }
 
 /** Checks that the backup can be restored, without changing anything. @throws Error that states what to do first */
@@ -66,10 +68,11 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
   const gate = await readGate(client);
   const isLoaded = gate?.phase === 'loaded' && gate.backup === chosen.manifest.id;
   const log = await compareLog(targets, chosen.manifest.commits);
-  if (isLoaded) return { log, isLoaded };
+  const plan = { log, isLoaded, isBegun: gate !== null };
+  if (isLoaded) return plan;
   if (log === 'same') await assertRequestsRetained(targets, newest);
   else await assertNewDeployment(targets, chosen, gate === null ? await people.readEpoch() : null);
-  return { log, isLoaded };
+  return plan;
 }
 
 /** @throws Error if erasure requests have expired that no backup contains */

@@ -140,7 +140,7 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
       rebuild: async () => endWith(await runCommand(await context.loadRebuild(), ['rebuild'], terminal)),
     };
     const plan = await planRestore(targets, source);
-    const found = plan.isLoaded ? 0 : await countRows(sources.account);
+    const found = plan.isBegun ? 0 : await countRows(sources.account);
     if (found > 0)
       await confirm(`This deletes ${plural(found, 'row')} in the tables, and restores ${source.chosen.folder}.`, options, terminal);
     const lost = plan.isLoaded ? [] : await loadBackup(targets, source, plan.log);
