@@ -1,6 +1,5 @@
 /** Creates a backup while all services are running. */
-import { schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
-import { readTopicSchema } from '@playline/contracts';
+import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';

@@ -28,7 +28,7 @@ export async function dumpRows(
 ): Promise<FileSum> {
   const settings = { compress: '1', max_execution_time: '0' };
   const response = await send(account, { query: `${query} FORMAT Native`, settings, signal });
-  const sum = createSum();
+  const sum = createFileSum();
   await pipeline(response, sum.stream, createWriteStream(path, { mode: 0o600, flush: true }), { signal });
   return sum.read();
 }
@@ -41,7 +41,7 @@ export async function loadRows(
   account: ClickHouseAccount,
   { query, path, expected, queryId, signal }: LoadedFile & { readonly signal: AbortSignal },
 ): Promise<void> {
-  const sum = createSum();
+  const sum = createFileSum();
   const settings = {
     decompress: '1',
     query_id: RESTORE_QUERY_PREFIX + queryId,
@@ -74,7 +74,8 @@ export interface LoadedFile {
   readonly queryId: string;
 }
 
-function createSum() {
+/** Creates a stream that computes the checksum of what passes through. */
+export function createFileSum() {
   const hash = createHash('sha256');
   let bytes = 0;
   const stream = new Transform({

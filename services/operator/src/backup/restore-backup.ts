@@ -124,7 +124,7 @@ export async function loadBackup(targets: RestoreTargets, source: RestoreSource,
   if (log === 'same') {
     await removeLaterActivities(targets, commits);
     await assertNotConsumed(targets, commits);
-  } else await continueInNewLog(targets, chosen, schemaIds);
+  } else await continueInNewLog(targets, source, schemaIds);
   if ((await targets.people.readEpoch()) === null) await targets.rebuild();
   onProgress('deleting the rows of erased people');
   await scrub({ ...targets, people: targets.people.guards });
@@ -152,13 +152,21 @@ function tablesOf({ chosen, newest }: RestoreSource) {
 /** Not used to find the last offsets. */
 const STORED_BUCKET = 1;
 
-async function continueInNewLog(targets: RestoreTargets, { folder, manifest }: Backup, schemaIds: ReadonlyMap<number, number>) {
+async function continueInNewLog(
+  targets: RestoreTargets,
+  { chosen, newest }: RestoreSource,
+  schemaIds: ReadonlyMap<number, number>,
+): Promise<void> {
   const stored = createStoredRows(createQueryRows(targets.account), STORED_BUCKET);
-  if (!(await markReplaced(targets, stored, manifest.commits)))
+  if (!(await markReplaced(targets, stored, chosen.manifest.commits)))
     targets.onProgress('services are running: npm run verify reports the rows of partitions without new records as future');
   const publisher = await targets.openPublisher();
+  const isErasures = ({ topic }: { topic: string }) => topic === TOPICS.erasures.name;
+  const publish = (backup: Backup, topics: Backup['manifest']['topics']) =>
+    publishTopics({ ...targets, publisher, backup, topics, toSchemaId: (id) => schemaIds.get(id) ?? id });
   try {
-    await publishTopics({ ...targets, publisher, folder, manifest, toSchemaId: (id) => schemaIds.get(id) ?? id });
+    await publish(chosen, chosen.manifest.topics.filter((each) => !isErasures(each)));
+    await publish(newest, newest.manifest.topics.filter(isErasures));
   } finally {
     await publisher.close();
   }

@@ -1,15 +1,15 @@
 /** Copies records that no table contains to files, and publishes them to a new log. */
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
 import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { inBatches } from '@playline/stores';
-import type { AtomicPublisher, LogReader, StreamRecord, TransactionRecord } from '@playline/stream';
-import type { BackedUpCommit, BackedUpTopic, Manifest } from './folder.ts';
+import type { AtomicPublisher, LogBounds, LogReader, StreamRecord, TransactionRecord } from '@playline/stream';
+import type { BackedUpCommit, BackedUpTopic, Backup } from './folder.ts';
+import { createFileSum } from './native-files.ts';
 
 interface CopiedTopic {
   readonly topic: Topic;
@@ -50,6 +50,7 @@ export interface CopyTopicsOptions {
   readonly folder: string;
   /** Called with the schema id of each copied record. */
   readonly onSchema: (id: number, subject: string) => Promise<void>;
+  readonly signal: AbortSignal;
 }
 
 /** Copies the topics. Call this after the tables are copied, so that a record is in a table or in a file. */
@@ -59,38 +60,35 @@ export async function copyTopics(options: CopyTopicsOptions): Promise<BackedUpTo
   return copied;
 }
 
-async function copyTopic(options: CopyTopicsOptions, { topic, storedBy }: CopiedTopic): Promise<BackedUpTopic> {
-  const name = options.topicPrefix + topic.name;
-  const bounds = await options.log.bounds(name);
+async function copyTopic(options: CopyTopicsOptions, copied: CopiedTopic): Promise<BackedUpTopic> {
+  const { topic } = copied;
+  const bounds = await options.log.bounds(options.topicPrefix + topic.name);
   const file = `${topic.name}.jsonl.gz`;
-  const handle = await open(join(options.folder, file), 'w', 0o600);
-  const [gzip, hash] = [createGzip(), createHash('sha256')];
-  let [bytes, records] = [0, 0];
-  const writing = (async () => {
-    for await (const chunk of gzip as AsyncIterable<Buffer>) {
-      hash.update(chunk);
-      bytes += chunk.length;
-      await handle.writeFile(chunk);
-    }
-  })();
+  const [sum, count] = [createFileSum(), { records: 0 }];
+  const target = createWriteStream(join(options.folder, file), { mode: 0o600, flush: true });
+  const lines = toLines(options, copied, { bounds, count });
+  await pipeline(lines, createGzip(), sum.stream, target, { signal: options.signal });
+  return { topic: topic.name, partitions: bounds.length, ends: bounds.map(({ end }) => end), ...count, file, ...sum.read() };
+}
+
+async function* toLines(
+  { log, topicPrefix, commits, onSchema }: CopyTopicsOptions,
+  { topic, storedBy }: CopiedTopic,
+  { bounds, count }: { bounds: readonly LogBounds[]; count: { records: number } },
+): AsyncGenerator<string> {
   for (const { partition, start, end } of bounds) {
-    const commit = options.commits.find(
+    const commit = commits.find(
       (each) => each.group === storedBy && each.topic === topic.name && each.partition === partition,
     );
     const from = Math.max(start, commit?.committed ?? 0);
-    for await (const record of options.log.read({ topic: name, partition, start: from, end, isWhole: true })) {
+    const name = topicPrefix + topic.name;
+    for await (const record of log.read({ topic: name, partition, start: from, end, isWhole: true })) {
       const id = schemaIdOf(record.value);
-      if (id !== null) await options.onSchema(id, subjectOf(topic, options.topicPrefix));
-      records++;
-      if (!gzip.write(`${JSON.stringify(toLine(record))}\n`)) await new Promise((done) => gzip.once('drain', done));
+      if (id !== null) await onSchema(id, subjectOf(topic, topicPrefix));
+      count.records++;
+      yield `${JSON.stringify(toLine(record))}\n`;
     }
   }
-  gzip.end();
-  await writing.finally(async () => {
-    await handle.sync();
-    await handle.close();
-  });
-  return { topic: topic.name, partitions: bounds.length, ends: bounds.map(({ end }) => end), records, file, bytes, sha256: hash.digest('hex') };
 }
 
 function toLine({ partition, offset, key, value, headers }: StreamRecord): Line {
@@ -117,8 +115,8 @@ export interface PublishOptions {
   readonly log: LogReader;
   readonly publisher: AtomicPublisher;
   readonly topicPrefix: string;
-  readonly folder: string;
-  readonly manifest: Manifest;
+  readonly backup: Backup;
+  readonly topics: readonly BackedUpTopic[];
   /** Returns the id that the current registry has for a schema of the backup. */
   readonly toSchemaId: (id: number) => number;
   readonly onProgress: (line: string) => void;
@@ -126,7 +124,7 @@ export interface PublishOptions {
 
 /** Publishes the copied records to the partitions that they were in. Can be repeated. @throws Error if one is missing */
 export async function publishTopics(options: PublishOptions): Promise<void> {
-  for (const topic of options.manifest.topics) {
+  for (const topic of options.topics) {
     if (topic.records === 0) continue;
     const name = options.topicPrefix + topic.topic;
     const published = await readPublished(options, name);
@@ -140,7 +138,7 @@ export async function publishTopics(options: PublishOptions): Promise<void> {
 }
 
 /** Reads which copied records an interrupted restore of this backup has published. */
-async function readPublished({ log, manifest }: PublishOptions, topic: string): Promise<ReadonlySet<string>> {
+async function readPublished({ log, backup: { manifest } }: PublishOptions, topic: string): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   for (const bounds of await log.bounds(topic))
     for await (const { headers } of log.read({ topic, ...bounds })) {
@@ -151,7 +149,7 @@ async function readPublished({ log, manifest }: PublishOptions, topic: string): 
 }
 
 async function* toRecords(
-  { topicPrefix, folder, manifest, toSchemaId }: PublishOptions,
+  { topicPrefix, backup: { folder, manifest }, toSchemaId }: PublishOptions,
   { topic, file }: BackedUpTopic,
   published: ReadonlySet<string>,
 ): AsyncGenerator<TransactionRecord> {

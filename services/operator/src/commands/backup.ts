@@ -1,7 +1,7 @@
 import { createQueryRows } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
-import { awaitClickHouse, awaitLog, withScope } from '../await-store.ts';
+import { awaitClickHouse, awaitLog, awaitStore, withScope } from '../await-store.ts';
 import { createBackup } from '../backup/create-backup.ts';
 import { findBackup } from '../backup/folder.ts';
 import { finishErasures, loadBackup, planRestore, type RestoreTargets } from '../backup/restore-backup.ts';
@@ -130,10 +130,15 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
     const people = await open(context.openPeople());
     const records = await open(context.openErasureRecords());
     const rows = await open(context.openErasureRows());
-    await Promise.all([awaitClickHouse(createQueryRows(sources.account)), awaitLog(log)]);
+    const awaitRedis = awaitStore('Redis', async () => (await people.readEpoch()) !== undefined);
+    await Promise.all([awaitClickHouse(createQueryRows(sources.account)), awaitLog(log), awaitRedis]);
     const targets: RestoreTargets = {
       ...sources,
-      ...{ log, offsets, people, records, rows },
+      log,
+      offsets,
+      people,
+      records,
+      rows,
       schemas: await context.createSchemas(),
       registrar: await context.createRegistrar(),
       openPublisher: () => context.openPublisher('operator-restore'),
