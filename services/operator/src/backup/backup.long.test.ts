@@ -17,13 +17,17 @@ const linkedLater = secondDevice.messages.map((message) =>
 );
 let [before, first, second]: [Record<string, string>, string, string] = [{}, '', ''];
 
-const backUp = async () => JSON.parse(await stack.operate(['backup', '--to', stack.backups, '--json'])).folder as string;
+const backUp = async () =>
+  JSON.parse(await stack.operate(['backup', '--to', stack.backups, '--json'])).folder as string;
 
 beforeAll(async () => {
   await stack.startAll();
   await stack.post([...stayed.messages, ...erased.messages]);
   await awaitStored(stack, [...stayed.ids, ...erased.ids]);
-  await until('both links are stored', async () => Number((await stack.query('SELECT count() FROM identity_links'))[0]?.[0]) >= 2);
+  await until(
+    'both links are stored',
+    async () => Number((await stack.query('SELECT count() FROM identity_links'))[0]?.[0]) >= 2,
+  );
   before = await digestTables(stack, QUIET_TABLES);
   first = await backUp();
   await stack.post([...later.messages, ...linkedLater]);
@@ -83,7 +87,9 @@ async function readUntilExit(exit: Promise<unknown>, ids: readonly string[]): Pr
     hasExited = true;
   });
   while (!hasExited) {
-    const rows = await stack.queryAsAnalyst(`SELECT count() FROM analysis_events_raw WHERE message_id IN (${list})`).catch(() => []);
+    const rows = await stack
+      .queryAsAnalyst(`SELECT count() FROM analysis_events_raw WHERE message_id IN (${list})`)
+      .catch(() => []);
     seen += Number(rows[0]?.[0] ?? 0);
   }
   return seen;
@@ -99,7 +105,9 @@ it(
     await stack.createTopics();
     await stack.createTables();
     const generation = { LINK_TOPIC_GENERATION: '1' };
-    await expect(stack.operate(['restore', '--from', first, '--yes'])).rejects.toThrow('set LINK_TOPIC_GENERATION to 1');
+    await expect(stack.operate(['restore', '--from', first, '--yes'])).rejects.toThrow(
+      'set LINK_TOPIC_GENERATION to 1',
+    );
     expect(await stack.operate(['restore', '--from', first, '--yes'], generation)).toContain('the log was new');
     expect(await storedOf(stack, [...stayed.ids, ...erased.ids])).toEqual([...stayed.ids].sort());
 

@@ -80,7 +80,15 @@ function createLog(topics: Readonly<Record<string, readonly string[]>>, start = 
     async *read({ topic, partition, start: from, end }) {
       for (const [offset, text] of (topics[topic] ?? []).entries())
         if (offset >= Math.max(from, start) && offset < end)
-          yield { topic, partition, offset, timestampMs: 1, key: null, value: Buffer.from(text), headers: {} } as StreamRecord;
+          yield {
+            topic,
+            partition,
+            offset,
+            timestampMs: 1,
+            key: null,
+            value: Buffer.from(text),
+            headers: {},
+          } as StreamRecord;
     },
     close: async () => {},
   };
@@ -102,7 +110,8 @@ describe('the log of a backup', () => {
         close: async () => {},
       },
     });
-  const compare = async (log: LogReader) => compareLog({ log, topicPrefix: '', offsets: null as never }, await saveCommits());
+  const compare = async (log: LogReader) =>
+    compareLog({ log, topicPrefix: '', offsets: null as never }, await saveCommits());
 
   it('is recognised after it has grown, and after retention has deleted the saved records', async () => {
     const grown = { one: [...logged.one, 'f'], two: [...logged.two, 'g', 'h'] };

@@ -56,5 +56,7 @@ async function readTimeFrom({ log, topicPrefix }: Targets, partition: number, st
 }
 
 async function runMutation(account: ClickHouseAccount, body: string): Promise<void> {
-  await (await sendStatement(account, { body, settings: { wait_end_of_query: '1' }, deadlineMs: MUTATION_MAX_MS })).text();
+  await (
+    await sendStatement(account, { body, settings: { wait_end_of_query: '1' }, deadlineMs: MUTATION_MAX_MS })
+  ).text();
 }

@@ -35,7 +35,14 @@ export async function readCommits({ log, offsets, topicPrefix }: LogStores): Pro
       const from = Math.max(start, committed - LAST_RECORD_WITHIN);
       const last = await readLast(log, { topic: name, partition, start: from, end: committed });
       const replaced = [...(decision?.replaced ?? [])];
-      commits.push({ group, topic, partition, committed, replaced, last: last && { offset: last.offset, sha256: sumOf(last) } });
+      commits.push({
+        group,
+        topic,
+        partition,
+        committed,
+        replaced,
+        last: last && { offset: last.offset, sha256: sumOf(last) },
+      });
     }
   return commits;
 }
@@ -58,7 +65,10 @@ const sumOf = ({ timestampMs, key, value }: StreamRecord): string => {
 export type LogComparison = 'same' | 'replaced';
 
 /** @throws Error if only some topics have the records of the backup */
-export async function compareLog({ log, topicPrefix }: LogStores, commits: readonly BackedUpCommit[]): Promise<LogComparison> {
+export async function compareLog(
+  { log, topicPrefix }: LogStores,
+  commits: readonly BackedUpCommit[],
+): Promise<LogComparison> {
   const [same, other]: [string[], string[]] = [[], []];
   for (const { topic, partition, committed, last } of commits) {
     const name = topicPrefix + topic;
@@ -103,7 +113,8 @@ export async function moveGroups(stores: LogStores, commits: readonly BackedUpCo
       if (found === undefined)
         throw new Error(`group ${group} has no committed offset for ${name}/${saved.partition}: check CONSUMER_GROUP`);
       const from = Math.max(saved.committed, found.start);
-      if (from > saved.committed) lost.push({ group, topic: name, partition: saved.partition, start: saved.committed, end: from });
+      if (from > saved.committed)
+        lost.push({ group, topic: name, partition: saved.partition, start: saved.committed, end: from });
       await move(stores.offsets, group, found, from);
     }
   }
@@ -112,22 +123,33 @@ export async function moveGroups(stores: LogStores, commits: readonly BackedUpCo
 
 async function move(offsets: GroupOffsets, group: string, found: GroupPartition, from: number): Promise<void> {
   const { topic, partition, committed, mark, decision } = found;
-  const moved = await offsets.move(group, { topic, partition }, {
-    from,
-    forCommit: { committed, mark },
-    decidedAtMs: Date.now(),
-    replaced: decision?.replaced ?? [],
-  });
+  const moved = await offsets.move(
+    group,
+    { topic, partition },
+    {
+      from,
+      forCommit: { committed, mark },
+      decidedAtMs: Date.now(),
+      replaced: decision?.replaced ?? [],
+    },
+  );
   if (!moved) throw new Error(`group ${group} has members: stop all services, then run the command again`);
 }
 
 /** @throws Error if a consumer has committed since the groups were moved */
-export async function assertNotConsumed({ offsets, topicPrefix }: LogStores, commits: readonly BackedUpCommit[]): Promise<void> {
+export async function assertNotConsumed(
+  { offsets, topicPrefix }: LogStores,
+  commits: readonly BackedUpCommit[],
+): Promise<void> {
   for (const group of TABLE_GROUPS)
     for (const { topic, partition, committed, start } of await offsets.list(group)) {
-      const saved = commits.find((each) => each.group === group && topicPrefix + each.topic === topic && each.partition === partition);
+      const saved = commits.find(
+        (each) => each.group === group && topicPrefix + each.topic === topic && each.partition === partition,
+      );
       if (saved === undefined || committed === Math.max(saved.committed, start)) continue;
-      throw new Error(`group ${group} has read ${topic}/${partition} during the restore: stop all services, then run the command again`);
+      throw new Error(
+        `group ${group} has read ${topic}/${partition} during the restore: stop all services, then run the command again`,
+      );
     }
 }
 

@@ -55,7 +55,9 @@ export function compareSecrets(secrets: ReadonlyMap<string, string>, saved: read
     if (value === undefined) return [`secret ${name} of the backup is not visible to this command`];
     if (fingerprintOf(value, salt) === fingerprint) return [];
     if (name === PEPPER)
-      throw new Error(`${PEPPER} is not the one of the backup: restore the secret first, because identity keys depend on it`);
+      throw new Error(
+        `${PEPPER} is not the one of the backup: restore the secret first, because identity keys depend on it`,
+      );
     return [`secret ${name} is not the one of the backup`];
   });
 }

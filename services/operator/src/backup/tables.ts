@@ -75,7 +75,9 @@ async function copyTable(options: CopyOptions, name: string): Promise<BackedUpTa
   const isSame = previous?.columns.join() === columns.join();
   for (const { partition, parts } of await readPartitions(options.client, name)) {
     const file = `${name}.${partition}.native`;
-    const known = isSame ? previous?.files.find((each) => each.partition === partition && each.parts === parts) : undefined;
+    const known = isSame
+      ? previous?.files.find((each) => each.partition === partition && each.parts === parts)
+      : undefined;
     if (known !== undefined) {
       await linkFile(join(options.previous!.folder, known.file), join(options.folder, file));
       files.push({ ...known, file });

@@ -69,7 +69,10 @@ export function openTestStack() {
     query: (sql: string) => runAs('operator', secrets().operatorPassword, sql),
     queryAsAnalyst: (sql: string) => runAs('analyst', secrets().analystPassword, sql),
     async post(messages: readonly object[]): Promise<void> {
-      const headers = { 'content-type': 'application/json', 'x-service-publishable-key': file().keys!.production.publishable };
+      const headers = {
+        'content-type': 'application/json',
+        'x-service-publishable-key': file().keys!.production.publishable,
+      };
       for (let at = 0; at < messages.length; at += BATCH_MAX) {
         const body = JSON.stringify({ messages: messages.slice(at, at + BATCH_MAX) });
         const response = await fetch(`${file().gateway}/v1/audience/messages`, { method: 'POST', headers, body });
@@ -79,7 +82,10 @@ export function openTestStack() {
     /** @returns the erasure id */
     async erase(userId: string): Promise<string> {
       const headers = { 'x-service-api-key': file().keys!.production.secret };
-      const response = await fetch(`${file().gateway}/v1/audience/data?userId=${userId}`, { method: 'DELETE', headers });
+      const response = await fetch(`${file().gateway}/v1/audience/data?userId=${userId}`, {
+        method: 'DELETE',
+        headers,
+      });
       const id = response.headers.get('x-erasure-id');
       if (response.status !== 202 || id === null) throw new Error(`${response.status}: ${await response.text()}`);
       return id;
@@ -114,7 +120,9 @@ export const awaitErased = (stack: TestStack, erasureId: string) =>
 export async function digestTables(stack: TestStack, tables: readonly string[]): Promise<Record<string, string>> {
   const digests: Record<string, string> = {};
   for (const table of tables) {
-    const rows = await stack.query(`SELECT count(), hex(groupBitXor(sipHash64(formatRow('RowBinary', *)))) FROM ${table}`);
+    const rows = await stack.query(
+      `SELECT count(), hex(groupBitXor(sipHash64(formatRow('RowBinary', *)))) FROM ${table}`,
+    );
     digests[table] = createHash('sha256').update(JSON.stringify(rows)).digest('hex');
   }
   return digests;
