@@ -63,7 +63,9 @@ export async function loadRows(
   response.resume();
   const found = sum.read();
   if (found.sha256 !== expected.sha256)
-    throw new Error(`${path} was changed after the backup: ${found.bytes} bytes instead of ${expected.bytes}. Use another backup.`);
+    throw new Error(
+      `${path} was changed after the backup: ${found.bytes} bytes instead of ${expected.bytes}. Use another backup.`,
+    );
 }
 
 export interface LoadedFile {
@@ -89,7 +91,10 @@ export function createFileSum() {
 }
 
 /** @throws ClickHouseFault, or a network error */
-async function send(account: ClickHouseAccount, { query, settings, body, signal }: NativeRequest): Promise<IncomingMessage> {
+async function send(
+  account: ClickHouseAccount,
+  { query, settings, body, signal }: NativeRequest,
+): Promise<IncomingMessage> {
   const url = new URL(account.url);
   for (const [name, value] of Object.entries({ database: account.database, query, ...settings }))
     url.searchParams.set(name, value);

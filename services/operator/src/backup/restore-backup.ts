@@ -1,11 +1,11 @@
 /** Restores a backup. Every step can be repeated; a repeated restore replaces all tables again until they are complete. */
 import { randomUUID } from 'node:crypto';
+import { TOPICS } from '@playline/contracts';
 import { type ErasureRecords, type ErasureRows, scrub } from '@playline/erasure';
+import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
 import { type ClickHouseAccount, createQueryRows, pauseOrThrow } from '@playline/stores';
 import type { AtomicPublisher } from '@playline/stream';
-import type { People } from '@playline/people';
-import { TOPICS } from '@playline/contracts';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
@@ -108,7 +108,11 @@ async function assertNewDeployment({ generation }: RestoreTargets, { manifest }:
  * backup knows to be erased. Services must be stopped.
  * @returns records of the log that retention has deleted since the backup
  */
-export async function loadBackup(targets: RestoreTargets, source: RestoreSource, log: LogComparison): Promise<LostRange[]> {
+export async function loadBackup(
+  targets: RestoreTargets,
+  source: RestoreSource,
+  log: LogComparison,
+): Promise<LostRange[]> {
   const { client, onProgress } = targets;
   const { chosen, newest } = source;
   const state = { backup: chosen.manifest.id, run: randomUUID() };
@@ -159,13 +163,18 @@ async function continueInNewLog(
 ): Promise<void> {
   const stored = createStoredRows(createQueryRows(targets.account), STORED_BUCKET);
   if (!(await markReplaced(targets, stored, chosen.manifest.commits)))
-    targets.onProgress('services are running: npm run verify reports the rows of partitions without new records as future');
+    targets.onProgress(
+      'services are running: npm run verify reports the rows of partitions without new records as future',
+    );
   const publisher = await targets.openPublisher();
   const isErasures = ({ topic }: { topic: string }) => topic === TOPICS.erasures.name;
   const publish = (backup: Backup, topics: Backup['manifest']['topics']) =>
     publishTopics({ ...targets, publisher, backup, topics, toSchemaId: (id) => schemaIds.get(id) ?? id });
   try {
-    await publish(chosen, chosen.manifest.topics.filter((each) => !isErasures(each)));
+    await publish(
+      chosen,
+      chosen.manifest.topics.filter((each) => !isErasures(each)),
+    );
     await publish(newest, newest.manifest.topics.filter(isErasures));
   } finally {
     await publisher.close();
@@ -186,13 +195,17 @@ export async function finishErasures(targets: RestoreTargets): Promise<void> {
     for (let shown = -1; ; await pauseOrThrow(POLL_MS, signal)) {
       const left = await count();
       if (left === 0) return;
-      if (left !== shown) onProgress(`waiting for the eraser: ${left} ${what}; start all services except gateway and portal`);
+      if (left !== shown)
+        onProgress(`waiting for the eraser: ${left} ${what}; start all services except gateway and portal`);
       shown = left;
     }
   };
   await awaitNone('erasure requests to read', async () => {
     const committed = await log.committed(GROUPS.eraser, topic);
-    return ends.reduce((sum, { partition, start, end }) => sum + end - Math.min(end, committed.get(partition) ?? start), 0);
+    return ends.reduce(
+      (sum, { partition, start, end }) => sum + end - Math.min(end, committed.get(partition) ?? start),
+      0,
+    );
   });
   const open = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   await awaitNone('erasures to apply', async () => {

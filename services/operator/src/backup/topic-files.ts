@@ -8,7 +8,7 @@ import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/cont
 import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { inBatches } from '@playline/stores';
 import type { AtomicPublisher, LogBounds, LogReader, StreamRecord, TransactionRecord } from '@playline/stream';
-import type { BackedUpCommit, BackedUpTopic, Backup } from './folder.ts';
+import type { Backup, BackedUpCommit, BackedUpTopic } from './folder.ts';
 import { createFileSum } from './native-files.ts';
 
 interface CopiedTopic {
@@ -38,7 +38,13 @@ const COPIED_TOPICS: readonly CopiedTopic[] = [
 ];
 
 /** A line of a topic file: partition, offset, key, value, headers. Bytes are Base64. */
-type Line = readonly [partition: number, offset: number, key: string | null, value: string | null, headers: [string, string][]];
+type Line = readonly [
+  partition: number,
+  offset: number,
+  key: string | null,
+  value: string | null,
+  headers: [string, string][],
+];
 
 const toText = (bytes: Buffer | null) => (bytes === null ? null : bytes.toString('base64'));
 const toBytes = (text: string | null) => (text === null ? null : Buffer.from(text, 'base64'));
@@ -68,7 +74,8 @@ async function copyTopic(options: CopyTopicsOptions, copied: CopiedTopic): Promi
   const target = createWriteStream(join(options.folder, file), { mode: 0o600, flush: true });
   const lines = toLines(options, copied, { bounds, count });
   await pipeline(lines, createGzip(), sum.stream, target, { signal: options.signal });
-  return { topic: topic.name, partitions: bounds.length, ends: bounds.map(({ end }) => end), ...count, file, ...sum.read() };
+  const partitions = bounds.length;
+  return { topic: topic.name, partitions, ends: bounds.map(({ end }) => end), ...count, file, ...sum.read() };
 }
 
 async function* toLines(
@@ -130,7 +137,9 @@ export async function publishTopics(options: PublishOptions): Promise<void> {
     const published = await readPublished(options, name);
     const bounds = await options.log.bounds(name);
     if (bounds.length < topic.partitions)
-      throw new Error(`topic ${name} has ${bounds.length} partitions, but ${topic.partitions} in the backup: add partitions`);
+      throw new Error(
+        `topic ${name} has ${bounds.length} partitions, but ${topic.partitions} in the backup: add partitions`,
+      );
     const records = toRecords(options, topic, published);
     for await (const batch of inBatches(records, TRANSACTION_RECORDS)) await options.publisher.publish(batch);
     options.onProgress(`${name}: ${topic.records} records published`);
@@ -138,7 +147,10 @@ export async function publishTopics(options: PublishOptions): Promise<void> {
 }
 
 /** Reads which copied records an interrupted restore of this backup has published. */
-async function readPublished({ log, backup: { manifest } }: PublishOptions, topic: string): Promise<ReadonlySet<string>> {
+async function readPublished(
+  { log, backup: { manifest } }: PublishOptions,
+  topic: string,
+): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   for (const bounds of await log.bounds(topic))
     for await (const { headers } of log.read({ topic, ...bounds })) {

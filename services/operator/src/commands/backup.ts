@@ -5,7 +5,6 @@ import { awaitClickHouse, awaitLog, awaitStore, withScope } from '../await-store
 import { createBackup } from '../backup/create-backup.ts';
 import { findBackup } from '../backup/folder.ts';
 import { finishErasures, loadBackup, planRestore, type RestoreTargets } from '../backup/restore-backup.ts';
-import type { SchemaRegistrar } from '../backup/schemas.ts';
 import { readSecrets } from '../backup/secrets.ts';
 import { countRows } from '../backup/tables.ts';
 import { createSqlClient } from '../columns/tables.ts';
@@ -27,9 +26,15 @@ import type { StoreOpeners } from '../store-openers.ts';
 export interface BackupContext
   extends Pick<
     StoreOpeners,
-    'openLog' | 'openOffsets' | 'openPublisher' | 'createSchemas' | 'openPeople' | 'openErasureRecords' | 'openErasureRows'
+    | 'openLog'
+    | 'openOffsets'
+    | 'openPublisher'
+    | 'createSchemas'
+    | 'createRegistrar'
+    | 'openPeople'
+    | 'openErasureRecords'
+    | 'openErasureRows'
   > {
-  readonly createRegistrar: () => Promise<SchemaRegistrar>;
   readonly addresses: Pick<Addresses, 'clickhouse'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
   readonly folder: string;
@@ -146,8 +151,8 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
     };
     const plan = await planRestore(targets, source);
     const found = plan.isBegun ? 0 : await countRows(sources.account);
-    if (found > 0)
-      await confirm(`This deletes ${plural(found, 'row')} in the tables, and restores ${source.chosen.folder}.`, options, terminal);
+    const effect = `This deletes ${plural(found, 'row')} in the tables, and restores ${source.chosen.folder}.`;
+    if (found > 0) await confirm(effect, options, terminal);
     const lost = plan.isLoaded ? [] : await loadBackup(targets, source, plan.log);
     // Printed before the wait for erasures, because a repeated command does not find these records again.
     for (const { group, topic, partition, start, end } of lost)
