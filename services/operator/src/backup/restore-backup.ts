@@ -5,8 +5,8 @@ import { type ErasureRecords, type ErasureRows, scrub } from '@playline/erasure'
 import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
 import { type ClickHouseAccount, createQueryRows, pauseOrThrow } from '@playline/stores';
-import type { AtomicPublisher } from '@playline/stream';
-import type { Schemas } from '../await-store.ts';
+import type { Producer } from '@playline/stream';
+import { awaitStore, type Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
 import { addPropertyColumns, assertSameSchema } from './database.ts';
@@ -32,7 +32,7 @@ export interface RestoreTargets extends LogStores {
   readonly client: SqlClient;
   readonly schemas: Schemas;
   readonly registrar: SchemaRegistrar;
-  readonly openPublisher: () => Promise<AtomicPublisher>;
+  readonly openProducer: (topics: readonly string[]) => Promise<Producer>;
   readonly records: ErasureRecords;
   readonly rows: ErasureRows;
   readonly people: People;
@@ -166,18 +166,20 @@ async function continueInNewLog(
     targets.onProgress(
       'services are running: npm run verify reports the rows of partitions without new records as future',
     );
-  const publisher = await targets.openPublisher();
+  const names = chosen.manifest.topics.map(({ topic }) => targets.topicPrefix + topic);
+  const producer = await targets.openProducer(names);
   const isErasures = ({ topic }: { topic: string }) => topic === TOPICS.erasures.name;
   const publish = (backup: Backup, topics: Backup['manifest']['topics']) =>
-    publishTopics({ ...targets, publisher, backup, topics, toSchemaId: (id) => schemaIds.get(id) ?? id });
+    publishTopics({ ...targets, producer, backup, topics, toSchemaId: (id) => schemaIds.get(id) ?? id });
   try {
+    await awaitStore('Kafka', () => producer.ready());
     await publish(
       chosen,
       chosen.manifest.topics.filter((each) => !isErasures(each)),
     );
     await publish(newest, newest.manifest.topics.filter(isErasures));
   } finally {
-    await publisher.close();
+    await producer.close();
   }
 }
 

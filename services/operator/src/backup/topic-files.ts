@@ -7,7 +7,7 @@ import { createGunzip, createGzip } from 'node:zlib';
 import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
 import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { inBatches } from '@playline/stores';
-import type { AtomicPublisher, LogBounds, LogReader, StreamRecord, TransactionRecord } from '@playline/stream';
+import type { LogBounds, LogReader, Producer, PublishedRecord, StreamRecord } from '@playline/stream';
 import type { Backup, BackedUpCommit, BackedUpTopic } from './folder.ts';
 import { createFileSum } from './native-files.ts';
 
@@ -113,14 +113,14 @@ function schemaIdOf(value: Buffer | null): number | null {
   return value !== null && value.length >= FRAME_BYTES && value[0] === 0 ? value.readUInt32BE(1) : null;
 }
 
-/** Enough to amortize a transaction, which takes about 20 ms. */
-const TRANSACTION_RECORDS = 500;
+/** Records that the producer may hold at a time. */
+const BATCH_RECORDS = 500;
 /** Names the copied record, so that a repeated restore publishes no record twice. */
 const HEADER = 'restored-from';
 
 export interface PublishOptions {
   readonly log: LogReader;
-  readonly publisher: AtomicPublisher;
+  readonly producer: Pick<Producer, 'sendForOffset'>;
   readonly topicPrefix: string;
   readonly backup: Backup;
   readonly topics: readonly BackedUpTopic[];
@@ -141,7 +141,9 @@ export async function publishTopics(options: PublishOptions): Promise<void> {
         `topic ${name} has ${bounds.length} partitions, but ${topic.partitions} in the backup: add partitions`,
       );
     const records = toRecords(options, topic, published);
-    for await (const batch of inBatches(records, TRANSACTION_RECORDS)) await options.publisher.publish(batch);
+    // Without transactions, whose markers the readers of access records do not expect.
+    for await (const batch of inBatches(records, BATCH_RECORDS))
+      await Promise.all(batch.map((record) => options.producer.sendForOffset(record)));
     options.onProgress(`${name}: ${topic.records} records published`);
   }
 }
@@ -164,7 +166,7 @@ async function* toRecords(
   { topicPrefix, backup: { folder, manifest }, toSchemaId }: PublishOptions,
   { topic, file }: BackedUpTopic,
   published: ReadonlySet<string>,
-): AsyncGenerator<TransactionRecord> {
+): AsyncGenerator<PublishedRecord> {
   const lines = createInterface({ input: createReadStream(join(folder, file)).pipe(createGunzip()) });
   for await (const text of lines) {
     const [partition, offset, key, value, pairs] = JSON.parse(text) as Line;

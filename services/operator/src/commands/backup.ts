@@ -28,7 +28,7 @@ export interface BackupContext
     StoreOpeners,
     | 'openLog'
     | 'openOffsets'
-    | 'openPublisher'
+    | 'openProducer'
     | 'createSchemas'
     | 'createRegistrar'
     | 'openPeople'
@@ -146,7 +146,7 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
       rows,
       schemas: await context.createSchemas(),
       registrar: await context.createRegistrar(),
-      openPublisher: () => context.openPublisher('operator-restore'),
+      openProducer: (topics) => context.openProducer(...topics),
       rebuild: async () => endWith(await runCommand(await context.loadRebuild(), ['rebuild'], terminal)),
     };
     const plan = await planRestore(targets, source);
