@@ -1,10 +1,11 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TOPICS } from '@playline/contracts';
 import type { LogReader, StreamRecord } from '@playline/stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createBackupFolder, findBackup, type Manifest } from './folder.ts';
-import { compareLog, readCommits } from './log-state.ts';
+import { compareLog, moveGroups, readCommits } from './log-state.ts';
 import { restoreSchemas } from './schemas.ts';
 import { compareSecrets, listSecrets } from './secrets.ts';
 
@@ -70,7 +71,7 @@ describe('the secrets of a backup', () => {
   });
 });
 
-const TOPICS = ['one', 'two'];
+const [ONE, TWO] = [TOPICS.messages.name, TOPICS.consents.name];
 
 /** Creates a log with a partition per topic, whose records are texts. */
 function createLog(topics: Readonly<Record<string, readonly string[]>>, start = 0): LogReader {
@@ -95,7 +96,7 @@ function createLog(topics: Readonly<Record<string, readonly string[]>>, start = 
 }
 
 describe('the log of a backup', () => {
-  const logged = { one: ['a', 'b', 'c'], two: ['d', 'e'] };
+  const logged = { [ONE]: ['a', 'b', 'c'], [TWO]: ['d', 'e'] };
   const saveCommits = () =>
     readCommits({
       log: createLog(logged),
@@ -104,7 +105,7 @@ describe('the log of a backup', () => {
         list: async (group) =>
           group !== 'event-writer'
             ? []
-            : TOPICS.map((topic) => ({ topic, partition: 0, committed: 2, start: 0, decision: null }) as never),
+            : [ONE, TWO].map((topic) => ({ topic, partition: 0, committed: 2, start: 0, decision: null }) as never),
         decide: async () => {},
         move: async () => true,
         close: async () => {},
@@ -114,18 +115,34 @@ describe('the log of a backup', () => {
     compareLog({ log, topicPrefix: '', offsets: null as never }, await saveCommits());
 
   it('is recognised after it has grown, and after retention has deleted the saved records', async () => {
-    const grown = { one: [...logged.one, 'f'], two: [...logged.two, 'g', 'h'] };
+    const grown = { [ONE]: ['a', 'b', 'c', 'f'], [TWO]: ['d', 'e', 'g', 'h'] };
     expect(await compare(createLog(grown))).toBe('same');
     expect(await compare(createLog(grown, 2))).toBe('same');
   });
 
   it('is recognised as replaced if it is shorter, or has other records at the same offsets', async () => {
-    expect(await compare(createLog({ one: [], two: [] }))).toBe('replaced');
-    expect(await compare(createLog({ one: ['x', 'x', 'x'], two: ['x', 'x', 'x'] }))).toBe('replaced');
+    expect(await compare(createLog({ [ONE]: [], [TWO]: [] }))).toBe('replaced');
+    expect(await compare(createLog({ [ONE]: ['x', 'x', 'x'], [TWO]: ['x', 'x', 'x'] }))).toBe('replaced');
   });
 
   it('is refused if only a part of its topics was replaced', async () => {
-    await expect(compare(createLog({ ...logged, two: ['x', 'x'] }))).rejects.toThrow('only a part of the log');
+    await expect(compare(createLog({ ...logged, [TWO]: ['x', 'x'] }))).rejects.toThrow('only a part of the log');
+  });
+
+  it('is read from its start by a group that had not read a partition when the backup was made', async () => {
+    const found = { topic: ONE, partition: 0, committed: 3, start: 0, mark: null, decision: null };
+    const moved: number[] = [];
+    const offsets = {
+      list: async (group: string) => (group === 'eraser' ? [found as never] : []),
+      decide: async () => {},
+      move: async (_group: string, _at: object, { from }: { from: number }) => {
+        moved.push(from);
+        return true;
+      },
+      close: async () => {},
+    };
+    expect(await moveGroups({ log: createLog(logged), topicPrefix: '', offsets }, [])).toEqual([]);
+    expect(moved).toEqual([0]);
   });
 });
 

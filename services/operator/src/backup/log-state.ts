@@ -1,5 +1,6 @@
 /** Saves the committed offsets of consumer groups, and moves groups back to them. */
 import { createHash } from 'node:crypto';
+import { TOPICS } from '@playline/contracts';
 import { auditGroupOf, GROUPS } from '@playline/runtime';
 import type { GroupOffsets, GroupPartition, LogReader, StreamRecord } from '@playline/stream';
 import { OFFSET_GROUPS } from '../commands/offsets.ts';
@@ -28,8 +29,7 @@ export interface LogStores {
 export async function readCommits({ log, offsets, topicPrefix }: LogStores): Promise<BackedUpCommit[]> {
   const commits: BackedUpCommit[] = [];
   for (const group of OFFSET_GROUPS)
-    for (const found of await offsets.list(group)) {
-      if (!found.topic.startsWith(topicPrefix)) continue;
+    for (const found of await listPartitions({ offsets, topicPrefix }, group)) {
       const { topic: name, partition, committed, start, decision } = found;
       const topic = name.slice(topicPrefix.length);
       const from = Math.max(start, committed - LAST_RECORD_WITHIN);
@@ -45,6 +45,12 @@ export async function readCommits({ log, offsets, topicPrefix }: LogStores): Pro
       });
     }
   return commits;
+}
+
+/** Lists the partitions of this deployment's topics, because deployments may share a cluster. */
+async function listPartitions({ offsets, topicPrefix }: Pick<LogStores, 'offsets' | 'topicPrefix'>, group: string) {
+  const names = new Set(Object.values(TOPICS).map(({ name }) => topicPrefix + name));
+  return (await offsets.list(group)).filter(({ topic }) => names.has(topic));
 }
 
 type Section = Parameters<LogReader['read']>[0];
@@ -106,19 +112,28 @@ export interface LostRange {
 export async function moveGroups(stores: LogStores, commits: readonly BackedUpCommit[]): Promise<LostRange[]> {
   const lost: LostRange[] = [];
   for (const group of TABLE_GROUPS) {
-    const current = await stores.offsets.list(group);
-    for (const saved of commits.filter((each) => each.group === group)) {
-      const name = stores.topicPrefix + saved.topic;
-      const found = current.find((each) => each.topic === name && each.partition === saved.partition);
-      if (found === undefined)
-        throw new Error(`group ${group} has no committed offset for ${name}/${saved.partition}: check CONSUMER_GROUP`);
-      const from = Math.max(saved.committed, found.start);
-      if (from > saved.committed)
-        lost.push({ group, topic: name, partition: saved.partition, start: saved.committed, end: from });
+    const current = await listPartitions(stores, group);
+    const saved = commits.filter((each) => each.group === group);
+    for (const { topic, partition } of saved)
+      if (!current.some(isAt(stores.topicPrefix + topic, partition)))
+        throw new Error(`group ${group} has no committed offset for ${topic}/${partition}: check CONSUMER_GROUP`);
+    for (const found of current) {
+      const { topic, partition, start } = found;
+      const committed = committedIn(saved, stores.topicPrefix, found);
+      const from = Math.max(committed, start);
+      if (from > committed) lost.push({ group, topic, partition, start: committed, end: from });
       await move(stores.offsets, group, found, from);
     }
   }
   return lost;
+}
+
+const isAt = (topic: string, partition: number) => (each: { topic: string; partition: number }) =>
+  each.topic === topic && each.partition === partition;
+
+/** A partition without a commit in the backup had not been read at all. */
+function committedIn(saved: readonly BackedUpCommit[], prefix: string, at: { topic: string; partition: number }): number {
+  return saved.find((each) => prefix + each.topic === at.topic && each.partition === at.partition)?.committed ?? 0;
 }
 
 async function move(offsets: GroupOffsets, group: string, found: GroupPartition, from: number): Promise<void> {
@@ -141,16 +156,16 @@ export async function assertNotConsumed(
   { offsets, topicPrefix }: LogStores,
   commits: readonly BackedUpCommit[],
 ): Promise<void> {
-  for (const group of TABLE_GROUPS)
-    for (const { topic, partition, committed, start } of await offsets.list(group)) {
-      const saved = commits.find(
-        (each) => each.group === group && topicPrefix + each.topic === topic && each.partition === partition,
-      );
-      if (saved === undefined || committed === Math.max(saved.committed, start)) continue;
+  for (const group of TABLE_GROUPS) {
+    const saved = commits.filter((each) => each.group === group);
+    for (const found of await listPartitions({ offsets, topicPrefix }, group)) {
+      const { topic, partition, committed, start } = found;
+      if (committed === Math.max(committedIn(saved, topicPrefix, found), start)) continue;
       throw new Error(
         `group ${group} has read ${topic}/${partition} during the restore: stop all services, then run the command again`,
       );
     }
+  }
 }
 
 /** Decisions for this commit apply to no consumer, except to start a group without a commit. */
@@ -171,15 +186,14 @@ export async function markReplaced(
   let areStarted = true;
   for (const flow of FLOWS)
     for (const [partition, last] of await stored.lastOffsets(flow)) {
-      const isAt = (each: { topic: string; partition: number }, topic: string) =>
-        each.topic === topic && each.partition === partition;
-      const earlier = commits.find((each) => each.group === group && isAt(each, flow.topic))?.replaced ?? [];
+      const saved = commits.filter((each) => each.group === group);
+      const earlier = saved.find(isAt(flow.topic, partition))?.replaced ?? [];
       const at = { topic: topicPrefix + flow.topic, partition };
       const from = (await log.bounds(at.topic)).find((each) => each.partition === partition)?.start ?? 0;
       const replaced = [{ start: 0, end: last + 1 }, ...earlier];
       const decision = { from, forCommit: NO_COMMIT, decidedAtMs: Date.now(), replaced };
       await offsets.decide(group, at, decision);
-      if (current.some((each) => isAt(each, at.topic))) continue;
+      if (current.some(isAt(at.topic, partition))) continue;
       areStarted = (await offsets.move(group, at, decision)) && areStarted;
     }
   return areStarted;

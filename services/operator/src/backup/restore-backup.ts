@@ -79,9 +79,10 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
 async function assertRequestsRetained({ log, topicPrefix }: RestoreTargets, { manifest }: Backup): Promise<void> {
   const topic = topicPrefix + TOPICS.erasures.name;
   const bounds = await log.bounds(topic);
-  for (const { group, topic: name, partition, committed } of manifest.commits) {
-    const start = bounds.find((each) => each.partition === partition)?.start ?? 0;
-    if (group === GROUPS.eraser && name === TOPICS.erasures.name && start > committed)
+  const saved = manifest.commits.filter((each) => each.group === GROUPS.eraser && each.topic === TOPICS.erasures.name);
+  for (const { partition, start } of bounds) {
+    const committed = saved.find((each) => each.partition === partition)?.committed ?? 0;
+    if (start > committed)
       throw new Error(
         `${topic}/${partition}: requests ${committed} to ${start - 1} have expired since the newest backup (${manifest.id}), ` +
           'so it is unknown who was erased. Put a newer backup beside it: its erasures are applied to the older one.',
