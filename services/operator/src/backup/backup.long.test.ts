@@ -2,7 +2,15 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { awaitErased, awaitStored, type Command, createPlayer, digestTables, openTestStack, storedOf } from './test/stack.ts';
+import {
+  awaitErased,
+  awaitStored,
+  type Command,
+  createPlayer,
+  digestTables,
+  openTestStack,
+  storedOf,
+} from './test/stack.ts';
 
 const STACK_MS = 600_000;
 /** Tables whose rows no service changes while no messages arrive. */

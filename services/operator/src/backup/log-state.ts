@@ -132,7 +132,11 @@ const isAt = (topic: string, partition: number) => (each: { topic: string; parti
   each.topic === topic && each.partition === partition;
 
 /** A partition without a commit in the backup had not been read at all. */
-function committedIn(saved: readonly BackedUpCommit[], prefix: string, at: { topic: string; partition: number }): number {
+function committedIn(
+  saved: readonly BackedUpCommit[],
+  prefix: string,
+  at: { topic: string; partition: number },
+): number {
   return saved.find((each) => prefix + each.topic === at.topic && each.partition === at.partition)?.committed ?? 0;
 }
 

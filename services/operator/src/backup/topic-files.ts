@@ -8,7 +8,7 @@ import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/cont
 import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { inBatches } from '@playline/stores';
 import type { LogBounds, LogReader, Producer, PublishedRecord, StreamRecord } from '@playline/stream';
-import type { Backup, BackedUpCommit, BackedUpTopic } from './folder.ts';
+import type { BackedUpCommit, BackedUpTopic, Backup } from './folder.ts';
 import { createFileSum } from './native-files.ts';
 
 interface CopiedTopic {
