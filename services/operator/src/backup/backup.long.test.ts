@@ -137,9 +137,11 @@ it(
     await stack.stop();
     await stack.startAll(generation);
     const added = createPlayer(5);
-    const { anonymousId } = stayed.messages[0]!;
-    const linked = added.messages.map((message) => ({ ...message, anonymousId }));
-    await stack.post(linked);
+    await stack.post(
+      added.messages.map((message) =>
+        message.type === 'identify' ? { ...message, userId: stayed.userId } : message,
+      ),
+    );
     await awaitStored(stack, added.ids);
     await until('the new decision applies to the restored person', async () => {
       const rows = await stack.query(`SELECT uniqExact(person_key) FROM events_identified

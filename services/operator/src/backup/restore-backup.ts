@@ -6,7 +6,7 @@ import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
 import { type ClickHouseAccount, createQueryRows, pauseOrThrow } from '@playline/stores';
 import type { Producer } from '@playline/stream';
-import { awaitStore, type Schemas } from '../await-store.ts';
+import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
 import { addPropertyColumns, assertSameSchema } from './database.ts';
@@ -32,7 +32,7 @@ export interface RestoreTargets extends LogStores {
   readonly client: SqlClient;
   readonly schemas: Schemas;
   readonly registrar: SchemaRegistrar;
-  readonly openProducer: (topics: readonly string[]) => Promise<Producer>;
+  readonly openProducer: (topic: string) => Promise<Producer>;
   readonly records: ErasureRecords;
   readonly rows: ErasureRows;
   readonly people: People;
@@ -167,21 +167,14 @@ async function continueInNewLog(
     targets.onProgress(
       'services are running: npm run verify reports the rows of partitions without new records as future',
     );
-  const names = chosen.manifest.topics.map(({ topic }) => targets.topicPrefix + topic);
-  const producer = await targets.openProducer(names);
   const isErasures = ({ topic }: { topic: string }) => topic === TOPICS.erasures.name;
   const publish = (backup: Backup, topics: Backup['manifest']['topics']) =>
-    publishTopics({ ...targets, producer, backup, topics, toSchemaId: (id) => schemaIds.get(id) ?? id });
-  try {
-    await awaitStore('Kafka', () => producer.ready());
-    await publish(
-      chosen,
-      chosen.manifest.topics.filter((each) => !isErasures(each)),
-    );
-    await publish(newest, newest.manifest.topics.filter(isErasures));
-  } finally {
-    await producer.close();
-  }
+    publishTopics({ ...targets, backup, topics, toSchemaId: (id) => schemaIds.get(id) ?? id });
+  await publish(
+    chosen,
+    chosen.manifest.topics.filter((each) => !isErasures(each)),
+  );
+  await publish(newest, newest.manifest.topics.filter(isErasures));
 }
 
 const POLL_MS = 500;

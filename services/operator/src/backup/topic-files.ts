@@ -8,6 +8,7 @@ import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/cont
 import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { inBatches } from '@playline/stores';
 import type { LogBounds, LogReader, Producer, PublishedRecord, StreamRecord } from '@playline/stream';
+import { withStore } from '../await-store.ts';
 import type { BackedUpCommit, BackedUpTopic, Backup } from './folder.ts';
 import { createFileSum } from './native-files.ts';
 
@@ -120,7 +121,7 @@ const HEADER = 'restored-from';
 
 export interface PublishOptions {
   readonly log: LogReader;
-  readonly producer: Pick<Producer, 'sendForOffset'>;
+  readonly openProducer: (topic: string) => Promise<Producer>;
   readonly topicPrefix: string;
   readonly backup: Backup;
   readonly topics: readonly BackedUpTopic[];
@@ -142,8 +143,10 @@ export async function publishTopics(options: PublishOptions): Promise<void> {
       );
     const records = toRecords(options, topic, published);
     // Without transactions, whose markers the readers of access records do not expect.
-    for await (const batch of inBatches(records, BATCH_RECORDS))
-      await Promise.all(batch.map((record) => options.producer.sendForOffset(record)));
+    await withStore('Kafka', await options.openProducer(name), async (producer) => {
+      for await (const batch of inBatches(records, BATCH_RECORDS))
+        await Promise.all(batch.map((record) => producer.sendForOffset(record)));
+    });
     options.onProgress(`${name}: ${topic.records} records published`);
   }
 }

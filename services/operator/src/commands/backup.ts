@@ -146,7 +146,7 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
       rows,
       schemas: await context.createSchemas(),
       registrar: await context.createRegistrar(),
-      openProducer: (topics) => context.openProducer(...topics),
+      openProducer: (topic) => context.openProducer(topic),
       rebuild: async () => endWith(await runCommand(await context.loadRebuild(), ['rebuild'], terminal)),
     };
     const plan = await planRestore(targets, source);
