@@ -138,9 +138,7 @@ it(
     await stack.startAll(generation);
     const added = createPlayer(5);
     await stack.post(
-      added.messages.map((message) =>
-        message.type === 'identify' ? { ...message, userId: stayed.userId } : message,
-      ),
+      added.messages.map((message) => (message.type === 'identify' ? { ...message, userId: stayed.userId } : message)),
     );
     await awaitStored(stack, added.ids);
     await until('the new decision applies to the restored person', async () => {
