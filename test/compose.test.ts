@@ -11,6 +11,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { createSignerKeys, signerPublicKeyOf } from '../infra/local/secrets.ts';
+import { readSettings } from './service-settings.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const exists = (path: string) => existsSync(new URL(`../${path}`, import.meta.url));
@@ -214,12 +215,6 @@ describe('docker-compose.yml', () => {
     expect(names.sort()).toEqual(['chain-api', 'gateway', 'portal']);
   });
 });
-
-async function readSettings(service: string): Promise<z.ZodObject> {
-  const { configSchema } = await import(`../services/${service}/src/config.ts`);
-  if (!(configSchema instanceof z.ZodObject)) throw new Error(`services/${service}/src/config.ts: export configSchema`);
-  return configSchema;
-}
 
 function fillIn(environment: Record<string, string>): Record<string, string> {
   const signerKey = signerPublicKeyOf({ signerKeys: createSignerKeys() });

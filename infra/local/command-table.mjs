@@ -51,9 +51,20 @@ const COMMANDS = {
     isReadOnly: true,
   },
   logs: {
-    help: 'shows the last log lines of each process; in a terminal, follows the logs',
-    usage: '[name …]',
-    options: NO_OPTIONS,
+    help: 'shows the last log lines of each process, or searches the logs; in a terminal, follows the logs',
+    usage: '[name …] [--since 10m] [--level warn] [--grep text] [--trace id]',
+    details: `  --since <time>     lines of the last seconds, minutes, hours or days: 30s, 10m, 2h, 1d
+  --level <level>    lines of at least this level: debug, info, warn, error or fatal
+  --grep <text>      lines that contain the text, in upper or lower case
+  --trace <id>       lines that contain the trace id of a request, 32 hexadecimal digits
+
+With an option, the complete logs are searched. The logs of the stores have no fields, so only --grep searches them.`,
+    options: {
+      since: { type: 'string' },
+      level: { type: 'string' },
+      grep: { type: 'string' },
+      trace: { type: 'string' },
+    },
     argumentsMax: 100,
     isReadOnly: true,
   },
@@ -85,6 +96,7 @@ const COMMANDS = {
   backup: { help: 'copies tables, topics, offsets and schemas to a folder' },
   restore: { help: 'replaces all tables by a backup, without the people who were erased since' },
   verify: { help: 'compares stored rows with the log' },
+  trace: { help: 'follows a request or a message: log, row, person, links, rejections' },
   offsets: { help: 'shows consumer offsets and resolves truncated logs' },
   derive: { help: 'repairs the tables derived from events' },
   'dead-letters': { help: 'lists, shows, replays and drops messages that could not be processed' },
@@ -117,7 +129,7 @@ const GROUPS = {
   'manage access': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
-  'find and repair faults': ['verify', 'derive', 'dead-letters', 'offsets', 'rebuild', 'backup', 'restore'],
+  'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild', 'backup', 'restore'],
   develop: ['test', 'test:all', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();

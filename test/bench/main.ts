@@ -9,12 +9,13 @@ import { erasure } from './figures/erasure.ts';
 import { feed } from './figures/feed.ts';
 import { gateway, gatewayLatency } from './figures/gateway.ts';
 import { linker } from './figures/linker.ts';
-import { portal } from './figures/portal.ts';
+import { overview, portal } from './figures/portal.ts';
 import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
 import { idle, start } from './figures/stack.ts';
 import { insertSync, storedOffsets } from './figures/tables.ts';
+import { tracing } from './figures/tracing.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
@@ -22,7 +23,7 @@ import { type BenchStores, openStores } from './stores.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, portal, chain],
+  ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, overview, portal, chain, tracing],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];

@@ -51,7 +51,7 @@ async function waitUntilReady(measured: Measured, url: string): Promise<void> {
 }
 
 /** The highest limits that the settings allow, so that the limiter runs but rejects no requests. */
-const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
+export const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
 
 export const startGateway = (bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> =>
   startService(bench, 'gateway', settings);

@@ -137,7 +137,8 @@ function toMetric(call: Node, { nodes }: SourceFile): string[] | null {
   if (METRIC_TYPES[method] === undefined || !String(name?.value).startsWith('playline_')) return null;
   const declares = (node: Node, id: unknown) =>
     node.type === 'VariableDeclarator' && isNode(node.id) && node.id.name === id;
-  const text = help?.type === 'Identifier' ? nodes.find((node) => declares(node, help.name)) : help;
+  const text =
+    help?.type === 'Identifier' ? nodes.findLast((node) => declares(node, help.name) && node.start < call.start) : help;
   // Metrics created through a local helper have the labels that the helper sets.
   const helper = nodes.findLast((node) => declares(node, callee.name) && node.start < call.start);
   const labels = [...rest, ...(callee.type === 'Identifier' && helper ? [helper] : [])].flatMap(labelsIn);
@@ -158,9 +159,21 @@ it('infra/METRICS.md lists every metric with its type, labels, source and meanin
   const declared = new Set(product.flatMap(([, text]) => text.match(/(?<=')playline_[a-z_]+(?=')/g) ?? []));
   const listed = rows.map((row) => /`(\w+)`/.exec(row)?.[1]);
   expect([...declared].filter((name) => !listed.includes(name) && name !== 'playline_build_info')).toEqual([]);
+  const misnamed = rows.filter((row) => {
+    const [name = '', type = ''] = row
+      .split('|')
+      .slice(1)
+      .map((cell) => cell.replaceAll('`', '').trim());
+    return (
+      (type === 'counter') !== name.endsWith('_total') || (type === 'histogram' && !/_(seconds|bytes)$/.test(name))
+    );
+  });
+  expect(misnamed, 'counters end in _total, histograms in a unit').toEqual([]);
   const head = `# Metrics
 
 Generated from the code. Every service exposes \`/metrics\` on its admin port, and every metric has the label \`service\`. Node.js and process metrics have the default prom-client names (\`nodejs_…\`, \`process_…\`). \`playline_build_info{version}\` contains the release.
+
+\`route\` is the declared path of an operation or page, never the requested path. \`environment\` has at most 100 values per process; further environments are counted as \`other\`. For the stores, use their own metrics: the Prometheus endpoint of ClickHouse, redis_exporter, and the JMX exporter for Kafka.
 
 | name | type | labels | source | meaning |
 |---|---|---|---|---|`;

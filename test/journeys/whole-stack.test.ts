@@ -1,17 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { until } from '@playline/testkit';
+import { openTraceReceiver, until } from '@playline/testkit';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { countStored, type JourneyStack, query, startJourneyStack, trackMessage } from './stack.ts';
 
 let stack: JourneyStack;
+let traces: Awaited<ReturnType<typeof openTraceReceiver>>;
 beforeAll(async () => {
+  traces = await openTraceReceiver();
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', traces.endpoint);
+  vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '1');
   stack = await startJourneyStack({ chain: true });
 }, 180_000);
-afterAll(() => stack?.close(), 60_000);
+afterAll(async () => {
+  await stack?.close();
+  await traces.close();
+}, 60_000);
 
 const player = randomUUID();
 const account = randomUUID();
@@ -163,7 +170,23 @@ describe('the protected data in a complete stack', () => {
       await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   });
 
-  it('a secret key does not appear in logs, even if every part of a request contains the key', async () => {
+  it('traces of a message, an erasure, a mint and chain activities continue from the request to the stored row', async () => {
+    const isContinued = (first: string, ...later: string[]) => {
+      const traceIdsOf = (part: string) =>
+        traces.spans.flatMap(({ service, name, traceId }) => (`${service} ${name}`.startsWith(part) ? [traceId] : []));
+      const continued = later.map((part) => new Set(traceIdsOf(part)));
+      return traceIdsOf(first).some((traceId) => continued.every((ids) => ids.has(traceId)));
+    };
+    for (const [first, ...later] of [
+      ['gateway POST /v1/audience/messages', 'event-writer store audience.messages'],
+      ['gateway DELETE /v1/audience/data', 'eraser erase'],
+      ['chain-api POST', 'minter mint', 'activity-writer store chain.mint-state'],
+      ['chain-indexer publish activities', 'activity-writer store chain.activities'],
+    ] as const)
+      await until(`a trace from ${first} to ${later.at(-1)}`, () => isContinued(first, ...later) || null, 30_000);
+  });
+
+  it('a secret key does not appear in logs, metrics or traces, even if every part of a request contains the key', async () => {
     const secret = stack.keys.production.secret;
     await stack.post([trackMessage()], { 'x-service-publishable-key': secret });
     await stack.post([trackMessage()], { 'x-service-api-key': secret, traceparent: secret });
@@ -171,5 +194,11 @@ describe('the protected data in a complete stack', () => {
     await fetch(`${stack.file().gateway}/${secret}?key=${secret}`);
     const logs = join(stack.folder, 'logs');
     for (const name of readdirSync(logs)) expect(readFileSync(join(logs, name), 'utf8'), name).not.toContain(secret);
+    for (const [name, url] of Object.entries(stack.file().admin ?? {}))
+      expect(await (await fetch(`${url}/metrics`)).text(), name).not.toContain(secret);
+    const exported = () => traces.spans.filter(({ name }) => name === 'GET unmatched').length > 0 || null;
+    await until('the last request is exported', exported, 30_000);
+    expect(traces.bodies.join('\n')).not.toContain(secret);
+    for (const id of [player, account]) expect(traces.bodies.join('\n')).not.toContain(id);
   });
 });

@@ -39,6 +39,7 @@ const PROBES = `(() => {
   return { tooWide: ${TOO_WIDE}, tallRows: ${TALL_ROWS}, lowContrastText: ${LOW_CONTRAST_TEXT} };
 })()`;
 type ProbeResult = Readonly<Record<'tooWide' | 'tallRows' | 'lowContrastText', readonly string[]>>;
+const HEIGHT_MAX = 3_000;
 /** Runs in a page. Returns the number of visible main headings and the type of each visible button. */
 const CONTROLS = `(() => {
   const findVisible = (selector) =>
@@ -106,6 +107,11 @@ it.for([...PAGES, CHECKLIST, MISSING_PAGE])(
   async (path) => {
     const { page, errors } = sharedTab;
     await open(page, path);
+    for (const viewport of VIEWPORTS.toReversed()) {
+      await setViewport(page, viewport);
+      const height = await page.evaluate('document.documentElement.scrollHeight');
+      expect.soft(height, `${path} ${viewport.width}: height`).toBeLessThanOrEqual(HEIGHT_MAX);
+    }
     for (const viewport of VIEWPORTS) {
       await setViewport(page, viewport);
       const name = `${path} ${viewport.width} ${viewport.scheme}`;
@@ -133,6 +139,28 @@ it('the erasures page shows all columns at a width of 1,280 pixels', async () =>
   const clipped = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
   expect(await page.evaluate(clipped)).toEqual([false]);
   expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
+});
+
+it('the chart of the overview shows the time and the values at the cursor', async () => {
+  const { page } = await openSeparateTab(administrator);
+  await page.goto(toUrl('/projects/:project/environments/:environment/overview'));
+  const [plot, tip] = [page.locator('.u-over'), page.locator('.tip')];
+  for (const viewport of VIEWPORTS) {
+    await setViewport(page, viewport);
+    for (const share of [0.01, 0.5, 0.99]) {
+      // Hovering waits until the chart has its new size.
+      await plot.hover();
+      const { width, height } = (await plot.boundingBox())!;
+      await plot.hover({ position: { x: share * width, y: height / 2 } });
+      await tip.waitFor();
+      expect(await tip.innerText()).toMatch(
+        /^[A-Z][a-z]{2} \d+, \d\d:\d0 – ([A-Z][a-z]{2} \d+, )?\d\d:\d0\n[\d,.]+ accepted per minute\n[\d,.]+ errors per minute$/,
+      );
+      expect(await page.evaluate(TOO_WIDE)).toEqual([]);
+    }
+    await page.getByRole('heading', { level: 1 }).hover();
+    await tip.waitFor({ state: 'hidden' });
+  }
 });
 
 it('the home page of a user without projects fits four viewports', async () => {

@@ -5,9 +5,6 @@ import { EXPORTS, getActionSpec, listPages, openClient, pathFor, type Response, 
 import { AUTHOR, seedAccount, seedProject, type ToText } from './seed.ts';
 import { openSeededPortal, PROVIDER_URL, type SeededPortal } from './seeded-portal.ts';
 
-/** The documentation of the gateway, which is another origin. */
-const DOCS_URL = 'http://gateway.test/docs/';
-
 let portals: SeededPortal[] = [];
 afterEach(async () => {
   for (const portal of portals) await portal.close();
@@ -172,9 +169,8 @@ async function expectCells({ seed, client }: World): Promise<void> {
   }
 }
 
-/** Classifies the target of a link: this page, the portal, the documentation or an external site. */
+/** Classifies the target of a link: this page, the portal or an external site. */
 function toTarget(address: string): string {
   if (address.startsWith('#')) return 'this page';
-  if (address.startsWith(DOCS_URL)) return 'the documentation';
   return /^\/(?![/\\])/.test(address) ? 'the portal' : `external: ${address}`;
 }

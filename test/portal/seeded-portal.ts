@@ -11,6 +11,7 @@ import type {
 } from '../../services/portal/src/reads/index.ts';
 import { createMemoryReads, type MemoryRows } from '../../services/portal/src/test/memory-reads.ts';
 import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import { HOSTILE } from './hostile-texts.ts';
 import type { ToText } from './seed.ts';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -158,17 +159,45 @@ function toMessage(toText: ToText): MessageLine {
   };
 }
 
-/** An overview with a cause that grew, so that the page shows the callout. */
+/** Event names and client versions that the overview shows in every environment, also to tests of the layout. */
+const HOSTILE_NAMES = [
+  ...['a script element', 'an injected attribute', 'bidirectional overrides'].map((name) => HOSTILE[name] ?? ''),
+  'w'.repeat(200),
+];
+const CHART_STEP_S = 600;
+const CHART_POINTS = 144;
+
+/** An overview with all figures, a chart of a day, and a cause that grew, so that the page shows the callout. */
 function toOverview(toText: ToText): Partial<Overview> {
   const line = { part: '', name: '', field: '', library: '', libraryVersion: '', atS: 0 };
   const counts = { value: 73_137, previous: 137, total: 73_137, previousTotal: 137 };
   const client = { library: toText('counted library'), libraryVersion: toText('counted version') };
   const cause = { name: toText('counted rejection code'), field: toText('counted rejection field') };
+  const nowS = Math.floor(Date.now() / 1000);
+  const lastS = nowS - (nowS % CHART_STEP_S);
+  const toPoints = (valueMax: number) =>
+    Array.from({ length: CHART_POINTS }, (_, index) => ({
+      atS: lastS - (CHART_POINTS - index) * CHART_STEP_S,
+      value: (index * 37) % valueMax,
+    }));
   return {
     firstS: 1,
-    clients: [{ ...line, ...client, ...counts }],
+    accepted: toPoints(7_313),
+    rejected: toPoints(73),
+    players: { ...line, ...counts, atS: nowS },
+    delay: { ...line, ...counts, value: 1_137, previous: 970 },
+    openErasures: 2,
+    pendingMints: 1_373,
+    clients: [client, ...HOSTILE_NAMES.map((name) => ({ library: 'playline-unity', libraryVersion: name }))].map(
+      (each) => ({
+        ...line,
+        ...each,
+        ...counts,
+      }),
+    ),
     causes: [{ ...line, ...client, ...cause, ...counts }],
-    events: [{ ...line, name: toText('counted event name'), ...counts }],
+    events: [toText('counted event name'), ...HOSTILE_NAMES].map((name) => ({ ...line, name, ...counts })),
+    eventPlayers: new Map(HOSTILE_NAMES.map((name) => [name, 7_313])),
   };
 }
 

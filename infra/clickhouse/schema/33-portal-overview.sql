@@ -1,6 +1,6 @@
 -- Everything on the overview of an environment in one query, because planning a query costs more than reading these small
 -- tables. Times are epoch seconds. `since` and `before` are the starts of the shown and of the previous time range, and `step`
--- is the length of the counted intervals.
+-- is the length of the counted intervals. Players are counted a minute before the messages of the same time.
 CREATE VIEW IF NOT EXISTS portal_overview DEFINER = views SQL SECURITY DEFINER AS
 SELECT * FROM
 (
@@ -15,6 +15,7 @@ SELECT * FROM
         FROM event_counts FINAL
         WHERE environment_id = {environment: String} AND step_s = {step: UInt16} AND start_at >= {before: UInt32} AND start_at < {until: UInt32}
         GROUP BY kind, name, field, library, library_version
+        HAVING current + previous > 0
     )
     ORDER BY current DESC, name, field, library, library_version
     LIMIT 50 BY kind
@@ -34,10 +35,12 @@ FROM
         kind, name, players, until_at, max(until_at) OVER () AS latest_at,
         maxIf(until_at, until_at <= toDateTime({until: UInt32}) - {span: UInt32}) OVER () AS previous_at
     FROM player_counts FINAL
-    WHERE environment_id = {environment: String} AND span_s = {span: UInt32} AND until_at <= {until: UInt32}
+    WHERE environment_id = {environment: String} AND span_s = {span: UInt32} AND until_at <= toDateTime({until: UInt32}) + 60
 )
 WHERE until_at IN (latest_at, previous_at)
 GROUP BY kind, name
+ORDER BY sumIf(players, until_at = latest_at) DESC, name
+LIMIT 1000 BY kind
 UNION ALL
 SELECT
     'delay', '', '', '', '', 0,

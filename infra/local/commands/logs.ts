@@ -1,6 +1,9 @@
-import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, createReadStream, existsSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
+import { EXIT } from '../command-table.mjs';
+import { type LogSearch, parseFields, parseLogSearch } from '../log-filter.ts';
 import { tailOf } from '../logs.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
 
@@ -30,17 +33,50 @@ function readFrom(path: string, offset: number): { text: string; offset: number 
   }
 }
 
-/** Prints the last log lines. In a terminal, follows the logs until Ctrl-C. */
-export async function logs(paths: StackPaths, requested: readonly string[]): Promise<number> {
+/** Yields the lines of a log, including the renamed older part. */
+async function* readLines(path: string): AsyncGenerator<string> {
+  for (const part of [`${path}.1`, path]) if (existsSync(part)) yield* createInterface(createReadStream(part));
+}
+
+interface FoundLine {
+  readonly name: string;
+  readonly line: string;
+  /** Empty for lines without a time, which precede all others. */
+  readonly at: string;
+}
+
+/** More lines than a terminal scrolls back. Only the latest lines are shown. */
+const FOUND_MAX = 10_000;
+
+/** Returns the matching lines of all logs in the order of their times. */
+export async function findLines(paths: StackPaths, names: readonly string[], matches: (line: string) => boolean) {
+  const found: FoundLine[] = [];
+  for (const name of names) {
+    for await (const line of readLines(logFileOf(paths, name)))
+      if (matches(line)) found.push({ name, line, at: parseFields(line)?.at ?? '' });
+  }
+  return found.sort((a, b) => (a.at < b.at ? -1 : Number(a.at > b.at))).slice(-FOUND_MAX);
+}
+
+/** Prints the last log lines, or the lines that the options select. In a terminal, follows the logs until Ctrl-C. */
+export async function logs(paths: StackPaths, args: readonly string[]): Promise<number> {
+  let parsed: LogSearch;
+  try {
+    parsed = parseLogSearch(args, Date.now());
+  } catch (error) {
+    console.error(`logs: ${(error as Error).message} (see npm run logs -- --help)`);
+    return EXIT.usage;
+  }
+  const { names: requested, matches } = parsed;
   const existing = logNames(paths);
   const unknown = requested.filter((name) => !existing.includes(name));
   if (unknown.length > 0) {
     console.error(`unknown log: ${unknown.join(', ')}. Available logs: ${existing.join(', ')}`);
-    return 2;
+    return EXIT.usage;
   }
   if (existing.length === 0) {
     console.error('no logs yet; start the stack with `npm start`');
-    return 1;
+    return EXIT.failed;
   }
   const names = requested.length > 0 ? requested : existing;
   const show = (name: string, text: string) => {
@@ -48,18 +84,16 @@ export async function logs(paths: StackPaths, requested: readonly string[]): Pro
     const prefix = names.length > 1 ? `${name.padEnd(16)} ` : '';
     console.log(text.trimEnd().replace(/^/gm, prefix));
   };
-  const offsets = new Map<string, number>();
-  for (const name of names) {
-    show(name, tailOf(logFileOf(paths, name)));
-    offsets.set(name, readFrom(logFileOf(paths, name), 0).offset);
-  }
+  const offsets = new Map(names.map((name) => [name, readFrom(logFileOf(paths, name), 0).offset]));
+  if (matches !== null) for (const { name, line } of await findLines(paths, names, matches)) show(name, line);
+  else for (const name of names) show(name, tailOf(logFileOf(paths, name)));
   while (process.stdout.isTTY) {
     await delay(FOLLOW_POLL_MS);
     for (const name of names) {
       const { text, offset } = readFrom(logFileOf(paths, name), offsets.get(name) ?? 0);
       offsets.set(name, offset);
-      show(name, text);
+      show(name, matches === null ? text : text.split('\n').filter(matches).join('\n'));
     }
   }
-  return 0;
+  return EXIT.ok;
 }

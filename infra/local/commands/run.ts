@@ -33,8 +33,20 @@ export function runHere(
 /** Operator commands that are available through `npm run`. */
 export const OPERATOR_COMMANDS: readonly string[] = [
   ...['keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
-  ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate', 'completion'],
-  ...['backup', 'restore'],
+  ...[
+    'trace',
+    'dead-letters',
+    'offsets',
+    'derive',
+    'analysts',
+    'erasures',
+    'columns',
+    'import',
+    'replicate',
+    'completion',
+    'backup',
+    'restore',
+  ],
 ];
 
 export const operate =

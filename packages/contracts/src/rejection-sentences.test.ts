@@ -13,7 +13,7 @@ it.each([
   [
     'eventTimestamp',
     'INVALID_VALUE',
-    'eventTimestamp is more than 30 days in the past or more than 24 hours in the future',
+    'eventTimestamp is too far in the past or in the future; unless this installation sets other limits, 30 days and 24 hours are accepted',
   ],
   ['toId', 'INVALID_VALUE', 'toId is longer than 256 characters or is the same as fromId'],
   ['properties', 'INVALID_VALUE', 'properties is nested deeper than 64 levels'],

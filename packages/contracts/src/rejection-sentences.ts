@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 const TIME_WINDOW: RejectionError = {
   field: 'eventTimestamp',
   code: 'INVALID_VALUE',
-  message: `eventTimestamp is more than ${EVENT_AGE_MAX_MS / (24 * HOUR_MS)} days in the past or more than ${EVENT_AHEAD_MAX_MS / HOUR_MS} hours in the future`,
+  message: `eventTimestamp is too far in the past or in the future; unless this installation sets other limits, ${EVENT_AGE_MAX_MS / (24 * HOUR_MS)} days and ${EVENT_AHEAD_MAX_MS / HOUR_MS} hours are accepted`,
 };
 
 function errorsOf(value: unknown): readonly RejectionError[] {

@@ -59,6 +59,9 @@ export interface TimeWindow {
   nowMs?: number | undefined;
 }
 
+/** Formats a number for people, with commas as thousands separators. */
+export const toNumberText = (value: number): string => value.toLocaleString('en-US');
+
 const UNITS = [
   ['day', 24 * 60 * 60 * 1000],
   ['hour', 60 * 60 * 1000],
@@ -70,7 +73,7 @@ const UNITS = [
 export function toDurationText(ms: number): string {
   const [name, unitMs] = UNITS.find(([, unitMs]) => ms % unitMs === 0 && ms > unitMs) ?? ['millisecond', 1];
   const count = ms / unitMs;
-  return `${count.toLocaleString('en-US')} ${name}${count === 1 ? '' : 's'}`;
+  return `${toNumberText(count)} ${name}${count === 1 ? '' : 's'}`;
 }
 
 /** RFC 3339, section 5.6, with up to 9 fractional digits and without leap seconds: contract, "RFC 3339 details". */

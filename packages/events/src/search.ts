@@ -59,6 +59,7 @@ function toPropertyCondition(properties: string, { name, operator, value }: Prop
 /** A page of messages, newest first: up to a time, or after the last message of the previous page. */
 export interface AnalystSearch extends MessageFilter {
   readonly environmentId: string;
+  readonly test: boolean;
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly idAccess: 'raw ids' | 'masked ids';
@@ -73,7 +74,7 @@ export interface AnalystSearch extends MessageFilter {
 export function toAnalystQuery(search: AnalystSearch): string {
   const { environmentId, sinceMs, untilMs, idAccess, test, identityIds, after, messagesMax = 100, ...filter } = search;
   const isRaw = idAccess === 'raw ids';
-  const isExact = isRaw && (test !== false || identityIds !== undefined);
+  const isExact = isRaw && (test || identityIds !== undefined);
   const view = isExact ? 'events_exact' : isRaw ? 'analysis_events_raw' : test ? 'analysis_tests' : 'analysis_events';
   const time = (ms: number) => `toDateTime64('${new Date(ms).toISOString().slice(0, -1).replace('T', ' ')}', 3, 'UTC')`;
   const properties = isRaw ? 'properties' : 'safe_properties';
@@ -84,7 +85,7 @@ export function toAnalystQuery(search: AnalystSearch): string {
       ? `event_time < ${end}`
       : `(event_time < ${end} OR (event_time = ${end} AND message_id < toUUID(${quoteText(after.messageId)})))`;
   const range = [`environment_id = ${quoteText(environmentId)}`, `event_time >= ${time(sinceMs)}`, isBefore];
-  const exact = isExact ? { ...(test === undefined ? {} : { test }), ...(identityIds && { identityIds }) } : {};
+  const exact = isExact ? { test, identityIds } : {};
   const conditions = toConditions({ ...filter, ...exact }, properties);
   return `SELECT event_time, type, event_name, surface, library, library_version, ${ids.join(', ')}, ${properties}, message_id
 FROM ${view}

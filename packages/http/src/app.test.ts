@@ -4,7 +4,7 @@ import { PublicError } from '@playline/errors';
 import { createLogger, createMetrics } from '@playline/runtime';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createClientAddress, createFaultLog, createRequestDurations, type Route, toNetwork } from './app.ts';
+import { createClientAddress, createFailureLog, createRequestDurations, type Route, toNetwork } from './app.ts';
 import { corsHeaders } from './exchange.ts';
 import { expectEnvelope, json, open, post, sendRaw, serve } from './test/open-server.ts';
 
@@ -303,25 +303,25 @@ function openLog() {
   const lines: string[] = [];
   let callbacks: (() => void)[] = [];
   const logger = createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => lines.push(line) });
-  const log = createFaultLog({ logger, afterInterval: (run) => callbacks.push(run) });
+  const log = createFailureLog({ logger, afterInterval: (run) => callbacks.push(run) });
   const advanceInterval = () => {
     const due = callbacks;
     callbacks = [];
     for (const run of due) run();
   };
   const fail = (message: string, traceId = 'a'.repeat(32)) =>
-    log({ traceId }, new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(message) }));
+    log({ traceId, route: '/v1/items' }, new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(message) }));
   return { lines, log, fail, advanceInterval, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
-it('the fault log reports the first fault of each type immediately, with its trace id and stack', () => {
+it('the failure log reports the first fault of each type immediately, with its trace id and stack', () => {
   const { fail, reported } = openLog();
   fail('broker is down');
   expect(reported()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
   expect(reported()[0].error.stack).toContain('app.test.ts');
 });
 
-it('the fault log reports further faults of a type once per interval, with their count and the latest trace id', () => {
+it('the failure log reports further faults of a type once per interval, with their count and the latest trace id', () => {
   const { fail, reported, advanceInterval } = openLog();
   for (let count = 0; count < 1000; count++)
     fail(`not acknowledged within ${count} ms`, String(count).padStart(32, '0'));
@@ -331,12 +331,12 @@ it('the fault log reports further faults of a type once per interval, with their
   advanceInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
   expect(reported().slice(1)).toMatchObject([
-    { msg: 'further requests failed with the same error', failures: 999, ...latest },
+    { msg: 'request failed repeatedly', failures: 999, ...latest },
     { failures: 5 },
   ]);
 });
 
-it('the fault log reports the next fault immediately after an interval without faults', () => {
+it('the failure log reports the next fault immediately after an interval without faults', () => {
   const { fail, reported, advanceInterval } = openLog();
   fail('broker is down');
   advanceInterval();
@@ -344,14 +344,14 @@ it('the fault log reports the next fault immediately after an interval without f
   expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
 });
 
-it('the fault log reports faults of different types separately', () => {
+it('the failure log reports faults of different types separately', () => {
   const { fail, reported } = openLog();
   fail('broker is down');
   fail('the key store is down');
   expect(reported()).toHaveLength(2);
 });
 
-it('the fault log is bounded when every fault has a different message', () => {
+it('the failure log is bounded when every fault has a different message', () => {
   const { fail, reported, advanceInterval } = openLog();
   const toName = (count: number) => count.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
   for (let count = 0; count < 1000; count++) fail(`no leader for topic ${toName(count)}`);
@@ -361,7 +361,7 @@ it('the fault log is bounded when every fault has a different message', () => {
   expect(reported()[51]).toMatchObject({ failures: 949 });
 });
 
-it('the fault log contains no keys or passwords in first or later lines', () => {
+it('the failure log contains no keys or passwords in first or later lines', () => {
   const { lines, fail, advanceInterval } = openLog();
   for (let count = 0; count < 3; count++) fail(`redis://:hunter2@store:1 refused ${key}`);
   advanceInterval();
@@ -370,9 +370,38 @@ it('the fault log contains no keys or passwords in first or later lines', () => 
   expect(lines.join()).not.toContain(key);
 });
 
-it('the fault log contains thrown values that are not errors', () => {
+it('the failure log contains thrown values that are not errors', () => {
   const { log, reported } = openLog();
-  log({ traceId: 'b' }, 'text');
-  log({ traceId: 'b' }, undefined);
+  log({ traceId: 'b', route: '/' }, 'text');
+  log({ traceId: 'b', route: '/' }, undefined);
   expect(reported()).toMatchObject([{ error: 'text' }, { msg: 'request failed' }]);
+});
+
+it('the failure log reports refusals by code and route without their message, which can quote the request', () => {
+  const { log, lines, reported, advanceInterval } = openLog();
+  const refuse = (traceId: string, route: string) =>
+    log({ traceId, route }, new PublicError('VALIDATION_ERROR', { message: 'a value from the request' }));
+  for (const traceId of ['a', 'b', 'c']) refuse(traceId, '/v1/items');
+  refuse('d', 'unmatched');
+  advanceInterval();
+  const refusal = { level: 'info', route: '/v1/items', status: 400, code: 'VALIDATION_ERROR' };
+  expect(reported()).toMatchObject([
+    { ...refusal, msg: 'request refused', traceId: 'a' },
+    { msg: 'request refused', route: 'unmatched', traceId: 'd' },
+    { ...refusal, msg: 'request refused repeatedly', traceId: 'c', failures: 2 },
+  ]);
+  expect(lines.join()).not.toContain('a value from the request');
+});
+
+it('a refused request is logged with the trace id of its response', async () => {
+  const logged: { traceId: string; route: string }[] = [];
+  const handle = () => {
+    throw new PublicError('TOO_MANY_REQUESTS_ERROR');
+  };
+  const { url } = await serve({
+    routes: [{ method: 'GET', path: '/v1/refuse', handle }],
+    onFailure: ({ traceId, route }) => logged.push({ traceId, route }),
+  });
+  const { headers } = await fetch(`${url}/v1/refuse`);
+  expect(logged).toEqual([{ traceId: headers.get('x-trace-id'), route: '/v1/refuse' }]);
 });

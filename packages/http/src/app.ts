@@ -21,8 +21,9 @@ export interface HttpAppOptions {
   publishableKeyHeader?: string;
   link: (code: ErrorCode) => string;
   answerMaxMs?: number;
+  tracing?: ServerContext['tracing'];
   onAnswer?: ServerContext['onAnswer'];
-  onFault?: ServerContext['onFault'];
+  onFailure?: ServerContext['onFailure'];
 }
 
 export interface HttpApp {
@@ -40,8 +41,16 @@ type Connection = Socket & { [LATEST]?: Exchange };
 
 export function createHttpApp(options: HttpAppOptions): HttpApp {
   const noop = () => {};
-  const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = noop, onFault = noop } = options;
-  const context: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
+  const { routes, link, answerMaxMs = ANSWER_MAX_MS, tracing = null, onAnswer = noop, onFailure = noop } = options;
+  const context: ServerContext = {
+    link,
+    draining: false,
+    streams: new Set(),
+    answerMaxMs,
+    tracing,
+    onAnswer,
+    onFailure,
+  };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));
   const otherPaths = new Set(routes.filter((route) => !route.cors).map((route) => route.path));
@@ -262,46 +271,72 @@ export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): Ser
   };
 }
 
-export interface FaultLogParts {
-  logger: Pick<Logger, 'error'>;
+export interface FailureLogParts {
+  logger: Pick<Logger, 'error' | 'info'>;
   /** Calls `run` once after one interval. */
   afterInterval?: (run: () => void) => void;
 }
 
-const INTERVAL_MS = 10_000;
-/** More types mean that messages contain ids. All further faults then count as one type. */
-const KINDS_MAX = 50;
+const INTERVAL_MS = 1_000;
+/** More causes mean that messages contain ids. All further failures then count as one cause. */
+const CAUSES_MAX = 50;
 const OTHERS = 'others';
-const KIND_CHARACTERS_MAX = 200;
+const CAUSE_CHARACTERS_MAX = 200;
 
-interface UnreportedFaults {
-  count: number;
-  traceId: string;
-  message: string;
-}
+type FailedExchange = Pick<Exchange, 'traceId' | 'route'>;
+type Fields = Readonly<Record<string, unknown>>;
 
-/** Creates a log of the first fault of each type with its stack, and of the number of further faults per interval. */
-export function createFaultLog({ logger, afterInterval = afterIntervalMs }: FaultLogParts) {
-  const kinds = new Map<string, UnreportedFaults>();
-  const report = (kind: string) => {
-    const { count, traceId, message } = kinds.get(kind) as UnreportedFaults;
-    if (count === 0) return void kinds.delete(kind);
-    logger.error({ traceId, failures: count, latest: message }, 'further requests failed with the same error');
-    kinds.set(kind, { count: 0, traceId, message });
-    afterInterval(() => report(kind));
-  };
-  return ({ traceId }: Pick<Exchange, 'traceId'>, error: unknown): void => {
+/**
+ * Creates a log of failed requests with at most one line per second and cause. The first fault of a cause is logged with
+ * its stack. Refusals are logged without their message, which can quote the request.
+ */
+export function createFailureLog({ logger, afterInterval = afterIntervalMs }: FailureLogParts) {
+  const logFault = createPacedLog((fields, message) => logger.error(fields, message), afterInterval);
+  const logRefusal = createPacedLog((fields, message) => logger.info(fields, message), afterInterval);
+  return ({ traceId, route }: FailedExchange, error: unknown): void => {
+    if (error instanceof PublicError && error.status < 500) {
+      const { code, status } = error;
+      const fields = { traceId, route, status, code };
+      logRefusal(`${code} ${route}`, { fields, message: 'request refused', latest: fields });
+      return;
+    }
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     const message = cause instanceof Error ? cause.message : String(cause);
     const type = cause instanceof Error ? cause.name : typeof cause;
-    // Messages that differ only in numbers (bytes, ports, times) have the same type.
-    const kind = `${type} ${message}`.slice(0, KIND_CHARACTERS_MAX).replace(/\d+/g, '#');
-    const name = kinds.has(kind) || kinds.size < KINDS_MAX ? kind : OTHERS;
-    const unreported = kinds.get(name);
-    if (unreported !== undefined) return void kinds.set(name, { count: unreported.count + 1, traceId, message });
-    kinds.set(name, { count: 0, traceId, message });
-    afterInterval(() => report(name));
-    logger.error({ traceId, error: cause }, 'request failed');
+    const fields = { traceId, route, error: cause };
+    // Messages that differ only in numbers (bytes, ports, times) have the same cause.
+    const name = `${type} ${message}`.slice(0, CAUSE_CHARACTERS_MAX).replace(/\d+/g, '#');
+    logFault(name, { fields, message: 'request failed', latest: { traceId, route, latest: message } });
+  };
+}
+
+interface FailureLine {
+  readonly fields: Fields;
+  readonly message: string;
+  /** Replaces `fields` in the line that counts further failures. */
+  readonly latest: Fields;
+}
+
+/** Writes the first line of each cause immediately, and once per interval the number of further failures. */
+function createPacedLog(
+  write: (fields: Fields, message: string) => void,
+  afterInterval: (run: () => void) => void,
+): (cause: string, line: FailureLine) => void {
+  const unreported = new Map<string, { count: number; latest: Fields }>();
+  const report = (cause: string, message: string) => {
+    const { count, latest } = unreported.get(cause)!;
+    if (count === 0) return void unreported.delete(cause);
+    write({ ...latest, failures: count }, `${message} repeatedly`);
+    unreported.set(cause, { count: 0, latest });
+    afterInterval(() => report(cause, message));
+  };
+  return (cause, { fields, message, latest }) => {
+    const name = unreported.has(cause) || unreported.size < CAUSES_MAX ? cause : OTHERS;
+    const known = unreported.get(name);
+    if (known !== undefined) return void unreported.set(name, { count: known.count + 1, latest });
+    unreported.set(name, { count: 0, latest });
+    afterInterval(() => report(name, message));
+    write(fields, message);
   };
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { type ErrorCode, invalidField, PublicError, toEnvelope } from '@playline/errors';
+import type { TraceSpan, Tracing } from '@playline/runtime';
 import { type Trace, traceOf } from './trace.ts';
 
 export interface ServerContext {
@@ -11,10 +12,12 @@ export interface ServerContext {
   readonly streams: Set<Writable>;
   /** How long a caller may take to read a response. */
   readonly answerMaxMs: number;
+  /** Null if traces are not exported. */
+  readonly tracing: Pick<Tracing, 'sample' | 'start'> | null;
   /** Called for each response. The exchange is null if the received bytes were not a request. */
   readonly onAnswer: (exchange: Exchange | null, status: number) => void;
-  /** Called once for each 5xx response. */
-  readonly onFault: (exchange: Exchange, error: unknown) => void;
+  /** Called once for each error envelope. */
+  readonly onFailure: (exchange: Exchange, error: unknown) => void;
 }
 
 /** Alternating names and values, the fastest form for `writeHead`. */
@@ -28,13 +31,19 @@ export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected';
 }
 
+/** Renamed when the route is known. */
+const REQUEST_SPAN = { name: 'request', kind: 'server' } as const;
+
 type Body = Buffer | { text: string; encoding: BufferEncoding };
 
 /** A request and its response. Only the first response is sent, so a deadline and a result may race. */
 export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
+  /** The caller's or a new one, or that of the request's span if its trace is recorded. */
   readonly traceparent: string;
+  /** Null if the trace is not recorded. */
+  readonly span: TraceSpan | null;
   /** The declared path of the matched route, without parameter values. */
   route = 'unmatched';
   readonly startedMs = performance.now();
@@ -50,8 +59,10 @@ export class Exchange implements Trace {
   constructor(context: ServerContext, io: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
     const trace = traceOf(io.request.headers.traceparent as string | undefined);
     this.request = io.request;
+    const { tracing } = context;
+    this.span = tracing?.sample() === true ? tracing.start(REQUEST_SPAN, trace.traceparent) : null;
     this.traceId = trace.traceId;
-    this.traceparent = trace.traceparent;
+    this.traceparent = this.span === null ? trace.traceparent : this.span.traceparent;
     this.#response = io.response;
     this.#context = context;
     this.#headers = headers;
@@ -103,6 +114,7 @@ export class Exchange implements Trace {
     if (this.#answered) return null;
     this.#answered = true;
     const response = this.#response;
+    if (this.span !== null) this.#endSpan(this.span, 200);
     if (response.destroyed || response.headersSent) return null;
     this.#context.onAnswer(this, 200);
     const common = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders()];
@@ -124,14 +136,15 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Sends the error envelope. Errors that are not public are passed only to `onFault`.
+   * Sends the error envelope. Errors that are not public are passed only to `onFailure`.
    * @param statusOverride replaces the error code's status
    */
   fail(error: unknown, headers: HeaderList = [], statusOverride?: number): void {
+    if (error instanceof ClientDisconnected) this.span?.end(error);
     if (this.#answered || error instanceof ClientDisconnected) return;
     const { body, status: defaultStatus } = toEnvelope(error, { traceId: this.traceId, link: this.#context.link });
     const status = statusOverride ?? defaultStatus;
-    if (status >= 500) this.#context.onFault(this, error);
+    this.#context.onFailure(this, error);
     const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
     const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);
@@ -162,9 +175,17 @@ export class Exchange implements Trace {
     });
   }
 
+  #endSpan(span: TraceSpan, status: number): void {
+    const { method = '' } = this.request;
+    span.rename(`${method} ${this.route}`);
+    span.set({ 'http.request.method': method, 'http.route': this.route, 'http.response.status_code': status });
+    span.end(status >= 500 ? new Error('the request failed') : undefined);
+  }
+
   #send(status: number, headers: HeaderList, body?: Body): void {
     if (this.#answered) return;
     this.#answered = true;
+    if (this.span !== null) this.#endSpan(this.span, status);
     if (this.#response.destroyed || this.#response.headersSent) return;
     this.#context.onAnswer(this, status);
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];

@@ -3,17 +3,15 @@ import { randomFillSync } from 'node:crypto';
 export interface Trace {
   /** 32 lower-case hexadecimal characters, for `trace_id` in the envelope and the header `x-trace-id`. */
   readonly traceId: string;
-  /** A version 00 W3C `traceparent` of 55 characters: the caller's, or a new one. */
+  /** A version 00 W3C `traceparent` of 55 characters with the caller's or new ids, and without the "sampled" flag. */
   readonly traceparent: string;
 }
 
 const HEX = '[0-9a-f]';
 /** Version, trace id, parent id and flags. Version ff and ids of zeros are invalid (W3C Trace Context 2). */
-const TRACEPARENT = new RegExp(`^(?!ff)(${HEX}{2})-(?!0{32})(${HEX}{32})-(?!0{16})(${HEX}{16})-(${HEX}{2})$`);
+const TRACEPARENT = new RegExp(`^(?!ff)(${HEX}{2})-(?!0{32})(${HEX}{32})-(?!0{16})(${HEX}{16})-${HEX}{2}$`);
 /** The length in version 00. Later versions may append more after a hyphen. */
 const TRACEPARENT_LENGTH = 55;
-/** The "sampled" flag, which all versions have. */
-const SAMPLED = 1;
 
 const BYTES_PER_TRACE = 24;
 /** Requests per call to the random source. */
@@ -32,12 +30,12 @@ export function traceOf(traceparent: string | undefined): Trace {
   const at = next;
   next += BYTES_PER_TRACE;
   const traceId = pool.toString('hex', at, at + 16);
-  return { traceId, traceparent: `00-${traceId}-${pool.toString('hex', at + 16, at + BYTES_PER_TRACE)}-01` };
+  return { traceId, traceparent: `00-${traceId}-${pool.toString('hex', at + 16, at + BYTES_PER_TRACE)}-00` };
 }
 
 /**
- * Returns null if the header is invalid. Only version 00 and the "sampled" flag are passed on, because callers could
- * otherwise choose the size of every record.
+ * Returns null if the header is invalid. Only the ids are passed on, because callers could otherwise choose the size of
+ * every record, and which traces are recorded.
  */
 function readTraceparent(text: string): Trace | null {
   const isLonger = text.length > TRACEPARENT_LENGTH;
@@ -46,8 +44,6 @@ function readTraceparent(text: string): Trace | null {
   const head = isLonger ? Buffer.from(text.slice(0, TRACEPARENT_LENGTH), 'latin1').toString('latin1') : text;
   const match = TRACEPARENT.exec(head);
   if (match === null) return null;
-  const [, version, traceId = '', parentId, flags = ''] = match;
-  if (version === '00') return isLonger ? null : { traceId, traceparent: text };
-  const isSampled = (Number.parseInt(flags, 16) & SAMPLED) === SAMPLED;
-  return { traceId, traceparent: `00-${traceId}-${parentId}-${isSampled ? '01' : '00'}` };
+  const [, version, traceId = '', parentId] = match;
+  return version === '00' && isLonger ? null : { traceId, traceparent: `00-${traceId}-${parentId}-00` };
 }

@@ -32,6 +32,7 @@ const TRUSTED_PROXIES_MAX = 10;
 export const settings = {
   text: () => z.string().min(1),
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
+  ratio: () => z.coerce.number().min(0).max(1),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
   /** A URL without trailing slashes, to which paths are appended. */

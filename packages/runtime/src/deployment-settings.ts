@@ -28,6 +28,13 @@ export const processSettings = {
   TOPIC_PREFIX: z.string().default(''),
 } as const;
 
+export const tracingSettings = {
+  /** URL of an OpenTelemetry collector for OTLP over HTTP, such as `http://localhost:4318`; enables traces. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: settings.baseUrl().optional(),
+  /** Share of traces that are recorded, from 0 to 1. */
+  OTEL_TRACES_SAMPLER_ARG: settings.ratio().default(0.01),
+} as const;
+
 export const listenerSettings = {
   /** Address of the HTTP listener. */
   HTTP_HOST: settings.text().default('127.0.0.1'),
@@ -98,6 +105,7 @@ export const consumerSettings = {
 
 export const blockWriterSettings = {
   ...processSettings,
+  ...tracingSettings,
   ...kafkaSettings,
   ...registrySettings,
   ...clickhouseSettings,

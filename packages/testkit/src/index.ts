@@ -5,4 +5,5 @@ export * from './own-database.ts';
 export * from './service-processes.ts';
 export { testStackFolder } from './stack-folder.ts';
 export * from './stores.ts';
+export * from './trace-receiver.ts';
 export * from './until.ts';

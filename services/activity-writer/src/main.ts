@@ -7,6 +7,7 @@ import { openRedisMints } from '@playline/mints/redis';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   toBlockLimits,
@@ -16,7 +17,7 @@ import {
   toRegistry,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
-import type { Consumer } from '@playline/stream';
+import { type Consumer, traceSink } from '@playline/stream';
 import {
   createSchemaRegistry,
   openBlockConsumer,
@@ -41,6 +42,7 @@ const topic = config.TOPIC_PREFIX + TOPICS.activities.name;
 const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   let consumer: Consumer | null = null;
   const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
   const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
@@ -90,6 +92,6 @@ await runService(logger, async (use) => {
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
   const common = { ...kafka, sessionTimeoutMs, logger, metrics };
   consumer = await use('consumer', () =>
-    openBlockConsumer({ ...common, groupId, topics, sink, limits, deadLetters: producer }),
+    openBlockConsumer({ ...common, groupId, topics, sink: traceSink(sink, tracing), limits, deadLetters: producer }),
   );
 });

@@ -1,7 +1,7 @@
 import type { KeyVerifier } from '@playline/access-keys';
 import { errorPath } from '@playline/api-docs';
 import type { ChainStore, Cursors } from '@playline/chain';
-import { createClientAddress, createFaultLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
+import { createClientAddress, createFailureLog, createHttpApp, type HttpApp, type Route } from '@playline/http';
 import {
   createAcceptMints,
   type MintClaims,
@@ -11,7 +11,7 @@ import {
   type Quotas,
 } from '@playline/mints';
 import { createWindowLimiter } from '@playline/rate-limit';
-import type { Logger } from '@playline/runtime';
+import type { Logger, Tracing } from '@playline/runtime';
 import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
 import { type Chain, createRequireChain } from './chains.ts';
 import type { Config } from './config.ts';
@@ -41,6 +41,7 @@ export interface ChainApiParts {
   verifySecret: KeyVerifier;
   minting: MintingParts;
   metrics: ChainApiMetrics;
+  tracing: Tracing | null;
   wallClockMs?: () => number;
   logger: Logger;
 }
@@ -90,8 +91,9 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
       ...parts.docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
+    tracing: parts.tracing,
     onAnswer: metrics.onAnswer,
-    onFault: createFaultLog({ logger }),
+    onFailure: createFailureLog({ logger }),
   });
 }
 

@@ -10,6 +10,7 @@ import {
   redisSettings,
   registrySettings,
   settings,
+  tracingSettings,
 } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -65,6 +66,7 @@ const cursorKeys = () =>
 
 export const configSchema = z.object({
   ...processSettings,
+  ...tracingSettings,
   ...listenerSettings,
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8082),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8083),

@@ -21,8 +21,10 @@ import { openRedisMints } from '@playline/mints/redis';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
+  type Tracing,
   toClickHouse,
   toKafka,
   toRedis,
@@ -55,6 +57,7 @@ const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'),
 const chains = toChains(config.CHAINS, config.ACTIVITY_PARTITIONS);
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const opened = await use('chain store', () => openChainStore(clickhouse));
   const store = { ...opened, ready: faults.clearingOnSuccess('ClickHouse', opened.ready) };
   const watermarks = await use('watermarks', () => openRedisWatermarks(redis));
@@ -63,7 +66,7 @@ await runService(logger, async (use) => {
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
   exportHorizons(registry, chains, horizons.lastKnown);
-  const minting = await openMinting(use);
+  const minting = await openMinting(use, tracing);
   const lost = registry.counter('playline_chain_api_usage_lost_total', 'Calls missing from the key usage counts');
   const onLost = (calls: number) => lost.inc(calls);
   // Closes after the listener, so that calls during a drain are counted.
@@ -90,6 +93,7 @@ await runService(logger, async (use) => {
     store,
     rateLimitKeys,
     metrics,
+    tracing,
     logger,
     usage: usage.counter,
     ...minting.parts,
@@ -102,7 +106,7 @@ await runService(logger, async (use) => {
 });
 
 /** Reads of chain data do not depend on minting. */
-async function openMinting(use: Use) {
+async function openMinting(use: Use, tracing: Tracing | null) {
   const keyView = await use('keys', () => openRedisRecords(ACCESS_KEYS, redis));
   const collections = await use('collections', () => openRedisRecords(COLLECTIONS, redis));
   const signableKeys = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, redis));
@@ -129,7 +133,7 @@ async function openMinting(use: Use) {
         quotas,
         reader,
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
-        topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
+        topics: createMintTopics({ producer, registry: schemas, topicPrefix, tracing }),
         isLogApplied: createIsLogApplied({ log, readOffsets, topicPrefix }),
       },
     },

@@ -1,9 +1,10 @@
 import { chainNodes } from '@playline/chain';
-import { kafkaSettings, processSettings, registrySettings } from '@playline/runtime';
+import { kafkaSettings, processSettings, registrySettings, tracingSettings } from '@playline/runtime';
 import { z } from 'zod';
 
 export const configSchema = z.object({
   ...processSettings,
+  ...tracingSettings,
   ...kafkaSettings,
   ...registrySettings,
   /** The chains to index and their nodes. `[]` for none. */

@@ -1,7 +1,15 @@
 import { createRpcNode } from '@playline/chain/rpc';
 import { schemaSubjectOf } from '@playline/contracts';
 import { openAdminServer } from '@playline/http';
-import { createLogger, createMetrics, parseConfig, runService, toKafka, toRegistry } from '@playline/runtime';
+import {
+  createLogger,
+  createMetrics,
+  openTracing,
+  parseConfig,
+  runService,
+  toKafka,
+  toRegistry,
+} from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
 import { createSchemaRegistry, openAtomicPublisher, openLogReader } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
@@ -19,6 +27,7 @@ const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.l
 const chains = config.CHAIN_NODES;
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   let lanes: readonly RunningLane[] = [];
   const laneOf = (name: string) => lanes.find(({ chain }) => chain === name);
   const checks = (isTrue: (lane: RunningLane) => boolean) =>
@@ -49,6 +58,7 @@ await runService(logger, async (use) => {
       schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
       schemaOf: registry.schemaOf,
       topicPrefix: config.TOPIC_PREFIX,
+      tracing,
     }),
   );
   if (chains.length === 0) logger.info('no chains configured: set CHAIN_NODES');

@@ -8,6 +8,7 @@ import {
   redisSettings,
   registrySettings,
   settings,
+  tracingSettings,
 } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -20,6 +21,7 @@ const timeOfDay = z
 /** Eraser settings, keyed by environment variable. */
 export const configSchema = z.object({
   ...processSettings,
+  ...tracingSettings,
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8084),
   ...kafkaSettings,
   ...registrySettings,

@@ -5,6 +5,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   toClickHouse,
@@ -32,6 +33,7 @@ const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') 
 const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const requestTopic = config.TOPIC_PREFIX + TOPICS.erasures.name;
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
@@ -57,6 +59,7 @@ await runService(logger, async (use) => {
       producer,
       reader,
       metrics,
+      tracing,
       logger,
       openConsumer: (handler) =>
         openRecordConsumer({

@@ -18,6 +18,7 @@ async function openBench() {
   };
   const consumer = { ready: () => true, blockers: () => new Map(), close: async () => {} } as unknown as Consumer;
   const eraser = await openEraser({
+    tracing: null,
     people,
     records,
     rows,

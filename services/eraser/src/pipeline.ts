@@ -16,7 +16,7 @@ import {
 } from '@playline/erasure';
 import type { ReadinessChecks } from '@playline/http';
 import type { HoldName, People } from '@playline/people';
-import type { Closable, Logger, Metrics } from '@playline/runtime';
+import type { Closable, Logger, Metrics, Tracing } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import {
   type AssignedPartition,
@@ -53,6 +53,7 @@ export interface EraserParts {
   readonly schedule: Schedule;
   readonly wallClockMs: () => number;
   readonly metrics: Metrics;
+  readonly tracing: Pick<Tracing, 'find' | 'resume'> | null;
   readonly logger: Logger;
 }
 
@@ -122,7 +123,13 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
       (await Promise.all([parts.people.ready(), parts.records.ready(), parts.producer.ready()])).every((each) => each),
     deferred: metrics.deferred,
     onHandover: metrics.countHandover,
-    startBatch: metrics.startBatch,
+    startBatch: () => {
+      const end = metrics.startBatch();
+      return (receipts) => {
+        end(receipts);
+        for (const { traceId } of receipts) parts.tracing?.find(traceId)?.end();
+      };
+    },
   });
   const maintenance = openMaintenance({
     ...parts,
@@ -300,6 +307,8 @@ interface IntakeParts {
   readonly records: Pick<ErasureRecords, 'addRequests' | 'readUnfinished'>;
   readonly schemaOf: SchemaSource;
   readonly producer: Producer;
+  /** A span covers the time from the request to its receipt, if the same process completes the erasure. */
+  readonly tracing: Pick<Tracing, 'resume'> | null;
   readonly logger: Logger;
   readonly onRequests: () => void;
 }
@@ -313,8 +322,10 @@ export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
     for (const record of records) {
       const decoded = await retryable('cannot read a request schema', async () => read(record.value));
       const reason = decoded.kind === 'record' ? findRequestFault(decoded.record) : decoded.reason;
-      if (decoded.kind === 'record' && reason === null) requests.push(decoded.record);
-      else deadLetters.push({ record, reason: reason ?? '' });
+      if (decoded.kind === 'record' && reason === null) {
+        requests.push(decoded.record);
+        parts.tracing?.resume({ name: 'erase', kind: 'consumer' }, record.headers.traceparent);
+      } else deadLetters.push({ record, reason: reason ?? '' });
     }
     await retryable('cannot store requests', () => storeRequests(parts, requests));
     await retryable('cannot write dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));

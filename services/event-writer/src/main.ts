@@ -5,6 +5,7 @@ import {
   auditGroupOf,
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   toBlockLimits,
@@ -13,7 +14,7 @@ import {
   toRegistry,
 } from '@playline/runtime';
 import { createConnectionFaults } from '@playline/stores';
-import type { Consumer } from '@playline/stream';
+import { type Consumer, traceSink } from '@playline/stream';
 import { createSchemaRegistry, openBlockConsumer, openDeadLetterCount, openProducer } from '@playline/stream/kafka';
 import { configSchema } from './config.ts';
 import { openFences } from './fences.ts';
@@ -33,6 +34,7 @@ const registry = { ...toRegistry(config), onFault: faults.listenerOf('the schema
 const limits = toBlockLimits(config);
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const consumers = new Map<'consumer' | 'audit', Consumer>();
   const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
   const store = await use('event store', () => openEventStore(clickhouse));
@@ -68,7 +70,8 @@ await runService(logger, async (use) => {
   await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [...topics, ...auditTopics], metrics }));
   await pipeline.prefetch();
   const { CONSUMER_GROUP: groupId, SESSION_TIMEOUT_MS: sessionTimeoutMs } = config;
-  const common = { ...kafka, sink: pipeline.sink, limits, deadLetters, sessionTimeoutMs, logger, metrics };
+  const sink = traceSink(pipeline.sink, tracing);
+  const common = { ...kafka, sink, limits, deadLetters, sessionTimeoutMs, logger, metrics };
   const open = (groupId: string, topics: readonly string[]) => openBlockConsumer({ ...common, groupId, topics });
   consumers.set('consumer', await use('consumer', () => open(groupId, topics)));
   consumers.set('audit', await use('audit', () => open(auditGroupOf(groupId), auditTopics)));

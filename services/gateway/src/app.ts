@@ -1,8 +1,8 @@
-import type { KeyVerifier, UsageCounter } from '@playline/access-keys';
+import type { KeyLookup, KeyRecord, KeyVerifier, UsageCounter } from '@playline/access-keys';
 import { createDocsRoutes as createRoutes, errorPath } from '@playline/api-docs';
 import {
   createBytesInFlight,
-  createFaultLog,
+  createFailureLog,
   createHttpApp,
   createRequestDurations,
   type HttpApp,
@@ -10,10 +10,10 @@ import {
   type Route,
 } from '@playline/http';
 import type { Utf8IdentityKeyer } from '@playline/people';
-import type { Logger, Metrics } from '@playline/runtime';
+import type { Logger, Metrics, Tracing } from '@playline/runtime';
 import type { Producer } from '@playline/stream';
 import { type AudiencePorts, createAudienceRoutes } from './audience-routes.ts';
-import { createAuthorise, createOperationCount, ORIGIN_NOT_ALLOWED } from './authorise.ts';
+import { createAuthorise, createOperationCount, KEY_ENDED, ORIGIN_NOT_ALLOWED } from './authorise.ts';
 import type { ClockWatch } from './clock-watch.ts';
 import type { Config } from './config.ts';
 import type { DocsSettings } from './docs/examples.ts';
@@ -32,6 +32,7 @@ export interface GatewayParts {
   publishRejections: PublishRejections;
   audience: AudiencePorts;
   verifyPublishable: KeyVerifier;
+  findEnded: KeyLookup<KeyRecord>['findEnded'];
   /** Counts messages across all gateways. */
   limiter: RateLimitParts['limiter'];
   ratesOf: RateLimitParts['ratesOf'];
@@ -41,6 +42,7 @@ export interface GatewayParts {
   usage: Pick<UsageCounter, 'used' | 'refused'>;
   docs: readonly Route[];
   metrics: Metrics;
+  tracing: Tracing | null;
   logger: Logger;
 }
 
@@ -61,7 +63,11 @@ export type GatewaySettings = Pick<
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
-  const limits = createRateLimits({ ...parts, settings: config });
+  const onInvalidKey: RateLimitParts['onInvalidKey'] = (text, { traceId }) => {
+    const key = parts.findEnded(text);
+    if (key !== null) parts.usage.refused(key, { reason: KEY_ENDED, traceId });
+  };
+  const limits = createRateLimits({ ...parts, settings: config, onInvalidKey });
   const authorise = createAuthorise(
     publishableKeyHeader,
     limits.failedKeys.guard(parts.verifyPublishable),
@@ -98,8 +104,9 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     routes: [...[limits.failedKeys.addHeaders(messages), ...audience].map(parts.clock.guard), ...parts.docs],
     publishableKeyHeader,
     link: (code) => config.PUBLIC_URL + errorPath(code),
+    tracing: parts.tracing,
     onAnswer: createRequestDurations(parts.metrics),
-    onFault: createFaultLog({ logger }),
+    onFailure: createFailureLog({ logger }),
   });
 }
 

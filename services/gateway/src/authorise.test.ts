@@ -97,6 +97,22 @@ it('key usage does not count requests with an unknown key or without a key', asy
   expect(usage.take()).toMatchObject({ keys: [], environments: [], lost: 0 });
 });
 
+it('key usage counts every refused request with an ended key under this key, also while the address is limited', async () => {
+  const { post, usage, store } = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE: 1 });
+  await post({ messages: [message()] });
+  const [{ keyId } = {}] = usage.take().keys;
+  await revokeKey({ store }, OWNER);
+  await until('the key is refused', async () => (await post({ messages: [message()] })).status === 401);
+  usage.take();
+  const statuses = [await post({ messages: [message()] }), await post('nonsense')].map(({ status }) => status);
+  expect(statuses).toEqual([429, 429]);
+  const lastRefusal = { reason: 'KEY_ENDED', traceId: expect.any(String) };
+  expect(usage.take()).toMatchObject({
+    keys: [{ keyId, uses: 2, refusals: 2, messages: 0, lastRefusal }],
+    environments: [],
+  });
+});
+
 it('key usage counts consent reads under the publishable key, and erasures under the secret key', async () => {
   const { url, usage, key, secretKey } = await openGateway();
   const headers = { [KEY_HEADER]: key };
@@ -125,6 +141,7 @@ function setUp() {
     limiter: createLocalLimiter({ policy: { name: 'failed-keys', perSecond: 1, burst: 3 }, now: () => 0 }),
     addressOf: (request) => (request as unknown as { address: string }).address,
     onRefused: () => {},
+    onInvalid: () => {},
   });
   const verify = limit.guard(async (key) => {
     state.queries++;

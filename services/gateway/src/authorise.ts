@@ -53,6 +53,7 @@ export type CountUse = Pick<UsageCounter, 'used' | 'refused'>;
 export const ALL_REJECTED = 'ALL_MESSAGES_REJECTED';
 
 export const ORIGIN_NOT_ALLOWED = 'ORIGIN_NOT_ALLOWED';
+export const KEY_ENDED = 'KEY_ENDED';
 
 /** Counts a refused request, except when the client disconnected. */
 export function countFailedRequest(
@@ -105,11 +106,14 @@ export function createFailedKeyLimit(options: {
   limiter: LocalLimiter;
   addressOf: ClientAddressOf;
   onRefused: OnRefused;
+  /** Called for each invalid key, also if the address is limited. */
+  onInvalid: (key: string, exchange: Exchange) => void;
 }) {
-  const { limiter, addressOf, onRefused } = options;
+  const { limiter, addressOf, onRefused, onInvalid } = options;
   const bucketOf = (exchange: Exchange) => limiter.bucket(addressOf(exchange.request));
-  const chargeInvalid = (record: KeyRecord | null, exchange: Exchange) => {
+  const chargeInvalid = (record: KeyRecord | null, key: string, exchange: Exchange) => {
     if (record !== null) return record;
+    onInvalid(key, exchange);
     const bucket = bucketOf(exchange);
     const status = bucket.status();
     if (!status.allowed) {
@@ -125,8 +129,8 @@ export function createFailedKeyLimit(options: {
     guard: (verify: KeyVerifier) => (key: string, exchange: Exchange) => {
       const found = verify(key);
       return found instanceof Promise
-        ? found.then((record) => chargeInvalid(record, exchange))
-        : chargeInvalid(found, exchange);
+        ? found.then((record) => chargeInvalid(record, key, exchange))
+        : chargeInvalid(found, key, exchange);
     },
     /** Adds the limit's headers to every response, unless a more specific limit replaces them. */
     addHeaders: (route: Route): Route => ({

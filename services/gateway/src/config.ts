@@ -7,6 +7,7 @@ import {
   redisSettings,
   registrySettings,
   settings,
+  tracingSettings,
 } from '@playline/runtime';
 import { z } from 'zod';
 import { rateLimitSettings } from './rate-limits/settings.ts';
@@ -16,6 +17,7 @@ const WINDOW_MAX_MS = 366 * 24 * 60 * 60 * 1000;
 
 export const configSchema = z.object({
   ...processSettings,
+  ...tracingSettings,
   ...listenerSettings,
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8080),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8081),

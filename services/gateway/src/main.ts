@@ -10,6 +10,7 @@ import { openRedisBalances } from '@playline/rate-limit/redis';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   toKafka,
@@ -50,6 +51,7 @@ const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.l
 const COMMAND_TIMEOUT_MS = 2_000;
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: 'gateway', config, logger });
   const { topics, schemas: encodedSchemas } = topicNamesOf(topicPrefix);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger, onLogTime }));
   // Connects in the background while the keys are opened.
@@ -90,11 +92,13 @@ await runService(logger, async (use) => {
     limiter,
     audience,
     metrics,
+    tracing,
     logger,
     ratesOf,
     clock,
     publishRejections: rejections.publish,
     verifyPublishable: createKeyVerifier({ keys, prefix, kind: 'publishable' }),
+    findEnded: keys.findEnded,
     keyer: createIdentityKeyer(config.IDENTITY_PEPPER),
     schemaIds: schemas.current,
     usage: usage.counter,

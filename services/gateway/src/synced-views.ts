@@ -77,6 +77,7 @@ export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: Sync
   const keys = openKeys({ view: records });
   return {
     find: keys.find,
+    findEnded: keys.findEnded,
     get isEmpty() {
       return keys.isEmpty;
     },

@@ -7,11 +7,13 @@ import {
   redisSettings,
   registrySettings,
   settings,
+  tracingSettings,
 } from '@playline/runtime';
 import { z } from 'zod';
 
 export const configSchema = z.object({
   ...processSettings,
+  ...tracingSettings,
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8086),
   ...kafkaSettings,
   ...registrySettings,

@@ -17,9 +17,11 @@ import { openAdminServer } from '@playline/http';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   settings,
+  type Tracing,
   toKafka,
   toRedis,
   toRegistry,
@@ -69,7 +71,7 @@ interface LogParts {
   readonly producer: Producer;
 }
 
-function openLog({ registry, reader }: Pick<LogParts, 'registry' | 'reader'>) {
+function openLog({ registry, reader, tracing }: Pick<LogParts, 'registry' | 'reader'> & { tracing: Tracing | null }) {
   const topicWith = (topic: { name: string }, { schema }: { schema: string }) => ({
     name: topicOf(topic),
     schemaId: () => registry.idOf(schemaSubjectOf(topicOf(topic)), schema),
@@ -80,6 +82,7 @@ function openLog({ registry, reader }: Pick<LogParts, 'registry' | 'reader'>) {
     states: topicWith(TOPICS.mintStates, mintStateCodec),
     transactions: topicWith(TOPICS.mintTransactions, mintTransactionCodec),
     schemaOf: registry.schemaOf,
+    tracing,
   });
 }
 
@@ -100,6 +103,7 @@ const createOpenStore =
   };
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const requestTopic = topicOf(TOPICS.mintRequests);
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const access = { ...toRedis(config), onFault: faults.listenerOf('Redis') };
@@ -117,7 +121,7 @@ await runService(logger, async (use) => {
   const minter = await use('minter', () =>
     openMinter({
       chains: new Map(config.CHAIN_NODES.map(toChain)),
-      log: openLog({ registry, reader }),
+      log: openLog({ registry, reader, tracing }),
       signerOf: (lane) => createKeySigner({ keys, signTransaction: signer.signTransaction }, lane),
       isUnlinked: ({ chain, contractAddress, projectId, requestedAt }) =>
         isUnlinked({ chain, contractAddress: toHexText(contractAddress), projectId, requestedAt }),
@@ -136,6 +140,7 @@ await runService(logger, async (use) => {
       requestTopic,
       schemaOf: registry.schemaOf,
       metrics,
+      tracing,
       logger,
       clock: { wallClockMs: Date.now, monotonicMs: () => performance.now() },
     }),

@@ -6,7 +6,7 @@ import {
   type SchemaSource,
   toSignerKey,
 } from '@playline/contracts';
-import type { Logger, Metrics } from '@playline/runtime';
+import type { Logger, Metrics, Tracing } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import {
   type BatchHandler,
@@ -20,6 +20,7 @@ import {
 } from '@playline/stream';
 import { LaneWorker, LaneWorkers } from './lane/lane-worker.ts';
 import { MintLane, type MintLaneParts } from './lane/mint-lane.ts';
+import { createMintTraces, type MintTraces } from './mint-traces.ts';
 import { createMinterMetrics, type MinterMetrics } from './minter-metrics.ts';
 import type {
   ChainNode,
@@ -52,6 +53,7 @@ export interface MinterParts {
   readonly schemaOf: SchemaSource;
   readonly clock: LaneClock;
   readonly metrics: Metrics;
+  readonly tracing: Pick<Tracing, 'resume'> | null;
   readonly logger: Logger;
 }
 
@@ -62,13 +64,14 @@ const IDLE_RECONCILE_INTERVAL_MS = 15_000;
 export async function openMinter(parts: MinterParts) {
   const { logger } = parts;
   const metrics = createMinterMetrics({ metrics: parts.metrics, clock: parts.clock, workers: () => workers.all });
+  const traces = createMintTraces(parts.tracing);
   const workers: LaneWorkers<LaneWorker> = new LaneWorkers({
-    open: createOpenWorker(parts, metrics),
+    open: createOpenWorker(parts, metrics, traces),
     find: (partition) => findLanes(parts, partition),
     onFault: (error, message) => logger.warn({ error }, message),
   });
   const consumer = await parts.openConsumer({
-    onBatch: createOnBatch(parts, metrics, (lane, partition) => workers.of(lane, partition)),
+    onBatch: createOnBatch(parts, { metrics, traces }, (lane, partition) => workers.of(lane, partition)),
     onAssign: async (assigned) => {
       await workers.assign(assigned);
       return assigned.committed;
@@ -116,12 +119,14 @@ function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { s
 /** Stores states before the offset is committed. */
 function createOnBatch(
   { schemaOf, producer }: MinterParts,
-  metrics: MinterMetrics,
+  { metrics, traces }: { metrics: MinterMetrics; traces: MintTraces },
   workerOf: (lane: SignerLane, partition: number) => LaneWorker,
 ): BatchHandler['onBatch'] {
   const decode = createDecodeRequests(schemaOf);
   return async (records, { partition }) => {
     const { requests, deadLetters } = await decode(records);
+    const recordsByOffset = new Map(records.map((record) => [record.offset, record]));
+    for (const { request, offset } of requests) traces.follow(request, recordsByOffset.get(offset)!);
     const lanes = new Map<string, ReceivedRequest[]>();
     for (const received of requests) {
       const key = toSignerKey(received.request);
@@ -153,9 +158,13 @@ async function findLanes(
   }
 }
 
-function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: SignerLane) => LaneWorker {
+function createOpenWorker(
+  parts: MinterParts,
+  metrics: MinterMetrics,
+  traces: MintTraces,
+): (lane: SignerLane) => LaneWorker {
   const { chains, signerOf, isUnlinked, clock, logger } = parts;
-  const log = metrics.watchLog(parts.log);
+  const log = traces.watchLog(metrics.watchLog(parts.log));
   const choices = new Map(
     [...chains].map(([chain, { nodes, rules }]) => {
       const options = { chain, chainId: rules.chainId, logger };

@@ -8,18 +8,19 @@ import {
   recordPasskeyUse,
 } from '@playline/access-keys';
 import {
-  createFaultLog,
+  createFailureLog,
   createHttpApp,
   createRequestDurations,
   type Exchange,
   type HttpApp,
   type Route,
 } from '@playline/http';
-import type { Metrics } from '@playline/runtime';
+import type { Metrics, Tracing } from '@playline/runtime';
 import { createAssetRoutes } from './frame/assets.ts';
 import { createFrameParts, type FrameOptions, type FrameParts } from './frame/frame-parts.ts';
 import { createPageRoutes, respondWithError } from './frame/page-route.ts';
 import { pageNotFound } from './frame/scope.ts';
+import { countActions, watchLive } from './metrics.ts';
 import { createPages } from './pages/index.ts';
 import { OPEN_ID_PATH } from './pages/sign-in/open-id.ts';
 import type { PortalParts } from './portal-parts.ts';
@@ -29,12 +30,13 @@ export interface PortalAppParts extends PortalParts, FrameOptions {
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
   readonly openIdProvider: OpenIdProvider | null;
-  readonly metrics: Pick<Metrics, 'histogram'>;
+  readonly metrics: Pick<Metrics, 'histogram' | 'counter' | 'collectedGauge'>;
+  readonly tracing: Tracing | null;
 }
 
 export function createPortalApp(parts: PortalAppParts): HttpApp {
   const { origin, sessions, oneTimeTokens, logger, accounts, openIdProvider: provider } = parts;
-  const onFault = createFaultLog({ logger });
+  const onFault = createFailureLog({ logger });
   const frame = createFrameParts(parts, onFault);
   const signIn = createSignIn({
     accounts: accounts.all,
@@ -49,7 +51,8 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   });
   const redirectUri = origin.origin + OPEN_ID_PATH;
   const openId = provider === null ? null : createOpenIdSignIn({ provider, oneTimeTokens, redirectUri });
-  const writeAudit = createWriteAudit({ audit: parts.audit, onFault });
+  const writeAudit = countActions(parts.metrics, createWriteAudit({ audit: parts.audit, onFault }));
+  watchLive(parts.metrics, () => parts.live.subscribers);
   const pages = createPages({ ...parts, writeAudit, frame, signIn, openId });
   return createHttpApp({
     routes: [
@@ -59,16 +62,19 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
       ...createNotFoundRoutes(frame),
     ],
     link: () => origin.origin,
+    tracing: parts.tracing,
     onAnswer: createRequestDurations(parts.metrics),
-    onFault,
+    onFailure: onFault,
   });
 }
 
-/** Links to the documentation need not know the address of the gateway, which serves it. */
-function createDocsRoutes({ gatewayUrl }: PortalParts['settings']): Route[] {
+/** Redirects links to the documentation: below `/docs/chain` to the chain API, all others to the gateway. */
+function createDocsRoutes({ gatewayUrl, chainApiUrl }: PortalParts['settings']): Route[] {
   const handle: Route['handle'] = (exchange) => {
-    const { pathname } = new URL(exchange.request.url ?? '/', 'http://portal');
-    exchange.answerEmpty(302, ['location', gatewayUrl + pathname]);
+    const { pathname, search } = new URL(exchange.request.url ?? '/', 'http://portal');
+    const chainPath = /^\/docs\/chain(\/.*)?$/.exec(pathname);
+    const url = chainPath === null ? gatewayUrl + pathname : `${chainApiUrl}/docs${chainPath[1] ?? ''}`;
+    exchange.answerEmpty(302, ['location', url + search]);
   };
   return ['/docs', '/docs/{*page}'].map((path) => ({ method: 'GET', path, handle }));
 }

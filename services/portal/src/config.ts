@@ -9,6 +9,7 @@ import {
   redisSettings,
   registrySettings,
   settings,
+  tracingSettings,
 } from '@playline/runtime';
 import { z } from 'zod';
 
@@ -36,6 +37,7 @@ function parseOrigins(text: string): string[] {
 
 const schema = z.object({
   ...processSettings,
+  ...tracingSettings,
   ...listenerSettings,
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8084),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8085),

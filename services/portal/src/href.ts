@@ -1,6 +1,6 @@
 import type { Visit } from './frame/page.ts';
 
-/** The address of this page with some parameters changed. An empty value removes a parameter; parameters of one view are not kept. */
+/** The address of this page with some parameters changed. An empty value removes a parameter; `done` and `chart` are not kept. */
 export function hrefWith(
   { path, query }: Pick<Visit, 'path' | 'query'>,
   changes: Readonly<Record<string, string>>,

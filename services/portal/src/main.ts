@@ -23,6 +23,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import {
   createLogger,
   createMetrics,
+  openTracing,
   parseConfig,
   runService,
   toClickHouse,
@@ -37,6 +38,7 @@ import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
 import { createPortalLimiters } from './frame/limiters.ts';
 import { openLive } from './live/index.ts';
+import { measureQueries } from './metrics.ts';
 import { createDemoLoader } from './pages/demo/loader.ts';
 import { createPipelineStatus } from './pipeline-status.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
@@ -52,18 +54,20 @@ const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'), clientId: SERVICE };
 const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing: new RedisSharing() };
 const clickhouse = { ...toClickHouse(config), onFault: faults.listenerOf('ClickHouse') };
-const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isReadonly: true });
+const query = measureQueries(metrics, createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isReadonly: true }));
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'request to the OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
 const { CLICKHOUSE_ACCOUNTS_PASSWORD: password, ANALYST_ACCOUNTS: pool = [] } = config;
 const accountsAccount = password === undefined ? null : { ...clickhouse, user: 'accounts', password };
 const analysts = accountsAccount && createAnalystStore(accountsAccount, pool);
+const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
 const limiters = createPortalLimiters();
 const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 const keyOf = createIdentityKeyer(config.IDENTITY_PEPPER);
 const onFault = (error: unknown, message: string) => logger.warn({ error }, message);
+const onRoleFault = (error: unknown) => onFault(error, 'cannot compare credentials with roles; retrying');
 const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, ...DEMO_TOPICS];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
 
@@ -81,6 +85,7 @@ async function openAllRecords(use: Use, log: LogParts) {
 }
 
 await runService(logger, async (use) => {
+  const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const log = { producer, reader, registry, topicPrefix, logger };
@@ -99,7 +104,6 @@ await runService(logger, async (use) => {
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   const audit = createAudit(log);
-  const onRoleFault = (error: unknown) => logger.warn({ error }, 'cannot compare credentials with roles; retrying');
   if (analysts !== null)
     await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
   let server: HttpServer | null = null;
@@ -115,11 +119,11 @@ await runService(logger, async (use) => {
       degraded: { changes: () => producer.ready(), ...Object.fromEntries(inSync) },
     }),
   );
-  const origin = new URL(config.PORTAL_ORIGIN ?? `http://localhost:${HTTP_PORT}`);
   const app = createPortalApp({
     config,
     logger,
     metrics,
+    tracing,
     origin,
     limiters,
     ...records,

@@ -13,6 +13,12 @@ const MERGES_MAX_MS = 1_800_000;
 const SETTINGS = 'SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 200';
 
 export async function fillEnvironment(engine: Engine, bench: Bench, projectId: string): Promise<void> {
+  await engine.query(auditStatement({ ...bench, projectId }, scaled(bench, AUDIT_ENTRIES)));
+  await fillEvents(engine, bench);
+}
+
+/** Events of people, rejections and the counts of the overview. */
+export async function fillEvents(engine: Engine, bench: Bench): Promise<void> {
   const events = bench.rows ?? scaled(bench, EVENTS);
   const game = { ...createGame(bench.environmentId, events), people: scaled(bench, PEOPLE) };
   for (let first = 0; first < events; first += CHUNK_ROWS) {
@@ -21,7 +27,6 @@ export async function fillEnvironment(engine: Engine, bench: Bench, projectId: s
   }
   await engine.query(peopleStatement(game));
   await engine.query(rejectionsStatement(bench.environmentId, scaled(bench, REJECTIONS)));
-  await engine.query(auditStatement({ ...bench, projectId }, scaled(bench, AUDIT_ENTRIES)));
   await waitForMerges(engine, bench.database, MERGES_MAX_MS);
   await createEventCounts({ ...bench.stores.clickhouse, database: bench.database }).update();
   await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');

@@ -1,6 +1,6 @@
 import { Agent, get } from 'node:http';
 import { createQueryRows } from '@playline/stores';
-import { OVERVIEW_SPANS, toSearch } from '../../../services/portal/src/pages/overview/page.ts';
+import { OVERVIEW_RANGES, toSearch } from '../../../services/portal/src/pages/overview/page.ts';
 import { createPortalReads } from '../../../services/portal/src/reads/index.ts';
 import { atMost, type Bench, type Row, scaled, toRow } from '../figure.ts';
 import { quantileOf } from '../quantile.ts';
@@ -21,11 +21,11 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   const base = `${project}/environments/${environment}`;
   return [
     ...['/', project, `${base}/keys`, `${base}/collections`, `${base}/signable-keys`],
-    ...OVERVIEW_SPANS.map(({ name }) => `${base}/overview?span=${name}`),
+    ...OVERVIEW_RANGES.map(({ name }) => `${base}/overview?range=${name}`),
     ...[`${base}/limits`, `${base}/live`, `${base}/explore`, `${base}/explore?range=30d`],
     ...[`${base}/explore?message=0192f3a4-5b6c-7d8e-9f00-000000000001`, `${base}/explore?property=level&value=3`],
     ...[`${base}/explore?event=purchase`, `${base}/explore?event=purchase&as=csv`],
-    ...['1', '24', '168', '720', '2160'].map((hours) => `${base}/rejections?hours=${hours}`),
+    ...['1h', '24h', '7d', '30d', '90d'].map((range) => `${base}/rejections?range=${range}`),
     ...[`${base}/rejections?trace=0123456789abcdef0123456789abcdef`, `${base}/rejections?as=csv`],
     ...[`${base}/people`, `${base}/people?person=${PERSON}`, `${base}/people?person=${PERSON}&as=csv`],
     ...[`${base}/erasures`, `${base}/erasures/${ERASURE_ID}`, `${base}/erasures/${ERASURE_ID}/receipt`],
@@ -99,17 +99,17 @@ function visitOnce(url: string, options: { agent: Agent; headers: { cookie: stri
 export async function measureOverviewQueries(bench: Bench): Promise<Row[]> {
   const { overview } = createPortalReads(createQueryRows({ ...bench.stores.clickhouse, database: bench.database }));
   const rows: Row[] = [];
-  for (const span of OVERVIEW_SPANS) {
+  for (const range of OVERVIEW_RANGES) {
     const ms: number[] = [];
     for (let index = 0; index < WARM_UP_VISITS + scaled(bench, VISITS, VISITS_MIN); index++) {
       const startMs = performance.now();
-      await overview(toSearch(bench.environmentId, span, Date.now()));
+      await overview(toSearch(bench.environmentId, range, Date.now()));
       ms.push(performance.now() - startMs);
     }
     const measured = ms.slice(WARM_UP_VISITS);
     rows.push(
       toRow({
-        case: `query of the overview, p99: ${span.text}`,
+        case: `query of the overview, p99: ${range.text}`,
         unit: 'ms',
         value: quantileOf(measured, 0.99),
         peer: 'the target of the page',

@@ -105,15 +105,14 @@ export interface CollectionName extends Contract {
  * CONFLICT_ERROR for a linked contract, or if no node of the chain responds
  */
 export async function linkCollection(
-  { store, servedChains, readCode = async () => null }: CollectionContext,
+  context: CollectionContext,
   wanted: Contract & Owner & { readonly name: string },
 ): Promise<CollectionRecord> {
   const contract = parseContract(wanted);
-  assertServed(contract, servedChains);
   const [id, name] = [collectionIdOf(contract), toName(wanted.name, 'a collection')];
   const { projectId, environmentId } = wanted;
-  await assertCode(contract, readCode);
-  return store.change((records) => {
+  await assertServedCode(contract, context);
+  return context.store.change((records) => {
     const current = records.find((record) => record.id === id);
     if (current?.state === 'linked') throw current.projectId === projectId ? linkedHere() : linkedElsewhere();
     return { ...contract, id, projectId, environmentId, name, state: 'linked', createdAt: Date.now() };
@@ -139,13 +138,14 @@ export function unlinkCollection(context: CollectionContext, collection: Collect
 
 /**
  * Relinks one of the project's unlinked collections, or moves a collection to another of the project's environments.
- * @throws PublicError RESOURCE_NOT_FOUND for another project's collection; CONFLICT_ERROR if already linked here
+ * @throws PublicError see `linkCollection`; RESOURCE_NOT_FOUND for another project's collection; CONFLICT_ERROR if already
+ * linked here
  */
-export function relinkCollection(
+export async function relinkCollection(
   context: CollectionContext,
   { environmentId, ...collection }: CollectionName & Owner,
 ): Promise<CollectionRecord> {
-  assertServed(collection, context.servedChains);
+  await assertServedCode(parseContract(collection), context);
   return changeProjectCollection(context, collection, (record) => {
     if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
     return { ...record, environmentId, state: 'linked' };
@@ -158,12 +158,12 @@ export function relinkCollection(
  * CONFLICT_ERROR if the contract is already linked to this environment
  */
 export async function moveCollection(
-  { store, servedChains }: CollectionContext,
+  context: CollectionContext,
   { projectId, environmentId, ...wanted }: CollectionName & Owner,
 ): Promise<CollectionRecord> {
   const contract = parseContract(wanted);
-  assertServed(contract, servedChains);
-  return store.change((records) => {
+  await assertServedCode(contract, context);
+  return context.store.change((records) => {
     const record = records.find(({ id }) => id === collectionIdOf(contract));
     if (record === undefined)
       throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract. Link it instead.' });
@@ -172,17 +172,14 @@ export async function moveCollection(
   });
 }
 
-/** @throws PublicError VALIDATION_ERROR for a chain on which nothing would be minted or indexed */
-function assertServed({ chain }: Contract, servedChains: CollectionContext['servedChains']): void {
-  if (servedChains == null || servedChains.includes(chain)) return;
-  const served = servedChains.length === 0 ? 'none' : servedChains.join(', ');
-  const message = `The chain ${JSON.stringify(chain)} is not served. Served chains: ${served}.`;
-  throw new PublicError('VALIDATION_ERROR', { message });
-}
-
-async function assertCode(contract: Contract, readCode: ReadCode): Promise<void> {
+/** @throws PublicError see `linkCollection` */
+async function assertServedCode(contract: Contract, { servedChains, readCode }: CollectionContext): Promise<void> {
   const { chain, contractAddress } = contract;
-  const hasCode = await readCode(contract).catch((cause: unknown) => {
+  if (servedChains != null && !servedChains.includes(chain))
+    throw invalid(
+      `The chain ${JSON.stringify(chain)} is not served. Served chains: ${servedChains.join(', ') || 'none'}.`,
+    );
+  const hasCode = await readCode?.(contract).catch((cause: unknown) => {
     const message = `The contract could not be checked, because no node of ${chain} responds. Try again later.`;
     throw new PublicError('CONFLICT_ERROR', { message, cause });
   });

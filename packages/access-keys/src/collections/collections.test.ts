@@ -53,6 +53,10 @@ describe('a collection', () => {
     });
     expect(await store.readAll()).toEqual([]);
     expect(await link(async () => null)).toMatchObject({ state: 'linked' });
+    await unlinkCollection({ store }, { ...contract, ...owner });
+    const without = { store, readCode: async () => false };
+    for (const change of [relinkCollection, moveCollection])
+      await expect(change(without, { ...contract, ...owner })).rejects.toThrow(/^There is no contract/);
   });
 
   it('belongs to one project, and an error does not reveal which project', async () => {

@@ -75,16 +75,27 @@ export function findLiveKey(
   records: readonly AccessKeyRecord[],
   { environmentId, kind, keyId }: KeyChoice,
 ): KeyRecord | null {
-  const live = records
-    .filter((record) => record.environmentId === environmentId && record.kind === kind)
-    .flatMap((record) => keysOf(record))
-    .filter((key) => key.revokedAt === null && (keyId === undefined || key.keyId === keyId));
+  const live = liveKeysOf(records, { environmentId, kind }).filter((key) => keyId === undefined || key.keyId === keyId);
   const [key, ...others] = live.length === 1 ? live : live.filter(({ endsAt }) => endsAt === null);
   if (live.length === 0) return null;
   if (key !== undefined && others.length === 0) return key;
   const message = `The environment has ${live.length} live ${kind} keys. Choose one of them by its id.`;
   throw conflict({ environmentId, kind }, message);
 }
+
+/** Returns the publishable key for new clients: the oldest without an end, otherwise the newest; null if none is live. */
+export function findPublishableKey(records: readonly AccessKeyRecord[], environmentId: string): string | null {
+  const live = liveKeysOf(records, { environmentId, kind: 'publishable' });
+  return (live.find(({ endsAt }) => endsAt === null) ?? live.at(-1))?.text ?? null;
+}
+
+/** Oldest first. */
+const liveKeysOf = (records: readonly AccessKeyRecord[], { environmentId, kind }: KeyChoice): KeyRecord[] =>
+  records
+    .filter((record) => record.environmentId === environmentId && record.kind === kind)
+    .flatMap((record) => keysOf(record))
+    .filter(({ revokedAt }) => revokedAt === null)
+    .toSorted((a, b) => a.createdAt - b.createdAt);
 
 /** An environment's first record of a kind has the number 1, which releases with a single publishable key also use. */
 const toKeysId = (environmentId: string, kind: KeyKind, number = 1): string =>

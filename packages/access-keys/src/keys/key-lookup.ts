@@ -27,6 +27,8 @@ export interface KeyLookup<K extends AnyKey> extends Pick<RecordCopy<unknown>, '
    * @throws KeyStoreFault, or rejects with KeyStoreFault, if the store does not respond
    */
   find(text: string, isWellFormed: (text: string) => boolean): K | null | Promise<K | null>;
+  /** Returns the key if `find` has returned null because the key has ended. */
+  findEnded(text: string): K | null;
   /** True if there are no keys: the deployment is new, or the store address is wrong. */
   readonly isEmpty: boolean;
 }
@@ -88,6 +90,10 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
       if (sinceEndMs >= 0 && key.revokedAt === null && copy.ageMs > sinceEndMs) return findRefreshed(text);
       refreshAhead();
       return key.revokedAt === null && sinceEndMs < 0 ? key : null;
+    },
+    findEnded: (text) => {
+      const key = byText.get(text);
+      return key === undefined || isLive(key) ? null : key;
     },
     get isEmpty() {
       return byHash.size === 0;

@@ -10,6 +10,7 @@ import {
   createKey,
   ENDED_KEYS_KEPT,
   findLiveKey,
+  findPublishableKey,
   KEY_END_MAX_MS,
   keysOf,
   keysOfProject,
@@ -88,6 +89,20 @@ describe('environment keys', () => {
     await setKeyEnd(context, { ...wanted, keyId, endsAt: Date.now() + 60_000 });
     expect((await changeKey(context, { ...wanted, name: 'iOS', origins: [] })).keyId).toBe(first.record.keyId);
     await expect(revokeKey(context, { ...wanted, environmentId: 'other', keyId })).rejects.toMatchObject(NOT_FOUND);
+  });
+
+  it('are given to new clients oldest first, and keys with an end only if there is no other', async () => {
+    const { context, store } = setUp();
+    const find = async () => findPublishableKey(await store.readAll(), wanted.environmentId);
+    await createKey(context, secret);
+    expect(await find()).toBeNull();
+    const [first, second] = [await createKey(context, wanted), await createKey(context, wanted)];
+    expect(await find()).toBe(first.key);
+    const endsAt = Date.now() + 60_000;
+    await setKeyEnd(context, { ...wanted, keyId: first.record.keyId, endsAt });
+    expect(await find()).toBe(second.key);
+    await setKeyEnd(context, { ...wanted, keyId: second.record.keyId, endsAt });
+    expect(await find()).toBe(second.key);
   });
 
   it('keep working until the chosen time when refreshed, together with a successor that shares their rate limit', async () => {

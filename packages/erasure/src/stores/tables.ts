@@ -180,7 +180,7 @@ const DROPPED_WITH_BATCH = { by: 'script', script: 'the eraser drops the finishe
 
 const COUNTED = {
   by: 'no personal data',
-  reason: 'numbers of messages and players; an erasure changes no earlier number',
+  reason: 'numbers of messages and players. Erased messages remain in the numbers until their minute is counted again',
 } as const;
 const INTERVAL = 'length of a time range';
 const COUNT_TABLES: readonly TableStore[] = [
@@ -197,9 +197,9 @@ const COUNT_TABLES: readonly TableStore[] = [
       [INTERVAL]: 'step_s',
       [TIME]: 'start_at counted_at',
       'what is counted': 'kind',
-      'name of an event or of an error code': 'name',
+      "name of an event, set by the game's code, or of an error code": 'name',
       'name of a field in the contract': 'field',
-      'name and version of a client library': 'library library_version',
+      'name and version of a client library, set by the client': 'library library_version',
       [COUNT]: 'messages',
     }),
   },
@@ -221,7 +221,7 @@ const COUNT_TABLES: readonly TableStore[] = [
       [INTERVAL]: 'span_s',
       [TIME]: 'slot_at until_at',
       'what is counted': 'kind',
-      'name of an event': 'name',
+      "name of an event, set by the game's code": 'name',
       [COUNT]: 'players',
     }),
   },

@@ -16,9 +16,10 @@ const SLOTS_PER_SPAN = 12;
 const STATEMENT_MAX_MS = 60_000;
 /** Rows that a statement counts after its first minute. It uses about 100 bytes of memory per row. */
 const RANGE_ROWS_MAX = 1_000_000;
+const RANGE_MINUTES_MAX = 2 * 24 * 60;
 
 export interface EventCounts {
-  /** Counts the active players, and then the finished minutes whose messages changed. */
+  /** Counts the finished minutes whose messages changed, and then the active players. */
   update(): Promise<void>;
 }
 
@@ -41,15 +42,18 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
       const due = (await readRows(query(DUE_MINUTES))).map(
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
+      // Newest first, so that a long import does not delay the numbers of the last day.
+      for (const range of toRanges(due, finishedS).reverse()) await countRange(run, range, String(countedAt));
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
-        await run(countPlayers(spanS, finishedS));
-        const endedAt = performance.now();
-        dueAt.set(spanS, endedAt + Math.max(PLAYERS_MIN_MS, REST_FACTOR * (endedAt - startedAt)));
+        try {
+          await run(countPlayers(spanS, finishedS));
+        } finally {
+          const endedAt = performance.now();
+          dueAt.set(spanS, endedAt + Math.max(PLAYERS_MIN_MS, REST_FACTOR * (endedAt - startedAt)));
+        }
       }
-      // Newest first, so that a long import does not delay the numbers of the last day.
-      for (const range of toRanges(due, finishedS).reverse()) await countRange(run, range, String(countedAt));
     },
   };
 }
@@ -81,7 +85,11 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
   const ranges: { minutes: number[]; storedAtFirst: number }[] = [];
   for (const [minute, storedUntil] of due) {
     const last = ranges.at(-1);
-    const isNear = last && minute - last.minutes.at(-1)! < HOUR_S && storedUntil - last.storedAtFirst <= RANGE_ROWS_MAX;
+    const isNear =
+      last &&
+      minute - last.minutes.at(-1)! < HOUR_S &&
+      last.minutes.length < RANGE_MINUTES_MAX &&
+      storedUntil - last.storedAtFirst <= RANGE_ROWS_MAX;
     if (isNear) last.minutes.push(minute);
     else ranges.push({ minutes: [minute], storedAtFirst: storedUntil });
   }
@@ -94,11 +102,17 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
 
 const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';
 
+/** Earlier counts of the range are included as 0, because an earlier copy may have moved the only message of a count. */
+
 async function countRange(run: (statement: string) => Promise<void>, range: MinuteRange, countedAt: string) {
   const { minutes, sinceS, untilS } = range;
   const hoursS = [sinceS - (sinceS % HOUR_S), Math.ceil(untilS / HOUR_S) * HOUR_S];
-  await run(`INSERT INTO event_counts SELECT ${COLUMNS}, messages, '${countedAt}'
-    FROM derived_event_counts(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))`);
+  await run(`INSERT INTO event_counts SELECT ${COLUMNS}, sum(messages), '${countedAt}' FROM (
+    SELECT ${COLUMNS}, messages
+    FROM derived_event_counts(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
+    UNION ALL
+    SELECT ${COLUMNS}, 0 FROM event_counts WHERE step_s = ${MINUTE_S} AND start_at >= ${sinceS} AND start_at < ${untilS}
+  ) GROUP BY ${COLUMNS}`);
   await run(`INSERT INTO event_counts
     SELECT environment_id, ${HOUR_S}, toStartOfHour(start_at) AS hour_at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
     FROM event_counts FINAL WHERE step_s = ${MINUTE_S} AND start_at >= ${hoursS[0]} AND start_at < ${hoursS[1]} GROUP BY ALL`);

@@ -27,7 +27,9 @@ export async function open(bodyMaxMs = 10_000, headersMaxMs?: number) {
     publishableKeyHeader: 'x-service-publishable-key',
     link: (code) => `https://docs.test/errors/${code}`,
     onAnswer: (_exchange, status) => statuses.push(status),
-    onFault: (_exchange, error) => faults.push(error),
+    onFailure: (_exchange, error) => {
+      if (!(error instanceof PublicError) || error.status >= 500) faults.push(error);
+    },
     routes: [
       {
         method: 'POST',

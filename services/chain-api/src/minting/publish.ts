@@ -10,6 +10,7 @@ import {
   toHexText,
   toSignerKey,
 } from '@playline/contracts';
+import type { Tracing } from '@playline/runtime';
 import {
   type LogBounds,
   type LogReader,
@@ -17,12 +18,14 @@ import {
   type Producer,
   type SchemaRegistry,
   sendAll,
+  toTraceHeaders,
 } from '@playline/stream';
 
 export interface MintTopicsParts {
   readonly producer: Pick<Producer, 'send'>;
   readonly registry: Pick<SchemaRegistry, 'idOf'>;
   readonly topicPrefix: string;
+  readonly tracing: Pick<Tracing, 'find'> | null;
 }
 
 /** Both methods resolve after all in-sync replicas have stored the records. */
@@ -34,13 +37,18 @@ export interface MintTopics {
 export const mintTopicNames = (topicPrefix: string): string[] =>
   [TOPICS.mintRequests, TOPICS.chainMetadata].map(({ name }) => topicPrefix + name);
 
-export function createMintTopics({ producer, registry, topicPrefix }: MintTopicsParts): MintTopics {
-  const createPublish = <T>(name: string, codec: RecordCodec<T>, keyOf: (record: T) => string) => {
+export function createMintTopics({ producer, registry, topicPrefix, tracing }: MintTopicsParts): MintTopics {
+  const createPublish = <T extends { readonly traceId: string }>(
+    name: string,
+    codec: RecordCodec<T>,
+    keyOf: (record: T) => string,
+  ) => {
     const topic = topicPrefix + name;
     return async (records: readonly T[]): Promise<void> => {
       const schemaId = await registry.idOf(schemaSubjectOf(topic), codec.schema);
       const outgoing: OutgoingRecord[] = records.map((record) => {
-        return { topic, key: Buffer.from(keyOf(record)), value: frameRecord(schemaId, codec.encode(record)) };
+        const value = frameRecord(schemaId, codec.encode(record));
+        return { topic, key: Buffer.from(keyOf(record)), value, headers: toTraceHeaders(tracing, record) };
       });
       await sendAll(producer, outgoing);
     };

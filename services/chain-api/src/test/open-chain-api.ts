@@ -107,6 +107,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const logLines: string[] = [];
   const minting = await createMintingWorld();
   const app = createChainApiApp({
+    tracing: null,
     config: { ...settings, ...options },
     store: { ...memory.reader, ...options.store },
     createNode: options.createNode ?? noNode,

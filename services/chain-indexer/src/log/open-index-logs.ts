@@ -10,6 +10,7 @@ import {
   type Topic,
   tokenCodec,
 } from '@playline/contracts';
+import type { TraceSpan, Tracing } from '@playline/runtime';
 import {
   type AtomicPublisher,
   awaitStableBounds,
@@ -30,6 +31,7 @@ export interface IndexLogsOptions {
   readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
+  readonly tracing: Pick<Tracing, 'sample' | 'start'> | null;
 }
 
 type SchemaIds = Readonly<Record<'activities' | 'tokens' | 'progress', number>>;
@@ -64,7 +66,17 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
         return {
           progress,
           readTokens: createReadTokens(options, chain),
-          publish: (batch) => publish(publisher, toRecords(batch, ids, topicPrefix)),
+          publish: async (batch) => {
+            const span = startSpan(options.tracing, batch);
+            const headers: TransactionRecord['headers'] = span === null ? {} : { traceparent: span.traceparent };
+            try {
+              await publish(publisher, toRecords(batch, ids, { topicPrefix, headers }));
+              span?.end();
+            } catch (fault) {
+              span?.end(fault);
+              throw fault;
+            }
+          },
           close: () => publisher.close(),
         };
       } catch (fault) {
@@ -89,6 +101,13 @@ function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['r
   };
 }
 
+/** Activities belong to no request, so their batch starts a trace. */
+function startSpan(tracing: IndexLogsOptions['tracing'], { activities, progress }: IndexBatch): TraceSpan | null {
+  if (activities.length === 0 || tracing?.sample() !== true) return null;
+  const attributes = { 'playline.chain': progress.chain, 'messaging.batch.message_count': activities.length };
+  return tracing.start({ name: 'publish activities', kind: 'producer', attributes });
+}
+
 async function publish(publisher: AtomicPublisher, records: readonly TransactionRecord[]): Promise<void> {
   try {
     await publisher.publish(records);
@@ -101,13 +120,13 @@ async function publish(publisher: AtomicPublisher, records: readonly Transaction
 function toRecords(
   { activities, tokens, notices, progress }: IndexBatch,
   ids: SchemaIds,
-  prefix: string,
+  { topicPrefix: prefix, headers }: { topicPrefix: string; headers: TransactionRecord['headers'] },
 ): TransactionRecord[] {
   const toRecord = (topic: Topic, key: string, value: Buffer): TransactionRecord => ({
     topic: prefix + topic.name,
     key: Buffer.from(key),
     value,
-    headers: {},
+    headers,
   });
   return [
     ...activities.map((activity) =>

@@ -57,6 +57,7 @@ export async function openRealIndexers() {
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
     openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
+        tracing: null,
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
         log: watchBounds(openLogReader({ brokers, clientId: 'test' }), onBounds),
         schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),

@@ -3,8 +3,9 @@ import { type ErasureRequestRecord, erasureRequestCodec, frameRecord } from '@pl
 import type { ErasureReceipt } from '@playline/erasure';
 import { openMemoryErasureRecords } from '@playline/erasure/memory';
 import { openMemoryPeople } from '@playline/people/memory';
-import { createLogger } from '@playline/runtime';
+import { createLogger, openTracing, type Tracing } from '@playline/runtime';
 import { type BatchPosition, type OutgoingRecord, RetryableFault, type StreamRecord } from '@playline/stream';
+import { useTraceReceiver } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 import { createIntake } from '../pipeline.ts';
 
@@ -23,18 +24,18 @@ const createRequest = (fields: Partial<ErasureRequestRecord> = {}): ErasureReque
   ...fields,
 });
 
-const toRecord = (value: Buffer | null, offset = 0): StreamRecord => ({
+const toRecord = (value: Buffer | null, offset = 0, headers: StreamRecord['headers'] = {}): StreamRecord => ({
   topic: 'erasures',
   partition: 0,
   offset,
   timestampMs: T,
   key: Buffer.from('env'),
   value,
-  headers: {},
+  headers,
 });
 const frame = (request: ErasureRequestRecord) => frameRecord(SCHEMA_ID, erasureRequestCodec.encode(request));
 
-function openBench() {
+function openBench({ tracing = null }: { tracing?: Tracing | null } = {}) {
   const [people, records] = [openMemoryPeople(), openMemoryErasureRecords(() => T)];
   const deadLetters: OutgoingRecord[] = [];
   let wakes = 0;
@@ -50,13 +51,38 @@ function openBench() {
     schemaOf: async (id: number) => (id === SCHEMA_ID ? erasureRequestCodec.schema : null),
     logger: createLogger({ service: 'test', level: 'silent' }),
     onRequests: () => wakes++,
+    tracing,
     producer: producer as never,
   });
-  const intake = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);
-  return { people, records, deadLetters, intake, countWakes: () => wakes };
+  const intake = (...values: (Buffer | null)[]) =>
+    onBatch(
+      values.map((value, at) => toRecord(value, at)),
+      POSITION,
+    );
+  return { onBatch, people, records, deadLetters, intake, countWakes: () => wakes };
 }
 
 describe('the intake', () => {
+  it('the intake continues the trace of a recorded request until its receipt', async () => {
+    const { endpoint } = await useTraceReceiver();
+    const logger = createLogger({ service: 'test', level: 'silent' });
+    const config = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: 1 };
+    const tracing = (await openTracing(async (_, open) => open(), { service: 'eraser', config, logger }))!;
+    const [recorded, other] = ['a', 'b'].map((digit) => createRequest({ traceId: digit.repeat(32) }));
+    const headerOf = ({ traceId }: ErasureRequestRecord, flags: string) => `00-${traceId}-00f067aa0ba902b7-${flags}`;
+    const { onBatch } = openBench({ tracing });
+    await onBatch(
+      [
+        toRecord(frame(recorded!), 0, { traceparent: headerOf(recorded!, '01') }),
+        toRecord(frame(other!), 1, { traceparent: headerOf(other!, '00') }),
+      ],
+      POSITION,
+    );
+    expect(tracing.find(recorded!.traceId)).not.toBeNull();
+    expect(tracing.find(other!.traceId)).toBeNull();
+    await tracing.close();
+  });
+
   it("the intake holds a request's identities, stores the request and wakes the eraser", async () => {
     const { people, records, intake, countWakes } = openBench();
     const request = createRequest();

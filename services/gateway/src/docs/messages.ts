@@ -14,6 +14,7 @@ import {
   REQUIRED_BY_TYPE,
   type RejectionCode,
   toDurationText,
+  toNumberText,
 } from '@playline/contracts';
 import { z } from 'zod';
 import type { Config } from '../config.ts';
@@ -84,7 +85,7 @@ function toRule(name: string, { enum: values, maxLength, format, type, $ref }: S
   if (format === 'date-time') return `RFC 3339 timestamp, ${toWindowText(limits)}`;
   if (jsonType === 'object') return `JSON object with up to ${FREE_FORM_DEPTH_MAX} levels of nesting`;
   if (maxLength === undefined) return jsonType === 'number' ? 'finite number' : String(jsonType);
-  return `string of up to ${maxLength} characters${name === 'toId' ? ', different from `fromId`' : ''}`;
+  return `string of up to ${toNumberText(Number(maxLength))} characters${name === 'toId' ? ', different from `fromId`' : ''}`;
 }
 
 const toWindowText = ({ EVENT_AGE_MAX_MS: age, EVENT_AHEAD_MAX_MS: ahead }: DocsLimits): string =>
@@ -200,15 +201,15 @@ export function createLimitsArticle({ limits = DEFAULT_LIMITS }: ExampleContext)
   const refused = link('errors', 'VALIDATION_ERROR');
   const invalid = link('rejections', 'INVALID_VALUE');
   const slower = link('errors', 'TOO_MANY_REQUESTS_ERROR');
-  const count = (value: number) => value.toLocaleString('en-US');
-  const lengths = createFieldFacts({ limits }).filter(({ rule }) => /up to \d+ characters/.test(rule));
-  const byLength = Map.groupBy(lengths, ({ rule }) => Number(/\d+/.exec(rule)?.[0]));
+  const byLength = Map.groupBy(createFieldFacts({ limits }), ({ rule }) => /[\d,]+ characters/.exec(rule)?.[0] ?? '');
+  byLength.delete('');
   const lengthRows = [...byLength].map(([length, fields]) => [
     fields.map(({ name }, index) => html`${index === 0 ? '' : ', '}<code>${name}</code>`),
-    `${count(length)} characters`,
+    length,
     invalid,
   ]);
-  const rate = (perSecond: number, burst: number) => `${count(perSecond)} per second, bursts of ${count(burst)}`;
+  const rate = (perSecond: number, burst: number) =>
+    `${toNumberText(perSecond)} per second, bursts of ${toNumberText(burst)}`;
   return {
     name: 'limits',
     area: 'Events',
@@ -240,16 +241,20 @@ ${toTable(
 ${toTable(
   ['Limit on', 'Maximum', 'Beyond it'],
   [
-    ['units per publishable key', rate(limits.RATE_LIMIT_MESSAGES_PER_S, limits.RATE_LIMIT_BURST), slower],
+    [
+      'units per publishable key and its replacements',
+      rate(limits.RATE_LIMIT_MESSAGES_PER_S, limits.RATE_LIMIT_BURST),
+      slower,
+    ],
     [
       'consent calls per client address',
       rate(limits.RATE_LIMIT_CONSENTS_PER_S, limits.RATE_LIMIT_CONSENTS_BURST),
       slower,
     ],
-    ['invalid keys per client address', `${count(limits.RATE_LIMIT_FAILED_KEYS_PER_MINUTE)} per minute`, slower],
+    ['invalid keys per client address', `${toNumberText(limits.RATE_LIMIT_FAILED_KEYS_PER_MINUTE)} per minute`, slower],
   ],
 )}
-<p>A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest. Rejected messages count. Every response has the headers <code>RateLimit</code> and <code>RateLimit-Policy</code>; a 429 also has <code>Retry-After</code> in seconds. An environment may have its own limit, which the Limits page of the portal shows.</p>
+<p>A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest. Rejected messages count. Every response has the headers <code>RateLimit</code> and <code>RateLimit-Policy</code>; a 429 also has <code>Retry-After</code> in seconds. An environment may have its own limit, which all its keys share and the Limits page of the portal shows.</p>
 <p>The gateway also returns 429 while it has no memory for another body. Wait, then send the same request again: see <a href="retries">offline and retry</a>.</p>`,
     files: [],
   };

@@ -23,6 +23,7 @@ async function open() {
     settings,
     limiter,
     metrics: createMetrics('test'),
+    onInvalidKey: () => {},
   });
   const calls = { count: 0 };
   const route: Route = {

@@ -15,10 +15,11 @@ export interface RateLimitParts {
   /** Counts messages across all processes. */
   limiter: Pick<SharedLimiter, 'bucket'>;
   metrics: Metrics;
+  onInvalidKey: Parameters<typeof createFailedKeyLimit>[0]['onInvalid'];
 }
 
 /** Limits per client address stay in this process, because client addresses are personal data. */
-export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLimitParts) {
+export function createRateLimits({ settings, ratesOf, limiter, metrics, onInvalidKey }: RateLimitParts) {
   const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
   const addressOf = createClientAddress(settings.TRUSTED_PROXIES);
@@ -29,7 +30,7 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
   const consents = createLimiter('consents', settings.RATE_LIMIT_CONSENTS_PER_S, settings.RATE_LIMIT_CONSENTS_BURST);
   return {
     messages: createMessageLimit({ settings, ratesOf, limiter, onRefused }),
-    failedKeys: createFailedKeyLimit({ limiter: failedKeys, addressOf, onRefused }),
+    failedKeys: createFailedKeyLimit({ limiter: failedKeys, addressOf, onRefused, onInvalid: onInvalidKey }),
     consents: (route: Route): Route => ({
       ...route,
       handle: (exchange, params) => {

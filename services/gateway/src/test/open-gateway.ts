@@ -17,7 +17,7 @@ import { type HttpApp, type HttpServer, openHttpServer, type Route } from '@play
 import { createIdentityKeyer, type Utf8IdentityKeyer } from '@playline/people';
 import { openSharedLimiter } from '@playline/rate-limit';
 import { createMemoryBalances } from '@playline/rate-limit/memory';
-import { createLogger, createMetrics, parseConfig } from '@playline/runtime';
+import { createLogger, createMetrics, parseConfig, type Tracing } from '@playline/runtime';
 import type { OutgoingRecord, RecordMetadata, SendForOffsetOptions } from '@playline/stream';
 import { smallMessage } from '@playline/testkit';
 import { expect, onTestFinished } from 'vitest';
@@ -77,6 +77,7 @@ export interface TestGatewayOptions extends Partial<GatewaySettings> {
   readSince?: RecordView<AccessKeyRecord>['readSince'];
   ratesOf?: EnvironmentRates;
   clock?: ClockWatch;
+  tracing?: Tracing;
   /** Environment of both keys. */
   environmentId?: string;
   /** Ports that replace the in-memory ports. */
@@ -108,6 +109,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
       metrics,
     }),
     verifyPublishable: createKeyVerifier({ keys, prefix: PREFIX, kind: 'publishable' }),
+    findEnded: keys.findEnded,
     limiter: openSharedLimiter({ balances: createMemoryBalances() }),
     ratesOf: options.ratesOf ?? ((_, setting) => setting),
     clock: options.clock ?? createClockWatch(),
@@ -115,6 +117,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
     audience: toPorts(audience, { keys, prefix: PREFIX }, options.audience),
     schemaIds: options.schemaIds ?? (() => ({ messages: 1, identityLinks: 2 })),
     metrics,
+    tracing: options.tracing ?? null,
     usage,
     logger: createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => logLines.push(line) }),
   });

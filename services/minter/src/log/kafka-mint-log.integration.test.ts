@@ -57,6 +57,7 @@ function createLog(beforeCommit?: () => Promise<void>): MintLog {
     schemaId: async () => stores.schemaIdOf(stores.prefix + name),
   });
   return createMintLog({
+    tracing: null,
     reader,
     schemaOf,
     states: topicOf(TOPICS.mintStates),

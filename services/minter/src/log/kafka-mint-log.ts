@@ -11,6 +11,7 @@ import {
   toMintTransactionKey,
   toSignerKey,
 } from '@playline/contracts';
+import type { Tracing } from '@playline/runtime';
 import {
   type AtomicPublisher,
   awaitStableBounds,
@@ -18,6 +19,7 @@ import {
   type LogReader,
   type TransactionRecord,
   toPartition,
+  toTraceHeaders,
 } from '@playline/stream';
 import { DigestTable } from '../lane/digest-table.ts';
 import { toAttemptKey } from '../lane/failed-attempts.ts';
@@ -31,6 +33,7 @@ export interface MintLogParts {
   readonly states: MintTopic;
   readonly transactions: MintTopic;
   readonly schemaOf: SchemaSource;
+  readonly tracing: Pick<Tracing, 'find'> | null;
 }
 
 interface TopicLogs {
@@ -47,6 +50,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
     ...parts,
     topic: parts.states,
     codec: mintStateCodec,
+    headersOf: (state) => toTraceHeaders(parts.tracing, state),
     onRecord: (state) => {
       holdings.apply(state);
       pending.apply(state);
@@ -224,12 +228,13 @@ interface TopicLogParts<R> {
   readonly schemaOf: SchemaSource;
   readonly topic: MintTopic;
   readonly codec: RecordCodec<R>;
+  readonly headersOf?: (record: R) => TransactionRecord['headers'];
   /** Called once per record, in partition order. */
   readonly onRecord?: (record: R) => void;
 }
 
 function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog<R> {
-  const { reader, topic, codec, onRecord } = parts;
+  const { reader, topic, codec, headersOf, onRecord } = parts;
   const readSection = createReadSection(parts);
   /** Partitions with records, by signer key. */
   const partitionsOf = new Map<string, Set<number>>();
@@ -268,7 +273,7 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
       topic: topic.name,
       partition,
       key: Buffer.from(key),
-      headers: {},
+      headers: (record !== null && headersOf?.(record)) || {},
       value: record === null ? null : frameRecord(await topic.schemaId(), codec.encode(record)),
     }),
   };

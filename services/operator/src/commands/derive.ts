@@ -2,11 +2,13 @@ import { type ClickHouseAccount, createQueryRows, type QueryRows, sendStatement 
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
+import { findCountDrift, RECOUNT } from '../verify/counts.ts';
 
 const HELP = `
 Repairs the tables identity_days and identities, on which persons, person_days and timelines are based: inserts missing
-rows and deletes rows that have no event. To check whether a repair is needed, run npm run verify. The command is safe
-to repeat, and safe to run during writes and erasures.
+rows and deletes rows that have no event. If the overview's counts of the last day are wrong, the event writer counts
+the day again. To check whether a repair is needed, run npm run verify. The command is safe to repeat, and safe to run
+during writes and erasures.
 
 Requires CLICKHOUSE_URL with an account that can write, or a local stack.`;
 
@@ -26,6 +28,15 @@ export const createDeriveCommand =
         for (const slice of await listTableSlices(query)) {
           terminal.progress(`comparing ${slice.name} with events`);
           repaired += await repairSlice({ query, run, onProgress: terminal.progress }, slice);
+        }
+        const counts = await findCountDrift(query, terminal.progress);
+        const wrong = counts.missing + counts.unfounded;
+        if (wrong > 0) {
+          terminal.progress(
+            `event_counts: ${wrong} counts differ from events; the event writer counts the last day again`,
+          );
+          await run(RECOUNT);
+          repaired += wrong;
         }
         terminal.result(
           repaired === 0 ? 'nothing to repair: the derived tables match the events' : `${repaired} rows repaired`,

@@ -85,7 +85,7 @@ function createTopicGroups({ config, addresses, stores, folder, stdin, stdout, s
   };
   return [
     { names: ['demo'], load: loadDemo },
-    { names: ['verify', 'derive', 'offsets', 'dead-letters'], load: loadLog },
+    { names: ['verify', 'trace', 'derive', 'offsets', 'dead-letters'], load: loadLog },
     { names: ['chain', 'import', 'replicate'], load: loadFeed },
   ];
 }

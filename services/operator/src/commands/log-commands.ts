@@ -4,9 +4,10 @@ import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-o
 import { createDeadLettersCommand } from './dead-letters.ts';
 import { createDeriveCommand } from './derive.ts';
 import { createOffsetsCommand } from './offsets.ts';
+import { createTraceCommand } from './trace.ts';
 import { createVerifyCommand } from './verify.ts';
 
-/** `verify`, `derive`, `offsets` and `dead-letters`. */
+/** `verify`, `trace`, `derive`, `offsets` and `dead-letters`. */
 export function createLogCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openOffsets' | 'openPublisher' | 'openErasureRecords' | 'openPeople'>,
   {
@@ -19,6 +20,7 @@ export function createLogCommands(
   const shared = { topicPrefix, ...createLogSources(stores) };
   return [
     createVerifyCommand({ ...shared, openOffsets, openRecords, openPeople, clickhouse: addresses.clickhouse }),
+    createTraceCommand({ ...shared, openPeople, clickhouse: addresses.clickhouse }),
     createDeriveCommand({ clickhouse: addresses.clickhouse }),
     createOffsetsCommand({ openOffsets }),
     createDeadLettersCommand({ ...shared, stop, openPublisher }),

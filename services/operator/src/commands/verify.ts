@@ -9,6 +9,7 @@ import { awaitClickHouse, awaitLog, awaitStore, nullIfUnreachable, withScope } f
 import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
 import type { RebuildSources, StoresContext } from '../rebuild/with-stores.ts';
+import { findCountDrift } from '../verify/counts.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
 import { comparePersons } from '../verify/persons.ts';
 import { toReplacedLogs } from '../verify/ranges.ts';
@@ -26,7 +27,8 @@ lost unless another offset contains the same message, the record is a dead lette
 rows that events_exact removes are counted, but are not differences. Rows beyond the end of the log are reported. If a
 log was replaced (npm run offsets), records are matched by content.
 
-Then compares derived tables with events and, if REDIS_URL is set, persons in Redis with the tables. No data is changed.
+Then compares derived tables and the overview's counts of the last day with events and, if REDIS_URL is set, persons in
+Redis with the tables. No data is changed.
 
 Exit codes: 0 no differences, 1 differences found, 2 invalid arguments, 3 store not responding.`;
 
@@ -100,7 +102,11 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
     people === null
       ? null
       : await comparePersons({ query, records, people, onProgress, awaitDecisionsStored: awaitStored });
-  return { partitions, persons, derived: await findDrift(query, onProgress) };
+  return {
+    partitions,
+    persons,
+    derived: [...(await findDrift(query, onProgress)), await findCountDrift(query, onProgress)],
+  };
 }
 
 /** A running writer stores decisions within seconds. */

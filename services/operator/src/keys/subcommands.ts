@@ -4,6 +4,7 @@ import {
   changeKey,
   createKey,
   findLiveKey,
+  findPublishableKey,
   isProjectId,
   type KeyKind,
   type KeyRecord,
@@ -83,14 +84,6 @@ async function publish(
     await context.publish({ project: projectId, environment, kind, key });
 }
 
-/** Returns the publishable key that a local stack uses: the oldest without an end, otherwise the newest, or ''. */
-function toPublished(records: readonly AccessKeyRecord[], { projectId, environmentId }: NewKey): string {
-  const live = keysOfProject(records, projectId).filter(
-    (key) => key.environmentId === environmentId && key.kind === 'publishable' && key.revokedAt === null,
-  );
-  return (live.find(({ endsAt }) => endsAt === null) ?? live.at(-1))?.text ?? '';
-}
-
 interface StopOptions {
   readonly id?: string | undefined;
   readonly stops?: string | undefined;
@@ -126,7 +119,7 @@ export async function create(
   // Printed before other steps can fail, because a secret key cannot be shown again.
   const once = kind === 'secret' ? ' (shown only once)' : '';
   printResult(terminal, options, line, [`New ${kind} key for ${environmentId}${once}:`, key]);
-  await publish(context, wanted, kind === 'secret' ? key : toPublished(records, wanted));
+  await publish(context, wanted, kind === 'secret' ? key : (findPublishableKey(records, wanted.environmentId) ?? ''));
 }
 
 export async function revoke(
@@ -142,7 +135,8 @@ export async function revoke(
     return { changed: await change, records: await store.readAll() };
   });
   printResult(terminal, options, toPublicRecord(changed), toLine(changed));
-  await publish(context, wanted, wanted.kind === 'secret' ? '' : toPublished(records, wanted));
+  const published = findPublishableKey(records, wanted.environmentId) ?? '';
+  await publish(context, wanted, wanted.kind === 'secret' ? '' : published);
 }
 
 /**

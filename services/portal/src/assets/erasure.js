@@ -22,7 +22,7 @@ async function poll() {
   setTimeout(poll, POLL_MS);
 }
 
-/** The receipt adds tables and a button, so the whole content is replaced. */
+/** A complete page has another title and the button of the receipt, so the whole content is replaced. */
 function replaceAll(page) {
   document.title = page.title;
   const main = document.importNode(page.querySelector('main'), true);

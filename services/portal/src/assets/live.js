@@ -1,6 +1,6 @@
 // Renders live messages. Client data is always inserted as text, never as markup.
 import { indent } from './json.js';
-import { createTime, enableCopy } from './portal.js';
+import { createTime, enableCopy, formatNumber } from './portal.js';
 
 /** More rows would slow down the page. */
 const ROWS_MAX = 200;
@@ -15,9 +15,9 @@ const LABELS = {
   userId: 'User id',
   identityType: 'Identity type',
   fromId: 'Linked id',
-  fromType: 'Its type',
+  fromType: 'Type of the linked id',
   toId: 'Linked to',
-  toType: 'Its type',
+  toType: 'Type of the id it is linked to',
   deviceId: 'Device',
   sessionId: 'Session',
 };
@@ -203,7 +203,7 @@ function createActions(event, errors) {
   if (event.outcome === 'stored')
     actions.append(link('Open in Explore', `${explore}?message=${event.messageId}`, 'btn'));
   if (event.identityKey) {
-    actions.append(link('Player’s events', `${explore}?who=${event.identityKey}`, 'btn'));
+    actions.append(link('Player’s events', `${explore}?identity=${event.identityKey}`, 'btn'));
     actions.append(link('Open person', `${root.dataset.people}?person=${event.identityKey}`, 'btn'));
   }
   // The command is complete only if the properties and traits are.
@@ -302,12 +302,12 @@ function showCounts() {
     counts.textContent = 'Connecting…';
     return;
   }
-  const parts = [`Live · ${shown} of ${seen} messages shown`];
-  if (perSecond !== null && perSecond >= 1) parts.push(`${Math.round(perSecond)} per second`);
+  const parts = [`Live · ${formatNumber(shown)} of ${formatNumber(seen)} messages shown`];
+  if (perSecond !== null && perSecond >= 1) parts.push(`${formatNumber(Math.round(perSecond))} per second`);
   if (fraction < 1) parts.push(`sample: 1 of ${Math.round(1 / fraction)} read`);
-  if (lost > 0) parts.push(`${lost} dropped because this page could not keep up`);
+  if (lost > 0) parts.push(`${formatNumber(lost)} dropped because this page could not keep up`);
   if (buffered.length > 0) parts.push(`${buffered.length} waiting`);
-  if (dropped > 0) parts.push(`${dropped} dropped while paused`);
+  if (dropped > 0) parts.push(`${formatNumber(dropped)} dropped while paused`);
   if (disconnects > 0) parts.push(`disconnections: ${disconnects} (messages sent while disconnected are not shown)`);
   counts.className = 'counts muted status watching';
   counts.textContent = parts.join(' · ');

@@ -26,13 +26,21 @@ for (const button of document.querySelectorAll('button.copy')) enableCopy(button
 export const toLocalTime = (instant) =>
   new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' }).format(instant);
 
+/** As `number` in `frame/format.ts`. */
+export const formatNumber = (value) => value.toLocaleString('en-US');
+
+/** As `time` in `frame/components.ts`. */
+export function toTimeText(instant) {
+  const [, day, month, year, clock] = instant.toUTCString().split(' ');
+  const date = Number(year) === new Date().getUTCFullYear() ? '' : ` ${year}`;
+  return `${month} ${Number(day)}${date}, ${clock}`;
+}
+
 /** Creates a time element as `time` in `frame/components.ts` does. */
 export function createTime(ms) {
   const instant = new Date(ms);
   const element = document.createElement('time');
-  const [, day, month, year, clock] = instant.toUTCString().split(' ');
-  const date = Number(year) === new Date().getUTCFullYear() ? '' : ` ${year}`;
-  element.textContent = `${month} ${Number(day)}${date}, ${clock}`;
+  element.textContent = toTimeText(instant);
   element.dateTime = instant.toISOString();
   element.title = element.dateTime.replace('T', ' ').replace('Z', ' UTC');
   addLocalTime(element);

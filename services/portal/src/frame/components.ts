@@ -1,6 +1,5 @@
 /** Page components: values, lists and panels. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import type { PortalSettings } from '../config.ts';
 import { icon } from './icons.ts';
 
 export * from './format.ts';
@@ -62,11 +61,10 @@ export function table(caption: string, headers: readonly Header[], rows: readonl
 
 const toAlign = (align = 'left'): Markup => (align === 'right' ? html` class="right"` : html``);
 
-/** A path of the documentation. The portal redirects these paths to the gateway. */
-export type DocsPath = `/docs${string}`;
+/** A path of the documentation. The portal redirects these paths to the service that has the page. */
+type DocsPath = `/docs${string}`;
 
-export const docsLink = ({ gatewayUrl }: Pick<PortalSettings, 'gatewayUrl'>, path: DocsPath, text: string): Markup =>
-  html`<a class="docs" href="${gatewayUrl}${path}">${text}</a>`;
+export const docsLink = (path: DocsPath, text: string): Markup => html`<a class="docs" href="${path}">${text}</a>`;
 
 /** Replaces an empty list. `content` explains what will appear and how to get it. */
 export function emptyState(
@@ -74,7 +72,7 @@ export function emptyState(
   content: HtmlValue,
   docs?: { readonly path: DocsPath; readonly text: string },
 ): Markup {
-  const link = docs === undefined ? '' : html`<p><a class="docs" href="${docs.path}">${docs.text}</a></p>`;
+  const link = docs === undefined ? '' : html`<p>${docsLink(docs.path, docs.text)}</p>`;
   return html`<section class="empty"><h2>${title}</h2>${content}${link}</section>`;
 }
 
@@ -111,6 +109,17 @@ export const segments = (
   html`<nav class="seg" aria-label="${label}">${choices.map(
     ({ text, href, isCurrent }) => html`<a href="${href}"${isCurrent ? html` aria-current="true"` : ''}>${text}</a>`,
   )}</nav>`;
+
+/**
+ * A chart that `chart.js` draws. A series is a line with an area, or bars.
+ * @param points the times in epoch seconds, and the values of each series
+ */
+export const chart = (
+  label: string,
+  series: readonly (readonly [label: string, style: 'line' | 'bars', color: 'accent' | 'red'])[],
+  points: readonly (readonly number[])[],
+): Markup =>
+  html`<div class="plot" data-points="${JSON.stringify(points)}" data-series="${JSON.stringify(series)}" role="img" aria-label="${label}"></div>`;
 
 /** A collapsible section that works without JavaScript. */
 export function disclosure(title: string, content: HtmlValue, isOpen = false): Markup {

@@ -1,10 +1,9 @@
 /** Formats numbers and durations as text. */
+import { toNumberText } from '@playline/contracts';
 
-/** Formats a number with thin spaces as thousands separators and an optional unit. */
-export function number(value: number, unit = ''): string {
-  const text = value.toLocaleString('en-US').replaceAll(',', '\u202f');
-  return unit === '' ? text : `${text}\u00a0${unit}`;
-}
+/** Formats a number with an optional unit. */
+export const number = (value: number, unit = ''): string =>
+  unit === '' ? toNumberText(value) : `${toNumberText(value)}\u00a0${unit}`;
 
 const DURATION_UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],

@@ -63,9 +63,14 @@ export const withAllOption = (values: readonly string[]) => [
   ...values.map((value) => ({ value, text: value })),
 ];
 
-/** The one-line form above a list. */
-export const filterBar = (content: HtmlValue): Markup =>
-  html`<form class="filters" method="get" aria-label="Filter">${content}</form>`;
+/** The one-line form above a list. `more` contains rare filters; `beside` contains filters with forms of their own. */
+export const filterBar = (
+  { path }: Pick<Visit, 'path'>,
+  fields: HtmlValue,
+  { more = '', beside = '' }: { readonly more?: HtmlValue; readonly beside?: HtmlValue } = {},
+): Markup =>
+  html`<div class="toolbar"><form class="filters" method="get" aria-label="Filter">${fields}
+<button class="outline">Filter</button> <a href="${path}">Show all</a>${more}</form>${beside}</div>`;
 
 /** @throws PublicError VALIDATION_ERROR with the message if the field is not a whole number from 1 to `max` */
 export function readWholeNumber(values: FormValues, name: string, max: number, message: string): number {

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:
 import { createCookie } from './cookies.ts';
 
 const LIFETIME_S = 10 * 60;
-/** Browsers limit a cookie to 4,096 bytes. A longer form is not kept. */
+/** Browsers limit a cookie to 4,096 bytes. */
 const VALUE = /^[A-Za-z0-9_-]{60,3900}$/;
 const SECRET_FIELDS = /password|repeated|response|secret|token/;
 const [IV_BYTES, TAG_BYTES] = [12, 16];
@@ -22,14 +22,15 @@ export function createKeptForms(origin: string, secret: Buffer, wallClockMs: () 
   const key = createHmac('sha256', secret).update('kept forms').digest();
   const toContext = ({ accountId, path }: KeptFor) => Buffer.from(JSON.stringify([accountId, path]));
   return {
-    /** @returns the value of the `set-cookie` header */
-    keep: (values: URLSearchParams, use: KeptFor): string => {
+    /** @returns the value of the `set-cookie` header; null if the form is too long for a cookie */
+    keep: (values: URLSearchParams, use: KeptFor): string | null => {
       const kept = [...values].filter(([name]) => !SECRET_FIELDS.test(name));
       const text = JSON.stringify([wallClockMs() + LIFETIME_S * 1000, new URLSearchParams(kept).toString()]);
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(toContext(use));
       const sealed = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-      return cookie.toSetCookie(sealed.toString('base64url'));
+      const value = sealed.toString('base64url');
+      return VALUE.test(value) ? cookie.toSetCookie(value) : null;
     },
     /** Returns the kept values; null if there are none for this account and page. */
     read: (header: string | undefined, use: KeptFor): URLSearchParams | null => {

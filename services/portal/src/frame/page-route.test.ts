@@ -190,4 +190,16 @@ it('a form that needs a fresh sign-in keeps its values and runs only when it is 
   expect(await countMembers()).toBe(0);
   expect((await browser.get(path)).text).not.toContain('Dan &amp; Eve');
   expect([(await browser.post(action, fields)).status, await countMembers()]).toEqual([200, 1]);
+  await portal.parts.sessions.create(session).then(({ text: again }) => browser.resumeSession(again));
+  const tooLong = await browser.submit(path, 'invite', { name: 'x'.repeat(4_000), role: 'analyst' });
+  expect((await browser.get(tooLong.headers.get('location')!)).text).toContain('too long to be kept');
+});
+
+it.each([
+  ['/docs/cookbook?environment=demo-development', 'http://gateway.test/docs/cookbook?environment=demo-development'],
+  ['/docs/chain', 'http://chain.test/docs'],
+  ['/docs/chain/reference', 'http://chain.test/docs/reference'],
+  ['/docs/chains', 'http://gateway.test/docs/chains'],
+])('the portal redirects %s to the service that has the page', async (path, url) => {
+  expect((await portal.browser().get(path)).headers.get('location')).toBe(url);
 });

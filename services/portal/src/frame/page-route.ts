@@ -112,7 +112,8 @@ async function handleForm({ parts, page, exchange, params }: PageCall): Promise<
   if (token === null) return showFailure({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
   if (action.needsFreshSignIn === true && !isFresh(visit, parts)) {
     const kept = parts.keptForms.keep(submitted, { accountId: visit.account?.id ?? '', path: visit.path });
-    return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`, [kept]);
+    const signIn = `/sign-in?again=${kept === null ? 'empty' : '1'}&next=${encodeURIComponent(visit.path)}`;
+    return redirect(visit, signIn, [kept ?? parts.keptForms.clear()]);
   }
   // Each token is valid once, so reloading the page neither repeats the action nor reveals a secret again.
   const isUnused = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
@@ -201,10 +202,10 @@ function sendPage(visit: Visit, { status = 200, formOrigins = [], ...page }: Res
   visit.exchange.answerText(status, { type: HTML, text }, [...createPageHeaders(formOrigins), ...visit.headers]);
 }
 
-/** Shows an error page. For an internal error, logs the error and shows only the trace id. */
+/** Logs the error and shows an error page. For an internal error, the page shows only the trace id. */
 export function respondWithError({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
   const isPublic = fault instanceof PublicError && fault.status < 500;
-  if (!isPublic && !isDisconnect(fault)) onFault(exchange, fault);
+  if (!isDisconnect(fault)) onFault(exchange, fault);
   if (exchange.answered) return;
   const status = isPublic ? fault.status : 500;
   const content = html`<p>${isPublic ? fault.message : 'The portal could not complete the request. Try again.'}</p>

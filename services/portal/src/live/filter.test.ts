@@ -37,11 +37,11 @@ const matches = (query: string) => {
 it.each([
   ['', true, true],
   ['type=track', true, false],
-  [`who=${'07'.repeat(16)}`, true, false],
-  [`who=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
-  [`who=${'70'.repeat(16)}`, false, false],
+  [`identity=${'07'.repeat(16)}`, true, false],
+  [`identity=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
+  [`identity=${'70'.repeat(16)}`, false, false],
   // The digits of the key occur here, but across the boundary between two other keys.
-  [`who=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
+  [`identity=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
   ['type=page', false, false],
   ['name=LEVEL', true, false],
   ['name=ended', false, false],

@@ -10,13 +10,13 @@ export interface LiveFilter {
   /** Message id, trace id or identity key, in lower case. Never a raw id, because filters are part of the URL. */
   readonly id: string;
   /** Identity keys separated by dots. Matches messages that contain any of these keys. */
-  readonly who: string;
+  readonly identity: string;
   readonly surface: string;
   readonly test: string;
   readonly outcome: string;
 }
 
-export const NO_FILTER: LiveFilter = { type: '', name: '', id: '', who: '', surface: '', test: '', outcome: '' };
+export const NO_FILTER: LiveFilter = { type: '', name: '', id: '', identity: '', surface: '', test: '', outcome: '' };
 
 export const FILTER_CHOICES = {
   type: MESSAGE_TYPES,
@@ -27,7 +27,7 @@ export const FILTER_CHOICES = {
 
 const NAME_CHARACTERS_MAX = 200;
 /** An id can have up to 16 identity keys: one as an anonymous id and one as a user id of each identity type. */
-const WHO = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
+const IDENTITY_KEYS = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
 const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 
 /**
@@ -39,18 +39,19 @@ export function parseFilter(query: URLSearchParams, canFilterByPerson: boolean):
     ...NO_FILTER,
     name: (query.get('name') ?? '').trim(),
     id: (query.get('id') ?? '').trim().toLowerCase(),
-    who: query.get('who') ?? '',
+    identity: query.get('identity') ?? '',
   };
   if (filter.name.length > NAME_CHARACTERS_MAX) throw invalid('name', `at most ${NAME_CHARACTERS_MAX} characters`);
   if (filter.id !== '' && !ID.test(filter.id))
     throw invalid('id', 'a message id (UUID), a trace id or an identity key (32 hexadecimal digits)');
-  if (filter.who !== '' && !canFilterByPerson)
+  if (filter.identity !== '' && !canFilterByPerson)
     throw new PublicError('VALIDATION_ERROR', {
       message:
-        'who: your role does not allow filtering by person. Remove this filter, or request the developer role from a project owner.',
-      details: { field: 'who' },
+        'identity: your role does not allow filtering by person. Remove this filter, or request the developer role from a project owner.',
+      details: { field: 'identity' },
     });
-  if (filter.who !== '' && !WHO.test(filter.who)) throw invalid('who', 'identity keys separated by dots');
+  if (filter.identity !== '' && !IDENTITY_KEYS.test(filter.identity))
+    throw invalid('identity', 'identity keys separated by dots');
   const chosen = Object.entries(FILTER_CHOICES).map(([name, choices]) => {
     const value = query.get(name) ?? '';
     if (value !== '' && !choices.some((choice) => choice === value))
@@ -66,7 +67,7 @@ function invalid(field: string, expected: string): PublicError {
 
 /** @param shouldMask whether ids are masked for the viewer, in which case identity keys match no message */
 export function matchesFilter(filter: LiveFilter, entry: LiveEntry, shouldMask: boolean): boolean {
-  const { type, name, id, who, surface, test, outcome } = filter;
+  const { type, name, id, identity, surface, test, outcome } = filter;
   const { message, rejection, traceId } = entry;
   if (outcome !== '' && entry.outcome !== outcome) return false;
   if (surface !== '' && (message ?? rejection)?.surface !== surface) return false;
@@ -74,7 +75,7 @@ export function matchesFilter(filter: LiveFilter, entry: LiveEntry, shouldMask: 
   if (name !== '' && message?.name.toLowerCase().includes(name.toLowerCase()) !== true) return false;
   if (test !== '' && message?.test !== (test === 'yes')) return false;
   // All keys have the same length and are separated by dots, so `includes` matches only whole keys.
-  if (who !== '' && !keysOf(entry).some((key) => who.includes(key))) return false;
+  if (identity !== '' && !keysOf(entry).some((key) => identity.includes(key))) return false;
   if (id === '' || traceId === id || message?.messageId === id) return true;
   return !shouldMask && keysOf(entry).includes(id);
 }

@@ -76,7 +76,9 @@ it.each([
   const { browser, path } = await openProject(source, ROWS, perTimestamp);
   const { status, text } = await browser.get(`${path}&as=csv`);
   const ids = readIds(text);
-  expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);
+  // A row of the audit log contains the name and the id of its object, which are equal here.
+  const idsPerRow = source === 'audit' ? 2 : 1;
+  expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS * idsPerRow, ROWS]);
   expect(Math.max(...queries)).toBeLessThanOrEqual(2_000);
   expect(logged).toEqual([]);
 });

@@ -79,8 +79,8 @@ export const MESSAGES_MAX = 2_000;
 const DUPLICATES_FACTOR = 2;
 
 const ID_NAMES = 'anonymousId userId fromId toId deviceId'.split(' ');
-/** Client text that can identify a person. The analysis views exclude it, too. */
-const HIDDEN_NAMES = 'userAgent pageUrl pageTitle pageReferrer traits'.split(' ');
+/** Text that can identify a person, and the trace id, which finds its log lines. The analysis views exclude it, too. */
+const HIDDEN_NAMES = 'traceId userAgent pageUrl pageTitle pageReferrer traits'.split(' ');
 
 /** Without raw ids, shortens ids and removes text that can identify a person. */
 function mask<T extends MessageLine>(line: T, idAccess: IdAccess): T {

@@ -51,8 +51,9 @@ it('reads.overview compares a span with the previous span, and replaces counts t
     ...changes,
   });
   await database.insert('player_counts', [
-    players(UNTIL_S, 9),
-    players(UNTIL_S, 6, { kind: 'event', name: 'purchase' }),
+    // Players are counted before the messages of the same minute.
+    players(UNTIL_S + 60, 9),
+    players(UNTIL_S + 60, 6, { kind: 'event', name: 'purchase' }),
     players(UNTIL_S - SPAN_S, 4),
     players(UNTIL_S - SPAN_S - 300, 50),
   ]);

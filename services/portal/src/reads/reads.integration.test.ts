@@ -149,7 +149,7 @@ it.each(['raw ids', 'masked ids'] as const)(
     const settings = { environment_id: environment, time_zone: 'UTC', safe_properties: ['level'], version: 1 };
     await database.insert('environment_settings', [settings]);
     const property = { name: 'level', operator: 'gt', value: '3' } as const;
-    const byIdentity: Partial<MessageSearch> = { test: false, identityIds: [Buffer.from(key).toString('hex')] };
+    const byIdentity = { test: false, identityIds: [Buffer.from(key).toString('hex')] };
     for (const filter of [
       { test: false },
       { test: true },
@@ -162,7 +162,7 @@ it.each(['raw ids', 'masked ids'] as const)(
         const page = search(environment, { idAccess, messagesMax: 3, after, ...filter });
         const { lines: messages, next } = await reads.messages(page);
         const copied: unknown[] = [];
-        for await (const row of database.query(toAnalystQuery(page))) copied.push(row.at(-1));
+        for await (const row of database.query(toAnalystQuery({ ...page, test: filter.test }))) copied.push(row.at(-1));
         expect([filter, copied]).toEqual([filter, messages.map(({ messageId }) => messageId)]);
         total += copied.length;
         after = next;
@@ -218,6 +218,7 @@ it('reads with masked ids return shortened ids and no text supplied by the clien
     properties: `{"friend":"${secret}","level":12345678901234567890,"it's":[1]}`,
     traits: `{"email":"${secret}"}`,
     user_agent: secret,
+    trace_id: secret,
   });
   await database.insert('events', [event]);
   const { lines: messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
@@ -263,7 +264,8 @@ it('causes of rejections have counts, a trend and sample trace ids, and errors a
   await database.insert('message_rejections', rows);
   const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1, stepS: 86_400 };
   const client = { code: 'INVALID_ENUM', field: 'surface', library: 'web', libraryVersion: '1' };
-  expect(await reads.rejections(range)).toEqual([
+  const { causes, ...totals } = await reads.rejections(range);
+  expect(causes).toMatchObject([
     {
       ...client,
       errors: 2,
@@ -278,6 +280,18 @@ it('causes of rejections have counts, a trend and sample trace ids, and errors a
       ]),
     },
   ]);
+  const more = Array.from({ length: 201 }, (_, index) => rejectionAt(3 + index, NOW_MS, { field: `f${index}` }));
+  await database.insert('message_rejections', more);
+  const all = await reads.rejections(range);
+  const totalTrend = (today: number) =>
+    new Map([
+      [1, 1],
+      [2, today],
+    ]);
+  expect(totals).toEqual({ totalCauses: 1, totalErrors: 2, totalTrend: totalTrend(1) });
+  expect(all).toMatchObject({ totalCauses: 202, totalErrors: 203, totalTrend: totalTrend(202) });
+  expect(all.causes).toHaveLength(200);
+  expect(await reads.rejections({ ...range, code: 'OTHER' })).toMatchObject({ causes: [], totalErrors: 0 });
   const traced = { environmentId: environment, traceId: trace };
   expect(await reads.rejectionsOfTrace(traced)).toEqual([{ ...client, surface: '', receivedMs: NOW_MS }]);
   expect(await reads.rejectionsOfTrace({ ...traced, environmentId: `${environment}-2` })).toEqual([]);

@@ -20,6 +20,14 @@ const CLIENT_COLUMNS = {
   libraryVersion: text('library_version'),
 };
 const texts = (sql: string) => ({ sql, read: (value: unknown) => value as readonly string[] });
+/** Errors by number of the step, counted from the start of the range. Steps without errors are missing. */
+const trend = (sql: string) => ({
+  sql,
+  read: (value: unknown) => {
+    const [steps, errors] = value as [number[], (number | string)[]];
+    return new Map(steps.map((step, index) => [Number(step), Number(errors[index])]));
+  },
+});
 const CAUSE_COLUMNS = {
   ...CLIENT_COLUMNS,
   errors: number('errors'),
@@ -28,14 +36,13 @@ const CAUSE_COLUMNS = {
   firstMs: millis('first_at'),
   lastMs: millis('last_at'),
   traceIds: texts('trace_ids'),
-  /** Errors by number of the step, counted from the start of the range. Steps without errors are missing. */
-  trend: {
-    sql: 'trend',
-    read: (value: unknown) => {
-      const [steps, errors] = value as [number[], (number | string)[]];
-      return new Map(steps.map((step, index) => [Number(step), Number(errors[index])]));
-    },
-  },
+  trend: trend('trend'),
+};
+/** Computed before the limit on rows, so equal in every row. */
+const TOTAL_COLUMNS = {
+  totalCauses: number('count() OVER ()'),
+  totalErrors: number('sum(errors) OVER ()'),
+  totalTrend: trend('sumMap(trend.1, trend.2) OVER ()'),
 };
 const TRACE_COLUMNS = { ...CLIENT_COLUMNS, surface: text('surface'), receivedMs: millis('received_at') };
 
@@ -44,16 +51,22 @@ export type RejectionCause = Row<typeof CAUSE_COLUMNS>;
 /** A single error. */
 export type Rejection = Row<typeof TRACE_COLUMNS>;
 
-/** Returns causes of rejections, most frequent first. */
-export function readRejectionCauses(queryView: QueryView, search: RejectionSearch): Promise<RejectionCause[]> {
+export interface RejectionCauses extends Row<typeof TOTAL_COLUMNS> {
+  /** The most frequent 200, most frequent first. */
+  readonly causes: readonly RejectionCause[];
+}
+
+export async function readRejectionCauses(queryView: QueryView, search: RejectionSearch): Promise<RejectionCauses> {
   const { environmentId, sinceMs, untilMs, stepS, code = '', field = '' } = search;
-  return queryView({
+  const rows = await queryView({
     view: 'portal_rejections',
     args: { environment: environmentId, since: sinceMs, until: untilMs, step: stepS, code, field },
-    columns: CAUSE_COLUMNS,
+    columns: { ...CAUSE_COLUMNS, ...TOTAL_COLUMNS },
     tail: 'ORDER BY errors DESC, code, field, library, library_version',
     rowsMax: 200,
   });
+  const { totalCauses = 0, totalErrors = 0, totalTrend = new Map() } = rows[0] ?? {};
+  return { causes: rows, totalCauses, totalErrors, totalTrend };
 }
 
 /** Returns the errors of a request, found by its trace id. */

@@ -90,10 +90,16 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       return [...counts].map(([stepMs, messages]) => ({ stepMs, messages }));
     },
     overview: async ({ environmentId }) => ({ ...NO_EVENTS, ...rows.overviews?.[environmentId] }),
-    rejections: async ({ environmentId, code = '', field = '' }) =>
-      (rows.rejections?.[environmentId] ?? []).filter(
+    rejections: async ({ environmentId, code = '', field = '' }) => {
+      const causes = (rows.rejections?.[environmentId] ?? []).filter(
         (each) => (code === '' || each.code === code) && (field === '' || each.field === field),
-      ),
+      );
+      const totalTrend = new Map<number, number>();
+      for (const { trend } of causes)
+        for (const [step, errors] of trend) totalTrend.set(step, (totalTrend.get(step) ?? 0) + errors);
+      const totalErrors = causes.reduce((sum, { errors }) => sum + errors, 0);
+      return { causes, totalCauses: causes.length, totalErrors, totalTrend };
+    },
     rejectionsOfTrace: async ({ environmentId, traceId }) => [...(rows.traces?.[environmentId]?.[traceId] ?? [])],
     timeline: async ({ environmentId, identityIds, show, after, linesMax }) => {
       const found = (rows.timelines?.[environmentId] ?? [])
@@ -188,6 +194,7 @@ function toMessagePage(all: readonly MessageLine[], search: MessageSearch): Mess
 
 const toMasked = (line: MessageLine): MessageLine => ({
   ...line,
+  traceId: '',
   userId: maskId(line.userId),
   anonymousId: maskId(line.anonymousId),
 });

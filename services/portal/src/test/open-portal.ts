@@ -158,7 +158,12 @@ function createParts(origin: URL): PortalAppParts {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
     // Each app needs a separate registry, because some tests open several apps with the same parts.
-    metrics: { histogram: (...args) => createMetrics('portal').histogram(...args) },
+    metrics: {
+      histogram: (...args) => createMetrics('portal').histogram(...args),
+      counter: (...args) => createMetrics('portal').counter(...args),
+      collectedGauge: (...args) => createMetrics('portal').collectedGauge(...args),
+    },
+    tracing: null,
     origin,
     sessions,
     oneTimeTokens,

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { FRAME_BYTES, identityLinkCodec, schemaIdOf } from '@playline/contracts';
-import { until } from '@playline/testkit';
+import { createLogger, openTracing } from '@playline/runtime';
+import { until, useTraceReceiver } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { expectEnvelope, message, openGateway, sentMessages } from '../../test/open-gateway.ts';
 
@@ -22,13 +23,43 @@ it('a batch returns 200 only after the brokers have acknowledged all of its reco
 it('the records and the response of a batch contain the trace id of the request', async () => {
   const gateway = await openGateway();
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
-  const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
+  const traceparent = `00-${traceId}-00f067aa0ba902b7-00`;
   const long = message({ properties: { level: 'x'.repeat(100) } });
   const response = await gateway.post({ messages: [long, message()] }, { traceparent });
   expect(response.headers.get('x-trace-id')).toBe(traceId);
   // The shorter record has no header, which would be a third of its size. The record value has the trace id.
   expect(gateway.producer.sent[0]?.records.map(({ headers }) => headers)).toEqual([{ traceparent }, {}]);
   expect(sentMessages(gateway.producer).map((sent) => sent.traceId)).toEqual([traceId, traceId]);
+});
+
+it('a recorded request exports a span without message content, which the header of its records continues', async () => {
+  const { endpoint, spans, bodies } = await useTraceReceiver();
+  const logger = createLogger({ service: 'test', level: 'silent' });
+  const config = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: 1 };
+  const tracing = (await openTracing(async (_, open) => open(), { service: 'gateway', config, logger }))!;
+  const gateway = await openGateway({ tracing });
+  const secret = 'x'.repeat(300);
+  const { headers } = await gateway.post({ messages: [message({ properties: { secret } }), {}] });
+  await fetch(`${gateway.url}/${gateway.key}`);
+  await tracing.close();
+  const [span, unmatched] = spans;
+  expect(span).toMatchObject({
+    service: 'gateway',
+    traceId: headers.get('x-trace-id'),
+    name: 'POST /v1/audience/messages',
+    attributes: {
+      'http.request.method': 'POST',
+      'http.route': '/v1/audience/messages',
+      'http.response.status_code': 200,
+      'playline.environment': 'demo-test',
+      'playline.messages.accepted': 1,
+      'playline.messages.rejected': 1,
+    },
+  });
+  const traceparent = `00-${span!.traceId}-${span!.spanId}-01`;
+  expect(gateway.producer.sent[0]?.records.map((record) => record.headers)).toEqual([{ traceparent }]);
+  expect(unmatched).toMatchObject({ name: 'GET unmatched', attributes: { 'http.response.status_code': 404 } });
+  for (const text of [secret, gateway.key]) expect(bodies.join()).not.toContain(text);
 });
 
 it('messages of the same identity have the same record key, and messages without an identity have no key', async () => {
@@ -80,12 +111,13 @@ it('a batch publishes a link fact for each identify and alias message together w
   expect(await links([{}])).toMatchObject(expected);
 });
 
-it('metrics count accepted messages, rejections, and batches with rejections', async () => {
+it('metrics count messages by environment, rejections by code, and batches with rejections', async () => {
   const { post, metrics } = await openGateway();
   await post({ messages: [message()] });
   await post({ messages: [message(), {}] });
   const text = await metrics();
-  expect(text).toContain('playline_gateway_messages_accepted_total{service="gateway"} 2');
+  expect(text).toContain('playline_gateway_messages_accepted_total{environment="demo-test",service="gateway"} 2');
+  expect(text).toContain('playline_gateway_messages_rejected_total{environment="demo-test",service="gateway"} 1');
   expect(text).toMatch(
     /playline_http_request_duration_seconds_count\{service="gateway",route="\/v1\/audience\/messages",method="POST",status="200"\} 2/,
   );

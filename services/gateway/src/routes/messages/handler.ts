@@ -86,7 +86,8 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         countBatch(parts.metrics, batch);
         // A 200 is sent only after the brokers have acknowledged every record.
         if (outgoing.length > 0) await parts.publish(outgoing, reservation);
-        parts.metrics.onAccepted(batch.accepted);
+        parts.metrics.onMessages(key.environmentId, batch);
+        if (exchange.span !== null) exchange.span.set(toAttributes(key.environmentId, batch));
         exchange.answer(batch.accepted > 0 ? 200 : 400, toResponseText(batch));
         const { accepted, rejected } = batch;
         if (accepted > 0) parts.usage.used(key, accepted, rejected);
@@ -101,6 +102,12 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
     },
   };
 }
+
+const toAttributes = (environmentId: string, { accepted, rejected }: BatchData) => ({
+  'playline.environment': environmentId,
+  'playline.messages.accepted': accepted,
+  'playline.messages.rejected': rejected,
+});
 
 interface Reception {
   plan: BodyPlan;

@@ -64,19 +64,24 @@ const toNoContracts = (visit: Visit): Markup =>
     DOCS,
   );
 
-const DOCS = { path: '/docs', text: 'How the chain API reports activities' } as const;
+const DOCS = {
+  path: '/docs/chain/reference#listActivityHistory',
+  text: 'How the chain API reports activities',
+} as const;
 
-function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
+function toFilter(visit: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
   const collections = linked.map(({ id, name, contractAddress }) => ({
     value: id,
     text: `${name} (${contractAddress.slice(0, 8)}…)`,
   }));
-  return filterBar(html`${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
+  return filterBar(
+    visit,
+    html`${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
 ${choice({ name: 'kind', label: 'Type', value: type, choices: withAllOption(ACTIVITY_TYPES) })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, maxLength: 78 })}
 ${field({ name: 'since', label: 'Indexed from (UTC)', value: since, maxLength: 19 })}
-${field({ name: 'until', label: 'Indexed until (UTC)', value: until, maxLength: 19 })}
-<button class="outline">Filter</button> <a href="${path}">Show all</a>`);
+${field({ name: 'until', label: 'Indexed until (UTC)', value: until, maxLength: 19 })}`,
+  );
 }
 
 function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: ContractNames): Markup {

@@ -6,11 +6,11 @@ import type { FormValues, PortalPage } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PageParts, 'projects' | 'settings'>;
+type Parts = Pick<PageParts, 'projects'>;
 
 const ZONES = [...TIME_ZONES].map((value) => ({ value, text: value }));
 
-export function createAnalystSettingsPage({ projects, settings }: Parts): PortalPage {
+export function createAnalystSettingsPage({ projects }: Parts): PortalPage {
   return {
     path: '/projects/:project/analyst-settings',
     access: 'project.read',
@@ -26,7 +26,7 @@ ${multilineField({ name: 'safe-properties', label: 'Safe properties', value: sho
 <button>Save settings</button>`,
         );
       const names = safeProperties.length === 0 ? 'none' : safeProperties.map((name) => html`${tag(name)} `);
-      const content = html`<p>Analysts see neither ids nor properties of players. Declare the properties that contain nothing personal, such as a level or a game mode, and analysts can read them in the column <code>safe_properties</code>. ${docsLink(settings, '/docs/analysts', 'How analysts query events')}</p>
+      const content = html`<p>Analysts see neither ids nor properties of players. Declare the properties that contain nothing personal, such as a level or a game mode, and analysts can read them in the column <code>safe_properties</code>. ${docsLink('/docs/analysts', 'How analysts query events')}</p>
 ${
   visit.can('analysis.set')
     ? panel('Settings', form())

@@ -1,4 +1,4 @@
-import { type AuditEntry, linkCollection } from '@playline/access-keys';
+import { type AuditEntry, createKey, linkCollection } from '@playline/access-keys';
 import { expect, it } from 'vitest';
 import type { AuditLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
@@ -53,7 +53,7 @@ it('the audit page shows names instead of ids, and the ids on hover', async () =
   const { browser, path, project } = await openProject();
   const ada = await portal.addAccount({});
   const environmentId = `${project.id}-production`;
-  const detail = JSON.stringify({ name: 'server', member: ada.id });
+  const detail = JSON.stringify({ name: 'server', projectId: project.id });
   audit[project.id] = [createEntry({ actor: ada.id, address: '192.0.2.7', object: project.id, environmentId, detail })];
   const { status, text } = await browser.get(path);
   expect(status).toBe(200);
@@ -62,7 +62,36 @@ it('the audit page shows names instead of ids, and the ids on hover', async () =
   const named = (id: string, name: string) => `<span title="${id}">${name}</span>`;
   for (const expected of [named(project.id, 'Game'), named(environmentId, 'production')])
     expect(text).toContain(expected);
-  expect(text.split(named(ada.id, 'A name'))).toHaveLength(3);
+  expect(text).toContain(named(ada.id, 'A name'));
+  expect(text).toContain(`<dt>projectId</dt><dd>${named(project.id, 'Game')}`);
+});
+
+it('the audit page of a project reveals no names of other projects, also if a key is named like one of their ids', async () => {
+  const { browser, path, project } = await openProject();
+  const other = await portal.addProject('Hidden game');
+  audit[project.id] = [
+    createEntry({ object: other.id, detail: JSON.stringify({ name: other.id, signer: other.id }) }),
+    createEntry({ detail: JSON.stringify({ name: project.id }) }),
+  ];
+  const [{ text }, file] = [await browser.get(path), await browser.get(`${path}?as=csv`)];
+  expect([text.includes('Hidden game'), file.text.includes('Hidden game')]).toEqual([false, false]);
+  expect(text).toContain(`<dt>name</dt><dd><code>${project.id}</code>`);
+});
+
+it('the audit page shows a key by its name, and a key without a name by its first and last characters', async () => {
+  const { browser, path, project } = await openProject();
+  const context = { store: portal.parts.keys.storeFor({ changedBy: 'operator', requestId: 'r' }), prefix: 'svcapik' };
+  const owner = {
+    projectId: project.id,
+    environmentId: `${project.id}-production`,
+    environment: 'production',
+  } as const;
+  const { record: named } = await createKey(context, { ...owner, kind: 'publishable', name: 'iOS 2.4' });
+  const { record: unnamed } = await createKey(context, { ...owner, kind: 'secret' });
+  audit[project.id] = [named, unnamed].map(({ keyId }) => createEntry({ object: keyId }));
+  const { text } = await browser.get(path);
+  expect(text).toContain(`<span title="${named.keyId}">iOS 2.4</span>`);
+  expect(text).toContain(`<span title="${unnamed.keyId}">secret key ${unnamed.first4}…${unnamed.last4}</span>`);
 });
 
 it.each([1, 30, 300])('the audit pages show each entry once (entries per timestamp: %d)', async (perTimestamp) => {
@@ -79,12 +108,14 @@ it.each([1, 30, 300])('the audit pages show each entry once (entries per timesta
   expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
 });
 
-it('the audit export contains all fields of each entry', async () => {
+it('the audit export contains all fields of each entry, with the names of the page and the ids', async () => {
   const { browser, path, project } = await openProject();
-  audit[project.id] = [createEntry({ object: 'key-1', detail: '{"name":"a \\"b\\", c"}' })];
+  const [ada, environmentId] = [await portal.addAccount({}), `${project.id}-production`];
+  const detail = `{"name":"a \\"b\\", c","roles":[{"projectId":"${project.id}"}]}`;
+  audit[project.id] = [createEntry({ object: 'key-1', actor: ada.id, environmentId, detail })];
   const { text, headers } = await browser.get(`${path}?as=csv`);
   expect(headers.get('content-type')).toContain('text/csv');
   expect(text.split('\r\n')[1]).toBe(
-    `"${new Date(START_MS).toISOString()}","key.create","key-1","ada","","","request-1","{""name"":""a \\""b\\"", c""}"`,
+    `"${new Date(START_MS).toISOString()}","key.create","key-1","A name","production","","request-1","{""name"":""a \\""b\\"", c"",""roles"":[{""projectId"":""Game""}]}","key-1","${ada.id}","${environmentId}"`,
   );
 });

@@ -34,7 +34,7 @@ export function createAuditPages(parts: Parts): PortalPage[] {
 async function showAudit(parts: Parts, visit: Visit, projectId: string, title: string): Promise<PageResponse> {
   const { reads, frame, writeAudit } = parts;
   const { signal } = visit;
-  const names = await readNames(parts);
+  const names = await readNames(parts, projectId);
   const toName = (id: string) => names.get(id) || id;
   const untilMs = frame.wallClockMs() + CLOCK_SKEW_MS;
   const search = { projectId, sinceMs: untilMs - RETENTION_MS, untilMs };
@@ -49,18 +49,22 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
   return { kind: 'page', title, actions, content: toContent(visit, lines, toName) };
 }
 
-/** Returns the names of the objects whose ids an audit entry can contain. */
-async function readNames(parts: Parts): Promise<ReadonlyMap<string, string>> {
+/** Returns the names of all accounts, and of the objects of the project or, without a project, of the instance. */
+async function readNames(parts: Parts, ownerId: string): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   const { accounts, projects, collections, signableKeys, rateLimitKeys, keys } = parts;
+  const ownOf = <R extends { projectId: string }>(records: readonly R[]) =>
+    records.filter(({ projectId }) => ownerId === '' || projectId === ownerId);
   for (const { id, name, environments } of await projects.all())
-    for (const each of [{ id, name }, ...environments]) names.set(each.id, each.name);
-  for (const { id, name } of [await accounts.all(), await collections.all()].flat()) names.set(id, name);
-  for (const { address, name } of await signableKeys.all()) names.set(address, name);
-  for (const { keyId, partner } of await rateLimitKeys.all()) names.set(keyId, partner);
-  for (const { id, kind, environmentId, live, ended } of await keys.all()) {
+    if (ownerId === '' || id === ownerId)
+      for (const each of [{ id, name }, ...environments]) names.set(each.id, each.name);
+  for (const { id, name } of [await accounts.all(), ownOf(await collections.all())].flat()) names.set(id, name);
+  for (const { address, name } of ownOf(await signableKeys.all())) names.set(address, name);
+  if (ownerId === '') for (const { keyId, partner } of await rateLimitKeys.all()) names.set(keyId, partner);
+  for (const { id, kind, environmentId, live, ended } of ownOf(await keys.all())) {
     names.set(id, `${kind} key in ${names.get(environmentId)}`);
-    for (const key of [live, ended].flat()) if (key !== null) names.set(key.keyId, key.name);
+    for (const key of [live, ended].flat())
+      if (key !== null) names.set(key.keyId, key.name || `${kind} key ${key.first4}…${key.last4}`);
   }
   return names;
 }
@@ -80,13 +84,13 @@ function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): M
     return emptyState(
       'No audit entries yet',
       html`<p>Changes of keys, members, limits and settings appear here within seconds and remain for two years.</p>`,
-      { path: '/docs/operate', text: 'What the audit log records' },
+      { path: '/docs/operate#roles-and-audit-log', text: 'What the audit log records' },
     );
   const rows = page.map((line) => ({
     cells: [
       time(line.happenedMs),
       html`<code>${line.action}</code>`,
-      toNamed(line.object, toName),
+      line.object === '' ? '–' : toNamed(line.object, toName),
       line.actor === '' ? 'unknown' : toNamed(line.actor, toName),
       line.address === '' ? '–' : line.address,
     ],
@@ -107,12 +111,18 @@ function toNamed(id: string, toName: ToName): Markup {
 
 function toDetail({ detail, environmentId, requestId }: AuditLine, toName: ToName): [string, HtmlValue][] {
   const environment = environmentId === '' ? {} : { environment: environmentId };
-  const fields = Object.entries({ ...environment, ...parseDetail(detail), request: requestId });
-  return fields.map(([name, value]) => [
-    name,
-    toNamed(typeof value === 'string' ? value : JSON.stringify(value), toName),
-  ]);
+  const fields = Object.entries<unknown>({ ...parseDetail(detail), ...environment, request: requestId });
+  return fields.map(([name, value]) => {
+    if (ID_FIELDS.includes(name)) return [name, toNamed(String(value), toName)];
+    return [name, html`<code>${typeof value === 'string' ? value : toNamedJson(value, toName)}</code>`];
+  });
 }
+
+/** Fields of a detail that contain ids. Other texts, such as the name of a key, can be equal to the id of an object. */
+const ID_FIELDS = ['environment', 'projectId', 'signer'];
+
+const toNamedJson = (detail: unknown, toName: ToName): string =>
+  JSON.stringify(detail, (field, value) => (ID_FIELDS.includes(field) ? toName(value) : value));
 
 function parseDetail(detail: string): object {
   try {
@@ -122,15 +132,11 @@ function parseDetail(detail: string): object {
   }
 }
 
-const COLUMNS = ['time', 'action', 'object', 'actor', 'environment', 'address', 'request', 'detail'];
+const NAMED_COLUMNS = 'time|action|object|actor|environment|address|request|detail'.split('|');
+const COLUMNS = [...NAMED_COLUMNS, 'object id', 'actor id', 'environment id'];
 
-const toCells = (line: AuditLine, toName: ToName): readonly string[] => [
-  toIso(line.happenedMs),
-  line.action,
-  line.object,
-  toName(line.actor),
-  line.environmentId,
-  line.address,
-  line.requestId,
-  line.detail,
-];
+function toCells(line: AuditLine, toName: ToName): readonly string[] {
+  const ids = [line.object, line.actor, line.environmentId];
+  const detail = toNamedJson(parseDetail(line.detail), toName);
+  return [toIso(line.happenedMs), line.action, ...ids.map(toName), line.address, line.requestId, detail, ...ids];
+}

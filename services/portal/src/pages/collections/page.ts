@@ -58,7 +58,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
       const records = collectionsOf(await parts.collections.all(), project.id);
       const minterState = await readMinterState(parts, environment.id, visit.signal);
       const content = toContent({ visit, settings, minterState, values: failure?.values }, records);
-      return { kind: 'page', title: `Collections in ${environment.name}`, content };
+      return { kind: 'page', title: 'Collections', content };
     },
     actions: {
       link: change('collections.link', 'linked', (store, visit, values) => {
@@ -69,7 +69,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
         renameCollection({ store }, { ...readCollection(visit, values), name: values.text('name') }),
       ),
       relink: change('collections.link', 'linked', (store, visit, values) =>
-        relinkCollection({ store, servedChains }, { ...readCollection(visit, values), ...readOwner(visit) }),
+        relinkCollection({ store, servedChains, readCode }, { ...readCollection(visit, values), ...readOwner(visit) }),
       ),
       unlink: change('collections.unlink', 'unlinked', (store, visit, values) => {
         if (values.text('confirm') !== CONFIRMATION)
@@ -116,7 +116,7 @@ function toContent(view: CollectionsView, records: Records): HtmlValue {
       ? emptyState(
           'No collections yet',
           html`<p>A collection is a contract that belongs to your game. Link a contract to see its on-chain activities and to mint tokens. A contract can be linked to only one project.</p>`,
-          { path: '/docs/quickstart', text: 'How to send events and mint tokens' },
+          { path: '/docs/chain/reference#createMintRequests', text: 'How to mint tokens' },
         )
       : table(
           'Collections',

@@ -6,6 +6,7 @@ import {
   buttonForm,
   copyable,
   copyableBlock,
+  docsLink,
   field,
   keyValues,
   panel,
@@ -73,7 +74,8 @@ async function show(parts: Parts, visit: Visit, values?: FormValues): Promise<Pa
 ${panel('Create credentials', analysts === null ? UNAVAILABLE : toCreateForm(visit, values))}</div>
 ${panel('Credentials', toTable(visit, credentials, names))}
 ${tools}`;
-  const actions = html`<a class="docs" href="/docs/analysts">Tables and columns</a> <a class="docs" href="/docs/cookbook">Cookbook</a>`;
+  const cookbook = docsLink(`/docs/cookbook?environment=${scopeOf(visit).environment.id}`, 'Cookbook');
+  const actions = html`${docsLink('/docs/analysts', 'Tables and columns')} ${cookbook}`;
   return { kind: 'page', title: 'Connect', actions, content };
 }
 

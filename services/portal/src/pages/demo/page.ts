@@ -38,7 +38,7 @@ function toContent(visit: Visit, state: DemoState | null): HtmlValue {
   if (scopeOf(visit).environment.kind !== 'development')
     return html`<p>Demo data can only be loaded into development environments. Switch to a development environment.</p>`;
   const button = state === null ? 'Load demo data' : 'Load demo data again';
-  return html`<section class="panel"><div class="body"><p>This loads 30 days of a generated game, Ember Valley: about 2,000 players with sessions, a tutorial, purchases and consents, and a client release that sends invalid messages for a day. Loading takes about half a minute. Loading again adds no events.</p>
+  return html`<section class="panel"><div class="body"><p>This loads 30 days of a generated game, Ember Valley: about 2,000 players with sessions, a tutorial, purchases and consents, and a client release that sends invalid messages for a day. Loading takes about half a minute. Loading again adds no events, but records the rejections again.</p>
 ${state === null ? '' : toProgress(visit, state)}
 ${state?.kind === 'running' ? html`<p><a class="button" href="${visit.path}">Update</a></p>` : visit.form('load', html`<button>${button}</button>`)}</div></section>`;
 }

@@ -43,17 +43,12 @@ it('the page of an erasure shows the step in progress from the request to the re
   expect(currentOf((await read()).text)).toBe('Fenced');
   erasures[environment.id] = [{ ...erased, ...later, deleted: 7 }];
   const { text } = await read();
-  expect([currentOf(text), text.includes('7 records of 1 identity')]).toEqual(['Deleted', true]);
+  expect([currentOf(text), text.includes('7 records of 1 identity')]).toEqual(['Erased', true]);
   expect(text).toContain('data-complete="false"');
   erasures[environment.id] = [erased];
   const complete = (await read()).text;
   expect(currentOf(complete)).toBe('Disks purged');
-  for (const expected of [
-    'data-complete="true"',
-    '1\u202f234 records of 1 identity',
-    'after 9\u00a0s',
-    `${path}/receipt`,
-  ])
+  for (const expected of ['data-complete="true"', '1,234 records of 1 identity', 'after 9\u00a0s', `${path}/receipt`])
     expect(complete).toContain(expected);
 });
 

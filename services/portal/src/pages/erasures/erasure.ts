@@ -43,6 +43,7 @@ function toSteps(erasure: Partial<ErasureLine>): HtmlValue {
   const found = identities === null ? '' : `of ${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   const nothing = 'Nothing was stored about this person. Check that the id in the request is correct.';
   const records = `${number(deleted ?? 0)} ${deleted === 1 ? 'record' : 'records'} ${found}`;
+  const erased = `${records} deleted. Complete when a search of all stores finds nothing; the receipt then states the counts.`;
   const steps: Step[] = [
     [
       'Requested',
@@ -50,9 +51,7 @@ function toSteps(erasure: Partial<ErasureLine>): HtmlValue {
       requestedMs === null ? 'Waiting for the eraser to store the request.' : time(requestedMs),
     ],
     ['Fenced', fencedMs, 'Blocks late messages from before the request.'],
-    ['Deleted', erasedMs, erasedMs !== null && deleted === 0 ? nothing : records],
-    ['Verified', erasedMs, 'Searches all stores for data about this person again.'],
-    ['Receipt', erasedMs, 'States what was deleted and when, without any id.'],
+    ['Erased', erasedMs, erasedMs !== null && deleted === 0 ? nothing : erased],
     ['Disks purged', physicallyErasedMs, 'ClickHouse rewrites its files.'],
     [
       'Log expired',

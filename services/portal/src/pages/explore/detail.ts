@@ -48,7 +48,7 @@ function toMessage(visit: Visit, detail: MessageDetail): Markup {
     ['Locale', [detail.locale, detail.timezone, detail.screen].filter((text) => text !== '').join(' · ')],
     ['User agent', detail.userAgent],
     ['Message id', shortened(messageId, 'the message id')],
-    ['Trace id', shortened(traceId, 'the trace id')],
+    ['Trace id', traceId === '' ? '' : shortened(traceId, 'the trace id')],
   ];
   return html`<div class="head"><h2>${detail.name || detail.type}</h2>${tag(detail.surface)}${detail.isTest ? tag('test') : ''}<span class="grow"></span>${status('ok', 'stored')}</div>
 ${keyValues(rows.filter(([, value]) => value !== ''))}
@@ -59,7 +59,7 @@ ${isMasked || identityId === NO_OWNER ? '' : toPersonActions(visit, identityId)}
 
 const toPersonActions = (visit: Visit, identityId: string) => html`<div class="actions">
 <a class="btn" href="${pathInEnvironment(visit, 'people')}?person=${identityId}">Open person</a>
-<a class="btn" href="${pathInEnvironment(visit, 'explore')}?who=${identityId}">Player’s events</a></div>`;
+<a class="btn" href="${pathInEnvironment(visit, 'explore')}?identity=${identityId}">Player’s events</a></div>`;
 
 const toDelay = (ms: number): string =>
   Math.abs(ms) < 1000

@@ -4,6 +4,7 @@ import { html, type Markup } from '@playline/api-docs';
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { toAnalystQuery } from '@playline/events';
 import {
+  chart,
   choice,
   copyableBlock,
   emptyState,
@@ -12,15 +13,15 @@ import {
   hidden,
   number,
   panel,
-  segments,
   table,
   tag,
   time,
   withAllOption,
 } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
-import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
+import { rangeOf, rangeSegments } from '../../frame/time-range.ts';
 import { hrefWith } from '../../href.ts';
 import {
   exceedsReadLimits,
@@ -37,10 +38,9 @@ import type { PageParts } from '../index.ts';
 import { createPersonAction, toPersonFilter } from '../live/person-filter.ts';
 import { toDetail } from './detail.ts';
 import {
+  EXPLORE_RANGES,
   type ExploreFields,
   type ExploreSearch,
-  RANGES,
-  rangeOf,
   readablePropertiesOf,
   readFields,
   toSearch,
@@ -66,17 +66,13 @@ export function createExplorePage(parts: Parts): PortalPage {
         typeof search === 'string' ? toAlert(search) : toResults(parts.reads, visit, search),
         fields.message === '' ? '' : toDetail(parts.reads, visit, fields.message ?? ''),
       ]);
-      const toSegment = ({ value, text }: (typeof RANGES)[number]) => ({
-        text,
-        href: hrefWith(visit, { range: value, since: '', until: '', after: '', message: '' }),
-        isCurrent: value === rangeOf(fields),
-      });
+      const range = fields.since === '' && fields.until === '' ? rangeOf(visit.query, EXPLORE_RANGES) : null;
       return {
         kind: 'page',
         title: 'Explore',
-        content: html`<div class="toolbar">${toFilter(visit, fields)}${toPersonFilter(visit, failure?.values)}</div>
+        content: html`${toFilter(visit, fields, failure?.values)}
 ${detail === '' ? results : html`<div class="beside"><div>${results}</div>${detail}</div>`}`,
-        actions: segments('Time range', RANGES.map(toSegment)),
+        actions: rangeSegments(visit, EXPLORE_RANGES, range),
         scripts: ['explore.js'],
       };
     },
@@ -91,25 +87,25 @@ const toChoices = (texts: Readonly<Record<string, string>>) =>
 const OPERATORS = toChoices({ eq: '=', ne: '≠', exists: 'exists', gt: '>', lt: '<' });
 const TRAFFIC = toChoices({ '': 'real', test: 'test' });
 
-function toFilter(visit: Visit, fields: ExploreFields): Markup {
-  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', who = '', range = '' } = fields;
-  const { since = '', until = '', operator = '', message = '' } = fields;
+function toFilter(visit: Visit, fields: ExploreFields, submitted?: FormValues): Markup {
+  const { event = '', type = '', surface = '', traffic = '', property = '', value = '', identity = '' } = fields;
+  const { since = '', until = '', operator = '', message = '', range = '' } = fields;
   const properties = html`${field({ name: 'property', label: 'Property', value: property, maxLength: 256 })}
 ${choice({ name: 'operator', label: 'Operator', value: operator, choices: OPERATORS })}
 ${field({ name: 'value', label: 'Value', value, maxLength: 300 })}`;
   const times = html`${field({ name: 'since', label: 'From (UTC)', value: since, maxLength: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, maxLength: 19 })}
 <span class="hint">For example 2026-11-01 10:00.</span>`;
-  const kept = Object.entries({ who, range }).filter(([, text]) => text !== '');
-  return filterBar(html`${kept.map(([name, text]) => hidden(name, text))}
+  const kept = Object.entries({ identity, range }).filter(([, text]) => text !== '');
+  const more = html`${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
+${toMore('times', times, since + until !== '')}`;
+  const inputs = html`${kept.map(([name, text]) => hidden(name, text))}
 ${field({ name: 'event', label: 'Event', value: event })}
 ${choice({ name: 'type', label: 'Type', value: type, choices: withAllOption(MESSAGE_TYPES) })}
 ${choice({ name: 'surface', label: 'Surface', value: surface, choices: withAllOption(SURFACES) })}
 ${choice({ name: 'traffic', label: 'Traffic', value: traffic, choices: TRAFFIC })}
-${field({ name: 'message', label: 'Message id', value: message, maxLength: 36 })}
-<button>Search</button> <a href="${visit.path}">Clear</a>
-${readablePropertiesOf(visit).length === 0 ? '' : toMore('property', properties, property !== '')}
-${toMore('times', times, since + until !== '')}`);
+${field({ name: 'message', label: 'Message id', value: message, maxLength: 36 })}`;
+  return filterBar(visit, inputs, { more, beside: toPersonFilter(visit, submitted) });
 }
 
 const toMore = (text: string, content: Markup, isOpen: boolean): Markup =>
@@ -119,10 +115,11 @@ async function toResults(reads: Parts['reads'], visit: Visit, search: ExploreSea
   const options = { signal: visit.signal };
   const read = <T>(result: Promise<T>) =>
     result.catch((fault) => (exceedsReadLimits(fault) ? (fault as Error).message : Promise.reject(fault)));
-  const isLate = isWide(search) && visit.query.get('chart') !== 'now';
+  const count = () => read(reads.messageCounts(search, options));
+  if (visit.query.get('chart') === 'now') return toChart(visit, search, await count());
   const [page, counts] = await Promise.all([
     read(reads.messages(search, options)),
-    isLate ? null : read(reads.messageCounts(search, options)),
+    loadsChartSeparately(search) ? null : count(),
   ]);
   const chart = toChart(visit, search, counts);
   const list = typeof page === 'string' ? toAlert(page) : toList(visit, search, page);
@@ -133,28 +130,32 @@ ${copyableBlock(toAnalystQuery(search), 'the query')}</details>`;
 }
 
 /** Counting many messages would delay the page, so the script requests the chart of a wide range afterwards. */
-const isWide = ({ sinceMs, untilMs, identityIds }: ExploreSearch) =>
-  untilMs - sinceMs > 86_400_000 && identityIds === undefined;
+const loadsChartSeparately = ({ sinceMs, untilMs, stepMs, identityIds }: ExploreSearch) =>
+  untilMs - sinceMs > 86_400_000 + stepMs && identityIds === undefined;
+
+/** Below this number, `uniqCombined64` is exact. */
+const EXACT_COUNT_MAX = 1_000;
 
 /** The script draws the chart from its data attribute. @param counts null if the script requests them later */
 function toChart(visit: Visit, search: ExploreSearch, counts: readonly MessageCount[] | string | null): Markup {
   const { sinceMs, untilMs, stepMs } = search;
   const note = html`${time(sinceMs)} – ${time(untilMs)}`;
-  const later = html`<p class="later"><a href="${hrefWith(visit, { chart: 'now' })}">Show the number of messages over time</a></p>`;
+  const later = html`<p class="later"><a href="${hrefWith(visit, { chart: 'now', message: '' })}">Show the number of messages over time</a></p>`;
   if (counts === null || typeof counts === 'string')
     return html`<div class="chart-panel">${panel('Messages over time', counts === null ? later : html`<p>${counts}</p>`, { note })}</div>`;
   const messages = new Map(counts.map((each) => [each.stepMs, each.messages]));
   const steps = Array.from({ length: Math.ceil((untilMs - sinceMs) / stepMs) }, (_, index) => sinceMs + index * stepMs);
   const points = [steps.map((ms) => ms / 1000), steps.map((ms) => messages.get(ms) ?? 0)];
   const total = counts.reduce((sum, each) => sum + each.messages, 0);
+  const isExact = counts.every((each) => each.messages <= EXACT_COUNT_MAX);
   const rows = counts.map((each) => [time(each.stepMs), number(each.messages)]);
-  const chart = panel(
-    `${number(total)} ${total === 1 ? 'message' : 'messages'}`,
-    html`<div class="plot" data-points="${JSON.stringify(points)}" role="img" aria-label="Messages over time"></div>
-<details><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
+  const content = panel(
+    `${isExact ? '' : 'About '}${number(total)} ${total === 1 ? 'message' : 'messages'}`,
+    html`${chart('Messages over time', [['messages', 'bars', 'accent']], points)}
+<details class="numbers"><summary>View as table</summary>${table('Messages over time', ['From', { text: 'Messages', align: 'right' }], rows)}</details>`,
     { note },
   );
-  return html`<div class="chart-panel">${chart}</div>`;
+  return html`<div class="chart-panel">${content}</div>`;
 }
 
 function toList(visit: Visit, search: MessageSearch, { lines, next, searchedSinceMs }: MessagePage): Markup {

@@ -97,6 +97,8 @@ it('a publishable key can be refreshed so that the old key stops later, and its 
   const date = new Date(Date.now() + 72 * hourMs).toISOString().slice(0, 10);
   const moved = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'date', date });
   expect([moved.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=saved`, Date.parse(date)]);
+  const refused = await browser.submit(path, 'refresh', { key: old!.keyId, stops: 'never' });
+  expect([refused.status, (await read()).length]).toEqual([400, 2]);
   const kept = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'never' });
   expect([kept.headers.get('location'), (await read())[0]!.endsAt]).toEqual([`${path}?done=saved`, null]);
   const stopped = await browser.submit(path, 'revoke', { key: old!.keyId, stops: 'now', confirm: 'development' });
@@ -145,7 +147,7 @@ it('the record of a key contains the author and the trace id of the request', as
   expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
 });
 
-it('the keys page shows the last use, the events, the hourly requests and the refused requests of a key, and the last use of an ended key', async () => {
+it('the keys page shows the last use, the events, the hourly requests and the refused requests of a key, and which ended keys are still in use', async () => {
   const usage = createMemoryKeyUsage();
   const usagePortal = await openPortal({ usage });
   const project = await usagePortal.addProject('Used');
@@ -162,11 +164,13 @@ it('the keys page shows the last use, the events, the hourly requests and the re
   await browser.submit(path, 'revoke', { key: keyId, stops: 'now', confirm: 'development' });
   const ended = (await browser.get(path)).text;
   await usagePortal.close();
+  expect(ended).toContain(`<details class="disclosure" open><summary>Ended keys (1, 1 still in use)</summary>`);
+  expect(ended).toContain('<span class="status bad">7 refused in the last hour</span>');
   const [, lastUsed] = /data-label="Last used">(.*?)<\/td>/.exec(ended) ?? [];
   expect(lastUsed).toContain(new Date(lastRefusal.at).toISOString());
-  expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
+  expect(text).toContain('1,200\u00a0requests, 7 refused');
   expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code title="${'a'.repeat(32)}">`);
-  expect(text).toContain('sent 34\u202f000 events in the last hour and 34\u202f000 in the last 24 hours');
+  expect(text).toContain('sent 34,000 events in the last hour and 34,000 in the last 24 hours');
 });
 
 it('the keys page saves allowed origins and rejects invalid origins', async () => {

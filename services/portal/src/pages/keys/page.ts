@@ -49,12 +49,11 @@ export function createKeysPage(parts: Parts): PortalPage {
       revoked: 'Key revoked. All gateways reject it within a second.',
     },
     show: async (visit, failure) => {
-      const { environment } = scopeOf(visit);
       const keys = await readKeys(parts, visit);
       const uses = await parts.usage.readKeys(keys.map(({ keyId }) => keyId)).catch(() => null);
       const view = { visit, keys, uses, values: failure?.values, nowMs: parts.frame.wallClockMs() };
       const content = html`${toPublishable(view)}${toSecret(view)}${toEnded(view)}`;
-      return { kind: 'page', title: `Keys in ${environment.name}`, content };
+      return { kind: 'page', title: 'Keys', content };
     },
     actions: {
       create: { access: 'keys.create', needsFreshSignIn: true, run: (...form) => issueKey(parts, ...form) },
@@ -78,6 +77,7 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
   const isRefresh = values.text('form') === 'refresh';
   const { kind, keyId } = readTarget(values);
   const stops = isRefresh ? readStop(visit, values) : 'now';
+  if (stops === null) throw invalidField('stops', 'Choose when the old key stops.');
   if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
   const name = readName(values);
   const live = (await readKeys(parts, visit)).filter((key) => key.kind === kind && key.revokedAt === null);
@@ -91,7 +91,7 @@ async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise
     ...(name === '' ? {} : { name }),
   };
   const context = { store: keys.storeFor(visit.author), prefix: settings.keyPrefix };
-  const endsAt = stops === 'now' || stops === null ? undefined : stops;
+  const endsAt = stops === 'now' ? undefined : stops;
   const { key, record } = isRefresh
     ? await refreshKey(context, { ...newKey, keyId, endsAt })
     : await createKey(context, newKey);
@@ -196,14 +196,17 @@ function toPublishable(view: KeysView): HtmlValue {
     const use = useOf(view, key);
     const state =
       key.endsAt === null ? status('ok', 'live') : status('warn', `stops in ${duration(key.endsAt - nowMs)}`);
-    const refused = use?.refusalsOfHour
-      ? html` ${status('bad', `${number(use.refusalsOfHour)} refused in the last hour`)}`
-      : '';
     const counts = [use?.messagesOfHour, use?.messagesOfDay].map((count) =>
       count === undefined ? '–' : number(count),
     );
     const name = key.name === '' ? html`<span class="muted">Unnamed</span>` : key.name;
-    const cells = [name, shortened(key.text ?? '', 'the key'), toLastUse(use), ...counts, html`${state}${refused}`];
+    const cells = [
+      name,
+      shortened(key.text ?? '', 'the key'),
+      toLastUse(use),
+      ...counts,
+      html`${state} ${toRefused(use)}`,
+    ];
     const isOpen = ['refresh', 'revoke', 'origins'].some((form) => isSubmitted(view, form, key));
     return { cells, detail: toDetail(view, key), isOpen };
   });
@@ -234,6 +237,9 @@ const toMasked = ({ first4, last4 }: KeyRecord): HtmlValue => html`<code>${first
 const toLastUse = (use: KeyUse | null): HtmlValue =>
   use === null ? 'currently unavailable' : use.lastUsedAt === null ? 'never' : time(use.lastUsedAt);
 
+const toRefused = (use: KeyUse | null): HtmlValue =>
+  use?.refusalsOfHour ? status('bad', `${number(use.refusalsOfHour)} refused in the last hour`) : '';
+
 /** Uses counters from the gateways, which lag by up to ten seconds. */
 function toUsage(use: KeyUse | null): [string, HtmlValue][] {
   const { usesOfHour, refusalsOfHour, lastRefusal } = use ?? NO_USE;
@@ -254,12 +260,16 @@ function toSecret(view: KeysView): HtmlValue {
 function toEnded(view: KeysView): HtmlValue {
   const ended = view.keys.filter(({ revokedAt }) => revokedAt !== null).toReversed();
   if (ended.length === 0) return '';
+  const inUse = ended.filter((key) => useOf(view, key)?.refusalsOfHour).length;
   const rows = ended.map((key) => {
     const { kind, name, createdAt, revokedAt } = key;
-    return [kind, name, toMasked(key), time(createdAt), time(revokedAt ?? 0), toLastUse(useOf(view, key))];
+    const use = useOf(view, key);
+    const ends = [time(createdAt), time(revokedAt ?? 0)];
+    return [kind, name, toMasked(key), ...ends, toLastUse(use), toRefused(use) || '–'];
   });
-  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended', 'Last used'];
-  return disclosure(`Ended keys (${ended.length})`, table('Ended keys', headers, rows));
+  const headers = ['Type', 'Name', 'Key', 'Created', 'Ended', 'Last used', 'Refused requests'];
+  const title = `Ended keys (${ended.length}${inUse === 0 ? '' : `, ${inUse} still in use`})`;
+  return disclosure(title, table('Ended keys', headers, rows), inUse > 0);
 }
 
 function toCreateForm({ visit, values }: KeysView, kind: KeyKind): HtmlValue {
@@ -305,7 +315,7 @@ ${field({ name: 'name', label: 'Name of the new key', value: key.name, maxLength
   const revoke = visit.form(
     'revoke',
     isPublishable
-      ? html`${ids}${toStopFields(view, key, 'The key stops')}<button class="danger">${endsAt === null ? 'Revoke publishable key' : 'Save'}</button>`
+      ? html`${ids}${toStopFields(view, key, 'The key stops', key.endsAt === null ? [] : [{ value: 'never', text: 'never' }])}<button class="danger">${endsAt === null ? 'Revoke publishable key' : 'Save'}</button>`
       : html`<p>All gateways reject the key within a second. The environment has no secret key until you create a new one.</p>${ids}${toConfirm(view, true)}<button class="danger">Revoke secret key</button>`,
   );
   const stopTitle = endsAt === null ? 'Revoke the key' : 'Change when the key stops';
@@ -317,7 +327,12 @@ const toConfirm = ({ visit }: KeysView, isRequired: boolean) =>
   field({ name: 'confirm', label: `Type ${scopeOf(visit).environment.name} to confirm`, isRequired });
 
 /** Nothing is preselected, so that builds with the key never lose access by surprise. */
-function toStopFields(view: KeysView, key: KeyRecord, label: string): HtmlValue {
+function toStopFields(
+  view: KeysView,
+  key: KeyRecord,
+  label: string,
+  added: readonly { value: string; text: string }[] = [],
+): HtmlValue {
   const use = useOf(view, key);
   const submitted = (name: string) => (view.values?.text('key') === key.keyId ? view.values.text(name) : '');
   const traffic =
@@ -330,7 +345,7 @@ function toStopFields(view: KeysView, key: KeyRecord, label: string): HtmlValue 
     { value: '7d', text: 'in 7 days' },
     { value: 'date', text: 'on a date' },
     { value: 'now', text: 'now' },
-    ...(key.endsAt === null ? [] : [{ value: 'never', text: 'never' }]),
+    ...added,
   ];
   return html`<p${use !== null && use.usesOfHour === 0 ? '' : html` class="notice warn"`}>${traffic} Builds that still contain the key when it stops lose their events.</p>
 <div class="stops">${choice({ name: 'stops', label, value: submitted('stops'), choices })}

@@ -77,7 +77,7 @@ function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue 
     ['Current usage', usage],
   ]);
   const docs = html`<a class="docs" href="/docs/limits">Limits of sizes and rates</a>`;
-  return html`<p class="muted">The maximum combined rate of all clients that use the same key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
+  return html`<p class="muted">A cap or a project limit applies to all keys of the environment together. Without them, the gateways’ default applies to each key, including the keys that replace it. Above the rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
 ${panel('Message rate', rates, { actions: docs })}
 ${visit.can('limit.set') ? toForm(visit, 'limit', values) : ''}
 ${visit.can('cap.set') ? toForm(visit, 'cap', values) : ''}`;

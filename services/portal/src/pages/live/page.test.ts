@@ -94,7 +94,10 @@ it('an analyst cannot filter by identity key on the live page or in the stream',
   const analyst = await portal.signIn({ project, role: 'analyst' });
   const key = keyOf(environmentId, 'email', 'ada@example.org');
   for (const each of [path, `${path}/events`])
-    expect([each, (await analyst.get(`${each}?name=level&who=${key.toString('hex')}`)).status]).toEqual([each, 400]);
+    expect([each, (await analyst.get(`${each}?name=level&identity=${key.toString('hex')}`)).status]).toEqual([
+      each,
+      400,
+    ]);
   const headers = { cookie: analyst.cookie };
   const { received } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, headers);
   const { received: unfiltered } = await openStream(portal, `${path}/events`, headers);

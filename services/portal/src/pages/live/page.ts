@@ -1,5 +1,5 @@
 /** Shows messages and their outcomes as they arrive. */
-import { keysOfProject } from '@playline/access-keys';
+import { findPublishableKey } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import {
   choice,
@@ -13,7 +13,7 @@ import {
 } from '../../frame/components.ts';
 import { icon } from '../../frame/icons.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { PortalPage, Visit } from '../../frame/page.ts';
+import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { FILTER_CHOICES, type LiveFilter, parseFilter } from '../../live/index.ts';
 import type { PageParts } from '../index.ts';
@@ -28,17 +28,16 @@ export function createLivePage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/live',
     access: 'live.read',
     show: async (visit, failure) => {
-      const path = pathInEnvironment(visit, 'live');
       const filter = parseFilter(visit.query, !shouldMaskIds(visit));
-      const key = await findPublishableKey(parts, visit);
+      const key = findPublishableKey(await parts.keys.all(), scopeOf(visit).environment.id);
       return {
         kind: 'page',
         title: 'Live',
         actions: html`<button type="button" class="outline pause" hidden>Pause</button>`,
-        content: html`<div class="toolbar">${toFilter(path, filter)}${toPersonFilter(visit, failure?.values)}</div>
+        content: html`${toFilter(visit, filter, failure?.values)}
 ${toLive(visit, filter, key === null ? '' : toSendCommand(key, parts.settings))}
 ${emptyState('Waiting for the next message', toFirstMessage(parts, visit, key), { path: '/docs/quickstart', text: 'Quickstart for your client' })}
-<p class="hint">${toExplanation(visit)} ${docsLink(parts.settings, '/docs/messages', 'Rules of a message')}</p>`,
+<p class="hint">${toExplanation(visit)} ${docsLink('/docs/messages', 'Rules of a message')}</p>`,
         scripts: ['live.js'],
       };
     },
@@ -56,15 +55,15 @@ function toExplanation(visit: Visit): HtmlValue {
 const FILTER_LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Status' } as const;
 
 /** Uses GET, so that users can share a filtered page as a link. */
-function toFilter(path: string, filter: LiveFilter): HtmlValue {
+function toFilter(visit: Visit, filter: LiveFilter, submitted?: FormValues): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
     choice({ name, label: FILTER_LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
   );
-  const person = filter.who === '' ? '' : hidden('who', filter.who);
-  return filterBar(html`${person}${field({ name: 'name', label: 'Event contains', value: filter.name, maxLength: 200 })}
+  const person = filter.identity === '' ? '' : hidden('identity', filter.identity);
+  const fields = html`${person}${field({ name: 'name', label: 'Event contains', value: filter.name, maxLength: 200 })}
 ${field({ name: 'id', label: 'Message or trace id', value: filter.id, maxLength: 36 })}
-${choices}
-<button>Filter</button> <a href="${path}">Show all</a>`);
+${choices}`;
+  return filterBar(visit, fields, { beside: toPersonFilter(visit, submitted) });
 }
 
 const COLUMNS = ['Received', 'Status', 'Type', 'Event', 'Surface', 'Player'];
@@ -82,14 +81,6 @@ function toLive(visit: Visit, filter: LiveFilter, command: string): HtmlValue {
 <tbody></tbody></table></div>
 <aside class="panel drawer" aria-label="Message" tabindex="-1" hidden></aside></div>
 <template class="copy-icon">${icon('copy')}</template></section>`;
-}
-
-async function findPublishableKey({ keys }: Parts, visit: Visit): Promise<string | null> {
-  const { project, environment } = scopeOf(visit);
-  const live = keysOfProject(await keys.all(), project.id).find(
-    (key) => key.environmentId === environment.id && key.kind === 'publishable' && key.revokedAt === null,
-  );
-  return live?.text ?? null;
 }
 
 /** The script appends the message as JSON. */

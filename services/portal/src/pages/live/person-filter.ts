@@ -8,21 +8,21 @@ import type { PageParts } from '../index.ts';
 import { toIdentityKeys } from '../people/subject.ts';
 
 /** Parameters that do not apply to the messages of another player. */
-const DROPPED = { who: '', after: '', message: '', done: '' };
+const DROPPED = { identity: '', after: '', message: '', done: '' };
 
 export const createPersonAction = (parts: Pick<PageParts, 'people' | 'writeAudit'>, page: string): FormAction => ({
   access: 'people.raw-ids',
   run: async (visit, values) => {
-    const who = toIdentityKeys(values.text('person'), scopeOf(visit).environment.id, parts.people.keyOf).join('.');
+    const identity = toIdentityKeys(values.text('person'), scopeOf(visit).environment.id, parts.people.keyOf).join('.');
     await parts.writeAudit(visit, { action: 'person.find', detail: { page, by: 'id' } });
     const query = new URLSearchParams(values.text('filter'));
-    return { kind: 'redirect', to: hrefWith({ path: visit.path, query }, { ...DROPPED, who }) };
+    return { kind: 'redirect', to: hrefWith({ path: visit.path, query }, { ...DROPPED, identity }) };
   },
 });
 
 export function toPersonFilter(visit: Visit, values?: FormValues): HtmlValue {
   if (!visit.can('people.raw-ids')) return '';
-  if (visit.query.get('who'))
+  if (visit.query.get('identity'))
     return html`<a class="chip on" href="${hrefWith(visit, DROPPED)}">One player ×<span class="visually-hidden"> Show all players</span></a>`;
   const form = visit.form(
     'person',

@@ -57,8 +57,8 @@ export function toInvitationPage(origin: URL, code: string, returnPath: string):
   return {
     kind: 'page',
     title: 'Invitation',
-    content: html`<p>Send this link only to the person you are inviting. It is shown only once, can be used once, and expires after 72 hours. A person who already has an account can sign in and accept the invitation with it.</p>
-<p>${copyable(link, 'the link')}</p>
+    content: html`<div class="secret"><p>Send this link only to the person you are inviting. It is shown only once, can be used once, and expires after 72 hours. A person who already has an account can sign in and accept the invitation with it.</p>
+<p>${copyable(link, 'the link')}</p></div>
 <p><a class="button" href="${returnPath}">Back</a></p>`,
   };
 }
@@ -123,7 +123,7 @@ ${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'develope
       ? emptyState(
           'No members yet',
           html`<p>Members appear here once you invite them. Administrators have access without being members.</p>`,
-          { path: '/docs/operate', text: 'What each role may do' },
+          { path: '/docs/operate#roles-and-audit-log', text: 'What each role may do' },
         )
       : table('Members', ['Name', 'Login', 'Role', 'State'], rows);
   return html`${list}

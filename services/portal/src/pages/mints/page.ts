@@ -5,7 +5,7 @@ import { emptyState, fields, type Row, shortened, status, table, time } from '..
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { number } from '../../frame/format.ts';
 import { choice, filterBar, withAllOption } from '../../frame/forms.ts';
-import type { PortalPage } from '../../frame/page.ts';
+import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { type MintLine, readManyMints } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
@@ -34,22 +34,24 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
       const mints = await reads.mints({ ...search, mintsMax: MINTS_MAX }, { signal });
       const file = new URLSearchParams({ status, as: 'csv' });
       const actions = html`<a class="button outline" href="${`${visit.path}?${file}`}" title="The last 90 days">Export as CSV</a>`;
-      const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(mints)}`;
+      const content = html`${toFilter(visit, status)}${mints.length === 0 ? toEmpty(status) : toTable(mints)}`;
       return { kind: 'page', title: 'Mints', actions, content };
     },
   };
 }
 
-const toFilter = (status: string): Markup =>
-  filterBar(html`${choice({ name: 'status', label: 'Status', value: status, choices: withAllOption(MINT_STATUSES) })}
-<button class="outline">Filter</button>`);
+const toFilter = (visit: Visit, status: string): Markup =>
+  filterBar(
+    visit,
+    html`${choice({ name: 'status', label: 'Status', value: status, choices: withAllOption(MINT_STATUSES) })}`,
+  );
 
 const toEmpty = (status: string): Markup =>
   status === ''
     ? emptyState(
         'No mints in 90 days',
         html`<p>Your game server requests mints with a secret key. Each request appears here with its transaction, or with the reason why it is waiting.</p>`,
-        { path: '/docs/quickstart', text: 'Request a mint' },
+        { path: '/docs/chain/reference#createMintRequests', text: 'Request a mint' },
       )
     : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 

@@ -1,5 +1,5 @@
 /** The steps to the first message and beyond. The page updates itself until the first message is stored. */
-import { keysOfProject } from '@playline/access-keys';
+import { findPublishableKey, roleIn } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { copyableBlock, docsLink, panel, status } from '../../frame/components.ts';
 import { pathInEnvironment, projectPath } from '../../frame/layout.ts';
@@ -16,19 +16,19 @@ export const isWaiting = ({ firstS, clients }: Overview, { untilS }: Pick<Overvi
   firstS === null || (clients.length === 0 && untilS - firstS < 2 * HOUR_S);
 
 export async function toChecklist(
-  { keys, settings }: Pick<PageParts, 'keys' | 'settings'>,
+  { keys, accounts, settings }: Pick<PageParts, 'keys' | 'accounts' | 'settings'>,
   visit: Visit,
   { firstS }: Overview,
 ): Promise<PageResponse> {
   const { project, environment } = scopeOf(visit);
-  const key = keysOfProject(await keys.all(), project.id).find(
-    (each) => each.environmentId === environment.id && each.text !== null && each.revokedAt === null,
-  );
+  const key = findPublishableKey(await keys.all(), environment.id);
+  const others = (await accounts.all()).filter(({ id }) => id !== visit.account?.id);
+  const hasTeam = others.some((account) => roleIn(account, project.id) !== null);
   const page = (name: string, text: string) => html`<a href="${pathInEnvironment(visit, name)}">${text}</a>`;
   const command =
-    key?.text == null
+    key === null
       ? html`<p>With a key, the command appears here.</p>`
-      : copyableBlock(toEventCommand(key.text, settings), 'the command');
+      : copyableBlock(toEventCommand(key, settings), 'the command');
   const first =
     firstS === null
       ? html`This step turns green when the first message is stored. A rejected message appears on ${page('live', 'Live')} with the rule that it breaks.`
@@ -37,15 +37,16 @@ export async function toChecklist(
     ? html`<a href="${projectPath(project.id)}/members">Invite members</a>`
     : 'A project owner can invite your team.';
   const steps = html`<ol class="steps" data-refresh>
-${toStep('Create a publishable key', key !== undefined, html`<p>Game clients send messages with this key. ${page('keys', key === undefined ? 'Create a key' : 'Show the keys')}</p>`)}
-${toStep('Send a message', firstS !== null, html`${command}<p>${docsLink(settings, '/docs/quickstart', 'Quickstart for JavaScript, Unity, Unreal, Node and Python')}</p>`)}
+${toStep('Create a publishable key', key !== null, html`<p>Game clients send messages with this key. ${page('keys', key === null ? 'Create a key' : 'Show the keys')}</p>`)}
+${toStep('Send a message', firstS !== null, html`${command}<p>${docsLink('/docs/quickstart', 'Quickstart for JavaScript, Unity, Unreal, Node and Python')}</p>`)}
 ${toStep('See the first message', firstS !== null, html`<p>${first}</p>`)}
-${toStep('Invite your team', false, html`<p>${invite}</p>`)}
-${toStep('Query your events', false, html`<p>${page('connect', 'Create analyst credentials')}, or read the ${docsLink(settings, '/docs/cookbook', 'cookbook')}.</p>`)}
+${toStep('Invite your team', hasTeam, html`<p>${invite}</p>`)}
+${toStep('Query your events', null, html`<p>${page('connect', 'Create analyst credentials')}, or read the ${docsLink(`/docs/cookbook?environment=${environment.id}`, 'cookbook')}.</p>`)}
 </ol>`;
   const content = panel('First steps', steps, { note: `in ${environment.name}` });
   return { kind: 'page', title: 'Overview', content, scripts: ['overview.js'] };
 }
 
-const toStep = (title: string, isDone: boolean, content: HtmlValue): HtmlValue =>
-  html`<li><h3>${title} ${status(isDone ? 'ok' : 'wait', isDone ? 'done' : 'open')}</h3>${content}</li>`;
+/** @param isDone null if the page does not know */
+const toStep = (title: string, isDone: boolean | null, content: HtmlValue): HtmlValue =>
+  html`<li><h3>${title} ${isDone === null ? '' : status(isDone ? 'ok' : 'wait', isDone ? 'done' : 'open')}</h3>${content}</li>`;

@@ -66,22 +66,25 @@ it('an environment opens on its overview, which compares the numbers of the span
     const browser = await portal.signIn({ project, role: 'analyst' });
     const location = (await browser.get(path)).headers.get('location') ?? '';
     expect(location).toBe(`${path}/overview`);
-    const { text } = await browser.get(location);
+    const { text } = await browser.get(`${location}?range=7d`);
     expect(text).toContain('<title>Overview · development · Counted · Playline</title>');
     const figures = text.replaceAll(/<[^>]+>/g, ' ').replaceAll(/\s+/g, ' ');
     for (const shown of [
-      'Messages stored 1 100 up ▲ 10.0 %',
+      'Messages stored 1,100 up ▲ 10.0 %',
       'Active players 80 up ▲ 100.0 %',
       'Rejection rate 5.17 % up ▲ 4.87 pp 60 recorded errors',
       'Post to queryable, p99 1.1 s 0.9 s before',
-      'level_completed 1 100 77 down ▼ 50.0 %',
+      'level_completed 1,100 77 down ▼ 50.0 %',
       'audience-unity 2.4.1 has rejections 100.0 %',
       'Mints pending 14',
-      'audience-unity 2.4.1: surface is not one of web, pixel, unity, unreal. 60 errors in the last 24 h, 3 in the 24 h before.',
+      'audience-unity 2.4.1 : surface is not one of web, pixel, unity, unreal. 60 errors in the last 7 d, 3 in the 7 d before.',
     ])
       expect(figures).toContain(shown);
+    for (const link of ['rejections?range=7d&amp;code=INVALID_ENUM', 'explore?range=7d']) expect(text).toContain(link);
   });
 });
+
+const doneOf = (text: string) => [...text.matchAll(/<h3>([^<]*) <span class="status ok">/g)].map(([, title]) => title);
 
 it('before the first message, the overview lists the first steps with the command for the key of the environment', async () => {
   await withOverview({}, async (portal, path, project) => {
@@ -96,7 +99,12 @@ it('before the first message, the overview lists the first steps with the comman
       kind: 'publishable',
     } as const;
     const { key } = await createKey({ store, prefix: 'svcapik' }, wanted);
-    expect((await browser.get(`${path}/overview`)).text).toContain(key);
+    const text = (await browser.get(`${path}/overview`)).text;
+    expect([text.includes(key), doneOf(text)]).toEqual([true, ['Create a publishable key']]);
+    expect(text).toContain(`/docs/cookbook?environment=${project.id}-development`);
+    const roles = [{ projectId: project.id, role: 'analyst' as const }];
+    await portal.addAccount({ roles });
+    expect(doneOf((await browser.get(`${path}/overview`)).text)).toContain('Invite your team');
   });
 });
 

@@ -1,30 +1,31 @@
 /** The page that an environment opens on: its numbers over time or, before the first message, the next steps. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { explainRejection } from '../../explain-rejection.ts';
-import { duration, number, panel, percentage, segments, stat, status, table, time } from '../../frame/components.ts';
+import { chart, duration, number, panel, percentage, stat, status, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
+import { rangeOf, rangeSegments, rangesWith } from '../../frame/time-range.ts';
 import { createCachedRead, type OpenDeadLetters } from '../../pipeline-status.ts';
 import type { Overview, OverviewLine, OverviewSearch } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 import { isWaiting, toChecklist } from './checklist.ts';
 
-type Parts = Pick<PageParts, 'reads' | 'pipeline' | 'keys' | 'settings' | 'frame'>;
+type Parts = Pick<PageParts, 'reads' | 'pipeline' | 'keys' | 'accounts' | 'settings' | 'frame'>;
 
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
 
-/** `rowS` is the length of the intervals in the table of the chart. */
-export const OVERVIEW_SPANS = [
-  { name: '1h', text: '1 h', spanS: HOUR_S, stepS: MINUTE_S, rowS: 5 * MINUTE_S },
-  { name: '24h', text: '24 h', spanS: DAY_S, stepS: MINUTE_S, rowS: HOUR_S },
-  { name: '7d', text: '7 d', spanS: 7 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
-  { name: '30d', text: '30 d', spanS: 30 * DAY_S, stepS: HOUR_S, rowS: DAY_S },
-] as const;
-type Span = (typeof OVERVIEW_SPANS)[number];
+/** `barS` is the length of the intervals in the chart, and `rowS` in its table. */
+export const OVERVIEW_RANGES = rangesWith({
+  '1h': { stepS: MINUTE_S, barS: MINUTE_S, rowS: 5 * MINUTE_S },
+  '24h': { stepS: MINUTE_S, barS: 10 * MINUTE_S, rowS: HOUR_S },
+  '7d': { stepS: HOUR_S, barS: HOUR_S, rowS: DAY_S },
+  '30d': { stepS: HOUR_S, barS: 4 * HOUR_S, rowS: DAY_S },
+});
+type Range = (typeof OVERVIEW_RANGES)[number];
 
 /** By this time, the event writer has usually counted a finished minute. */
 const COUNTED_AFTER_S = 30;
@@ -33,10 +34,10 @@ const CACHED_MS = 10_000;
 
 export function createOverviewPages(parts: Parts): PortalPage[] {
   const reads = new Map<string, () => Promise<Pick<View, 'search' | 'overview'>>>();
-  const read = (environmentId: string, span: Span) => {
-    const key = `${environmentId} ${span.name}`;
+  const read = (environmentId: string, range: Range) => {
+    const key = `${environmentId} ${range.name}`;
     const load = async () => {
-      const search = toSearch(environmentId, span, parts.frame.wallClockMs());
+      const search = toSearch(environmentId, range, parts.frame.wallClockMs());
       return { search, overview: await parts.reads.overview(search) };
     };
     const cached = reads.get(key) ?? createCachedRead(load, CACHED_MS);
@@ -54,40 +55,40 @@ export function createOverviewPages(parts: Parts): PortalPage[] {
       access: 'project.read',
       show: async (visit) => {
         const { environment } = scopeOf(visit);
-        const span = OVERVIEW_SPANS.find(({ name }) => name === visit.query.get('span')) ?? OVERVIEW_SPANS[1];
+        const range = rangeOf(visit.query, OVERVIEW_RANGES);
         const deadLetters = orNull(parts.pipeline.openDeadLetters());
-        const { search, overview } = await read(environment.id, span);
+        const { search, overview } = await read(environment.id, range);
         if (isWaiting(overview, search)) return toChecklist(parts, visit, overview);
-        const toChoice = ({ name, text }: Span) => ({ text, href: `?span=${name}`, isCurrent: name === span.name });
-        const actions = segments('Time range', OVERVIEW_SPANS.map(toChoice));
-        const content = toContent(visit, { span, search, overview, deadLetters: await deadLetters });
-        return { kind: 'page', title: 'Overview', actions, content, scripts: ['overview.js'] };
+        const actions = rangeSegments(visit, OVERVIEW_RANGES, range);
+        const content = toContent(visit, { range, search, overview, deadLetters: await deadLetters });
+        return { kind: 'page', title: 'Overview', actions, content, scripts: ['chart.js'] };
       },
     },
   ];
 }
 
-export function toSearch(environmentId: string, { spanS, stepS }: Span, nowMs: number): OverviewSearch {
+export function toSearch(environmentId: string, { ms, stepS }: Range, nowMs: number): OverviewSearch {
+  const spanS = ms / 1000;
   const nowS = Math.floor(nowMs / 1000) - COUNTED_AFTER_S;
   const untilS = nowS - (nowS % MINUTE_S);
   return { environmentId, spanS, stepS, sinceS: Math.ceil((untilS - spanS) / stepS) * stepS, untilS };
 }
 
 interface View {
-  readonly span: Span;
+  readonly range: Range;
   readonly search: OverviewSearch;
   readonly overview: Overview;
   readonly deadLetters: OpenDeadLetters | null;
 }
 
 function toContent(visit: Visit, view: View): HtmlValue {
-  const { overview, search, span } = view;
-  const range = html`${time(search.sinceS * 1000)} to ${time(search.untilS * 1000)}`;
-  const explore = html`<a href="${pathInEnvironment(visit, 'explore')}">Explore</a>`;
+  const { overview, search, range } = view;
+  const times = html`${time(search.sinceS * 1000)} to ${time(search.untilS * 1000)}`;
+  const explore = html`<a href="${pathInEnvironment(visit, 'explore')}?range=${range.name}">Explore</a>`;
   return html`${toCallout(visit, view)}
 <section class="cards" aria-label="Figures">${toStats(view)}</section>
-${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${range}` })}
-<div class="split numbers">${panel('Top events', toEvents(overview), { note: `last ${span.text}`, actions: explore })}
+${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${times}` })}
+<div class="split numbers">${panel('Top events', toEvents(overview), { note: `last ${range.text}`, actions: explore })}
 <div>${panel('Clients', toClients(overview))}${panel('Open work', toWork(visit, view))}</div></div>`;
 }
 
@@ -102,21 +103,22 @@ export function findGrownCause(causes: readonly OverviewLine[]): OverviewLine | 
     .toSorted((a, b) => b.value - b.previous - (a.value - a.previous))[0];
 }
 
-function toCallout(visit: Visit, { overview, span }: View): HtmlValue {
+function toCallout(visit: Visit, { overview, range }: View): HtmlValue {
   const cause = findGrownCause(overview.causes);
   if (cause === undefined) return '';
   const { name, field, library, libraryVersion, value, previous } = cause;
   const client = library === '' ? 'Unknown clients' : `${library} ${libraryVersion}`;
-  const path = `${pathInEnvironment(visit, 'rejections')}?${new URLSearchParams({ code: name, field })}`;
+  const path = `${pathInEnvironment(visit, 'rejections')}?${new URLSearchParams({ range: range.name, code: name, field })}`;
   const link = visit.can('rejections.read') ? html`<a class="btn" href="${path}">Show rejections</a>` : '';
-  return html`<div class="notice warn"><b>${client}: ${explainRejection({ code: name, field }).sentence}.</b><span class="muted">${number(value)} errors in the last ${span.text}, ${previous === 0 ? 'none' : number(previous)} in the ${span.text} before. These messages are rejected. Everything else is stored.</span><span class="grow"></span>${link}</div>`;
+  return html`<div class="notice warn"><span class="grow"><b><bdi>${client}</bdi>: ${explainRejection({ code: name, field }).sentence}.</b> <span class="muted">${number(value)} errors in the last ${range.text}, ${previous === 0 ? 'none' : number(previous)} in the ${range.text} before. These messages are rejected. Everything else is stored.</span></span>${link}</div>`;
 }
 
-function toStats({ overview: { clients, causes, players, delay }, search, span }: View): HtmlValue {
+function toStats({ overview: { clients, causes, players, delay }, search }: View): HtmlValue {
   const [messages, errors] = [totalOf(clients), totalOf(causes)];
   const [rate, previousRate] = [rateOf(errors.value, messages.value), rateOf(errors.previous, messages.previous)];
   const points = `${(100 * Math.abs(rate - previousRate)).toFixed(2)} pp`;
-  const current = players !== null && search.untilS - players.atS < Math.max(HOUR_S, span.spanS / 12) ? players : null;
+  const current =
+    players !== null && search.untilS - players.atS < Math.max(HOUR_S, search.spanS / 12) ? players : null;
   return html`${stat('Messages stored', number(messages.value), toChange(messages))}
 ${current === null ? stat('Active players', '–', 'not counted yet') : stat('Active players', number(current.value), current.previous === 0 ? '' : toChange(current))}
 ${stat('Rejection rate', `${(100 * rate).toFixed(2)}\u00a0%`, html`${toArrow(rate - previousRate, points, 'bad')} <span class="faint">${number(errors.value)} recorded errors</span>`)}
@@ -143,20 +145,25 @@ function toArrow(growth: number, text: string, effect: 'good' | 'bad'): Markup {
   return html`<span class="${isUp === (effect === 'good') ? 'up' : 'down'}"><span class="visually-hidden">${isUp ? 'up' : 'down'}</span><span aria-hidden="true">${isUp ? '▲' : '▼'}</span> ${text}</span>`;
 }
 
-function toChart({ overview: { accepted, rejected }, search, span: { rowS } }: View): HtmlValue {
+function toChart({ overview: { accepted, rejected }, search, range: { barS, rowS } }: View): HtmlValue {
   const { sinceS, untilS, stepS } = search;
   const values = [accepted, rejected].map((points) => new Map(points.map(({ atS, value }) => [atS, value])));
   const times = Array.from({ length: Math.ceil((untilS - sinceS) / stepS) }, (_, index) => sinceS + index * stepS);
+  const toIntervals = (lengthS: number) => [...Map.groupBy(times, (atS) => atS - (atS % lengthS))];
+  const sum = (of: ReadonlyMap<number, number>, at: readonly number[]) =>
+    at.reduce((total, atS) => total + (of.get(atS) ?? 0), 0);
   // The last hour has not finished.
-  const minutesOf = (atS: number) => Math.min(stepS, untilS - atS) / MINUTE_S;
-  const rates = values.map((of) => times.map((atS) => Number(((of.get(atS) ?? 0) / minutesOf(atS)).toFixed(2))));
-  const rows = Map.groupBy(times, (atS) => atS - (atS % rowS));
-  const sum = (of: ReadonlyMap<number, number> | undefined, at: readonly number[]) =>
-    at.reduce((total, atS) => total + (of?.get(atS) ?? 0), 0);
-  const lines = [...rows].map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
+  const minutesOf = (at: readonly number[]) => (Math.min(at.at(-1)! + stepS, untilS) - at[0]!) / MINUTE_S;
+  const bars = toIntervals(barS);
+  const rates = values.map((of) => bars.map(([, at]) => Number((sum(of, at) / minutesOf(at)).toFixed(2))));
+  const rows = toIntervals(rowS).map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
   const headers = ['From', { text: 'Messages', align: 'right' }, { text: 'Recorded errors', align: 'right' }] as const;
-  return html`<div class="chart" data-chart="${JSON.stringify([times, ...rates])}"></div>
-<details><summary>View as table</summary>${table('Messages and recorded errors', headers, lines.toReversed())}</details>`;
+  const series = [
+    ['accepted per minute', 'line', 'accent'],
+    ['errors per minute', 'bars', 'red'],
+  ] as const;
+  return html`${chart('Messages per minute', series, [bars.map(([atS]) => atS), ...rates])}
+<details class="numbers"><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
 }
 
 const ROWS_MAX = 6;
@@ -182,7 +189,7 @@ function toClients({ clients, causes }: Overview): HtmlValue {
   const mark = html` ${status('bad', html`<span class="visually-hidden">has rejections</span>`)}`;
   const rejected = new Set(causes.filter(({ value }) => value > 0).map(nameOf));
   const rows = toTop(clients).map((client) => [
-    html`${nameOf(client)}${rejected.has(nameOf(client)) ? mark : ''}`,
+    html`<bdi>${nameOf(client)}</bdi>${rejected.has(nameOf(client)) ? mark : ''}`,
     percentage(client.value, total),
   ]);
   return rows.length === 0

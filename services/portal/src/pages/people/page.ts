@@ -31,7 +31,7 @@ import type { PageParts } from '../index.ts';
 import { countText, findPerson, toName, toPersonFile, toPersonPage, toPersonPath } from './person.ts';
 import { type KeyOf, parseKey, readSubjects, SUBJECT_CHOICES, type Subject, toSubjects } from './subject.ts';
 
-type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit' | 'settings'>;
+type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit'>;
 
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
@@ -186,7 +186,7 @@ async function toUnknownPage(parts: Parts, visit: Visit, values?: FormValues): P
   return {
     kind: 'page',
     title: 'No person has this id',
-    content: html`<p>No message in this environment contains this id. A person appears here within seconds after the first message. ${docsLink(parts.settings, '/docs/identity', 'How ids become a person')}</p>
+    content: html`<p>No message in this environment contains this id. A person appears here within seconds after the first message. ${docsLink('/docs/identity', 'How ids become a person')}</p>
 ${similar.length === 0 ? '' : panel('Similar ids', toSubjectTable(visit, similar), note)}${toSearch(visit, values)}
 ${isErasable && values !== undefined ? toUnknownErasure(visit, values) : ''}`,
   };

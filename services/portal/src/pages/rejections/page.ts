@@ -4,6 +4,7 @@ import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { REJECTION_CODES } from '@playline/contracts';
 import { explainRejection } from '../../explain-rejection.ts';
 import {
+  chart,
   choice,
   emptyState,
   field,
@@ -13,7 +14,6 @@ import {
   number,
   panel,
   percentage,
-  segments,
   shortened,
   table,
   tag,
@@ -23,23 +23,21 @@ import {
 import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
 import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
+import { rangeOf, rangeSegments, rangesWith } from '../../frame/time-range.ts';
 import { hrefWith } from '../../href.ts';
-import type { Rejection, RejectionCause } from '../../reads/index.ts';
+import type { Rejection, RejectionCause, RejectionCauses } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
-const HOUR_MS = 3_600_000;
-
-/** Time ranges in hours, and the length of the steps of a trend. */
-const RANGES = [
-  { value: '1', text: '1 h', span: 'the last hour', stepS: 120, step: '2 minutes' },
-  { value: '24', text: '24 h', span: 'the last 24 hours', stepS: 3600, step: 'one hour' },
-  { value: '168', text: '7 d', span: 'the last 7 days', stepS: 6 * 3600, step: '6 hours' },
-  { value: '720', text: '30 d', span: 'the last 30 days', stepS: 86_400, step: 'one day' },
-  { value: '2160', text: '90 d', span: 'the last 90 days', stepS: 3 * 86_400, step: '3 days' },
-] as const;
-const DEFAULT_RANGE = RANGES[1];
+/** The length of the steps of a trend. */
+const RANGES = rangesWith({
+  '1h': { stepS: 120, step: '2 minutes' },
+  '24h': { stepS: 3600, step: 'one hour' },
+  '7d': { stepS: 6 * 3600, step: '6 hours' },
+  '30d': { stepS: 86_400, step: 'one day' },
+  '90d': { stepS: 3 * 86_400, step: '3 days' },
+});
 type Range = (typeof RANGES)[number];
 const TRACE_ID = /^[0-9a-f]{32}$/;
 
@@ -50,30 +48,28 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
     show: async (visit) => {
       const { environment } = scopeOf(visit);
       const { query, signal } = visit;
-      const range = RANGES.find(({ value }) => value === query.get('hours')) ?? DEFAULT_RANGE;
+      const range = rangeOf(query, RANGES);
       const untilMs = frame.wallClockMs();
-      const filter = { hours: range.value, code: query.get('code') ?? '', field: query.get('field') ?? '' };
+      const filter = { code: query.get('code') ?? '', field: query.get('field') ?? '' };
       const search = { ...filter, environmentId: environment.id, stepS: range.stepS, untilMs };
-      const sinceMs = untilMs - Number(range.value) * HOUR_MS;
-      const causes = await reads.rejections({ ...search, sinceMs }, { signal });
+      const sinceMs = untilMs - range.ms;
+      const found = await reads.rejections({ ...search, sinceMs }, { signal });
       if (query.get('as') === 'csv') {
-        await writeAudit(visit, { action: 'rejections.save', object: environment.id, detail: { hours: range.value } });
-        return toFile(environment.id, causes);
+        await writeAudit(visit, { action: 'rejections.save', object: environment.id, detail: { range: range.name } });
+        return toFile(environment.id, found.causes);
       }
       const trace = (query.get('trace') ?? '').trim().toLowerCase();
-      const content = html`${filterBar(html`${hidden('hours', range.value)}
+      const content = html`${filterBar(
+        visit,
+        html`${hidden('range', range.name)}
 ${choice({ name: 'code', label: 'Code', value: filter.code, choices: withAllOption(REJECTION_CODES) })}
 ${field({ name: 'field', label: 'Field', value: filter.field, maxLength: 128 })}
-${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}
-<button class="outline">Filter</button> <a href="${visit.path}">Show all</a>`)}
+${field({ name: 'trace', label: 'Trace id of a response', value: trace, maxLength: 64 })}`,
+      )}
 ${trace === '' ? '' : panel('Errors of one request', await toTrace(reads, visit, trace))}
-${causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, causes)}`;
-      const toRange = ({ value, text }: Range) => ({
-        text,
-        href: hrefWith(visit, { hours: value, trace: '' }),
-        isCurrent: value === range.value,
-      });
-      return { kind: 'page', title: 'Rejections', content, actions: segments('Time range', RANGES.map(toRange)) };
+${found.causes.length === 0 ? toEmpty(range) : toCauses({ visit, range, sinceMs }, found)}`;
+      const actions = rangeSegments(visit, RANGES, range);
+      return { kind: 'page', title: 'Rejections', content, actions, scripts: ['chart.js'] };
     },
   };
 }
@@ -90,10 +86,10 @@ function toFile(environmentId: string, causes: readonly RejectionCause[]): PageR
   return { kind: 'file', name: `rejections-${environmentId}.csv`, type: CSV_TYPE, text };
 }
 
-const toEmpty = ({ span }: Range) =>
+const toEmpty = ({ text }: Range) =>
   emptyState(
     'No rejections',
-    html`<p>No matching messages were rejected in ${span}. If a message breaks a rule, its code, field and client appear here within seconds. To find out why a message is missing, enter the trace id of the gateway’s response.</p>`,
+    html`<p>No matching messages were rejected in the last ${text}. If a message breaks a rule, its code, field and client appear here within seconds. To find out why a message is missing, enter the trace id of the gateway’s response.</p>`,
     { path: '/docs/messages', text: 'Rules of a message' },
   );
 
@@ -103,28 +99,27 @@ interface CauseScope {
   readonly sinceMs: number;
 }
 
-function toCauses(scope: CauseScope, causes: readonly RejectionCause[]): Markup {
+function toCauses(scope: CauseScope, { causes, totalCauses, totalErrors, totalTrend }: RejectionCauses): Markup {
   const { visit, range } = scope;
-  const total = causes.reduce((sum, { errors }) => sum + errors, 0);
-  const trend = new Map<number, number>();
-  for (const each of causes) for (const [step, errors] of each.trend) trend.set(step, (trend.get(step) ?? 0) + errors);
-  const label = `Errors in ${range.span}, at most ${number(maxOf(trend))} in ${range.step}`;
+  const label = `Errors in the last ${range.text}, at most ${number(maxOf(totalTrend))} in ${range.step}`;
+  const count =
+    totalCauses > causes.length ? `top ${number(causes.length)} of ${number(totalCauses)}` : number(totalCauses);
   const rows = causes.map((cause) => ({
     cells: [
       html`<span title="${explainRejection(cause).sentence}">${explainRejection(cause).sentence}</span>`,
       tag(cause.code),
       toClient(cause),
       number(cause.errors),
-      percentage(cause.errors, total),
-      toBars(scope, cause.trend, `${number(cause.errors)} errors in ${range.span}`),
+      percentage(cause.errors, totalErrors),
+      toBars(scope, cause.trend, `${number(cause.errors)} errors in the last ${range.text}`),
     ],
     detail: toDetail(scope, cause),
   }));
   const right = (text: string) => ({ text, align: 'right' as const });
   const columns = ['Rule', 'Code', 'Client', right('Errors'), right('Share'), 'Trend'];
   const file = html`<a class="btn" href="${hrefWith(visit, { as: 'csv', trace: '' })}">Export as CSV</a>`;
-  return html`${panel(label, html`${toBars(scope, trend, label)}${toTrendTable(scope, trend)}`, { note: 'Under load, gateways record only a sample.' })}
-${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${number(causes.length)} by field and client`, actions: file })}`;
+  return html`${panel(label, toChart(scope, totalTrend), { note: 'Under load, gateways record only a sample.' })}
+${panel('Causes', table('Causes of rejections, most frequent first', columns, rows), { note: `${count} by field and client`, actions: file })}`;
 }
 
 const toClient = ({ library, libraryVersion }: Pick<Rejection, 'library' | 'libraryVersion'>) =>
@@ -170,10 +165,15 @@ const [STEP_WIDTH, BAR_WIDTH, HEIGHT, BAR_HEIGHT_MIN] = [10, 8, 100, 3];
 
 const timeOf = ({ range, sinceMs }: CauseScope, step: number) => sinceMs + step * range.stepS * 1000;
 
-function toTrendTable(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup {
+const stepsOf = ({ range }: CauseScope) => Math.ceil(range.ms / 1000 / range.stepS);
+
+function toChart(scope: CauseScope, trend: ReadonlyMap<number, number>): Markup {
+  const all = Array.from({ length: stepsOf(scope) }, (_, step) => step);
+  const points = [all.map((step) => timeOf(scope, step) / 1000), all.map((step) => trend.get(step) ?? 0)];
   const steps = [...trend].toSorted(([a], [b]) => a - b);
   const rows = steps.map(([step, errors]) => [time(timeOf(scope, step)), number(errors)]);
-  return html`<details><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
+  return html`${chart('Errors over time', [['errors', 'bars', 'red']], points)}
+<details class="numbers"><summary>View as table</summary>${table('Errors over time', ['From', { text: 'Errors', align: 'right' }], rows)}</details>`;
 }
 
 const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce((max, each) => Math.max(max, each), 1);
@@ -181,8 +181,7 @@ const maxOf = (trend: ReadonlyMap<number, number>) => [...trend.values()].reduce
 /** Draws one bar per step, with a tooltip that shows the time and the number of errors. */
 function toBars(scope: CauseScope, trend: ReadonlyMap<number, number>, label: string): Markup {
   const errorsMax = maxOf(trend);
-  const { range } = scope;
-  const width = STEP_WIDTH * Math.ceil((Number(range.value) * 3600) / range.stepS);
+  const width = STEP_WIDTH * stepsOf(scope);
   const bars = [...trend].map(([step, errors]) => {
     const height = Math.max(BAR_HEIGHT_MIN, Math.round((errors / errorsMax) * HEIGHT));
     const tooltip = `${toIso(timeOf(scope, step)).slice(0, 16).replace('T', ' ')} UTC: ${number(errors)}`;

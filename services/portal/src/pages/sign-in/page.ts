@@ -79,10 +79,13 @@ function toContent(parts: PageParts, visit: Visit, next: string, values?: FormVa
 ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', isRequired: true, maxLength: 512 })}
 <button>Sign in</button>`,
   );
+  const again = visit.query.get('again');
+  const entries =
+    again === 'empty' ? 'Your entries are too long to be kept: enter them again.' : 'Your entries are kept.';
   const freshSignInNote =
-    visit.query.get('again') === null
+    again === null
       ? ''
-      : html`<p>This action requires a sign-in within the last ten minutes. Sign in again to continue. Your entries are kept.</p>`;
+      : html`<p>This action requires a sign-in within the last ten minutes. Sign in again to continue. ${entries}</p>`;
   return html`${freshSignInNote}
 ${password}${passkey}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
 <p class="hint">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;

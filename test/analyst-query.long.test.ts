@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { toAnalystQuery } from '@playline/events';
 import { expect, it, onTestFinished } from 'vitest';
-import { openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
-import { toAnalystQuery } from '../../packages/events/src/search.ts';
+import { openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
@@ -14,6 +14,9 @@ it('an analyst account can run the query copied from Explore and reads only rows
       `INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, properties, test)
        VALUES ('${environment}', 'track', 'jump', '2026-11-20 09:00:00', '2026-11-20 09:00:00', '${id}', repeat('k', 16), '{"level":7}', ${test})`,
     );
+  await engine.runAsOperator(
+    "INSERT INTO environment_settings (environment_id, time_zone, safe_properties, version) VALUES ('own', 'UTC', ['level'], 1)",
+  );
   await insert('own', ids.own, false);
   await insert('own', ids.ownTest, true);
   await insert('other', ids.other, false);
@@ -21,7 +24,7 @@ it('an analyst account can run the query copied from Explore and reads only rows
   const property = { name: 'level', operator: 'gt', value: '6' } as const;
   const identityIds = [Buffer.from('k'.repeat(16)).toString('hex')];
   for (const [account, idAccess, filters] of [
-    ['analyst_1', 'masked ids', [{}]],
+    ['analyst_1', 'masked ids', [{}, { property }]],
     ['analyst_raw_1', 'raw ids', [{}, { property }, { identityIds }]],
   ] as const) {
     await engine.grant(account, 'own');
