@@ -98,6 +98,8 @@ With an option, the complete logs are searched. The logs of the stores have no f
   },
   consent: { help: 'rebuilds the consents in Redis' },
   rebuild: { help: 'restores all data in a Redis that lost its data' },
+  backup: { help: 'copies tables, topics, offsets and schemas to a folder' },
+  restore: { help: 'replaces all tables by a backup, without the people who were erased since' },
   verify: { help: 'compares stored rows with the log' },
   trace: { help: 'follows a request or a message: log, row, person, links, rejections' },
   offsets: { help: 'shows consumer offsets and resolves truncated logs' },
@@ -132,7 +134,7 @@ const GROUPS = {
   'manage access': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
-  'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild'],
+  'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild', 'backup', 'restore'],
   develop: ['test', 'test:all', 'test:containers', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();

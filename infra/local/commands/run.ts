@@ -44,6 +44,8 @@ export const OPERATOR_COMMANDS: readonly string[] = [
     'import',
     'replicate',
     'completion',
+    'backup',
+    'restore',
   ],
 ];
 

@@ -82,7 +82,7 @@ export interface GroupOffsets {
   /** Stores a decision, which members of the group apply within seconds. */
   decide(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<void>;
   /**
-   * Commits a decision's offset for a group without members.
+   * Commits a decision's offset for a group without members. For a group without a commit, `committed` is -1.
    * @returns false, without a commit, if the group has members
    * @throws Error if the group's commit has changed since the decision
    */

@@ -5,6 +5,7 @@ import type { MintClaims, MintReader, MintState, MintView } from '@playline/mint
 import type { People } from '@playline/people';
 import type { AtomicPublisher, GroupOffsets, LogReader, Producer } from '@playline/stream';
 import type { Schemas } from './await-store.ts';
+import type { SchemaRegistrar } from './backup/schemas.ts';
 
 /** A store that connects in the background. */
 interface Connecting {
@@ -20,6 +21,7 @@ export interface StoreOpeners {
   openPublisher(name: string): Promise<AtomicPublisher>;
   openProducer(...topics: readonly string[]): Promise<Producer>;
   createSchemas(): Promise<Schemas>;
+  createRegistrar(): Promise<SchemaRegistrar>;
   openKeyUsage(): Promise<KeyUsage & { close(): Promise<void> }>;
   openRecordView<R extends Change>(kind: RecordKind<R>): Promise<RecordView<R> & Connecting>;
   openSessions(): Promise<SessionStores>;

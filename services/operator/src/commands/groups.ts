@@ -30,8 +30,9 @@ export const createCommandGroups = (parts: CommandContext): readonly CommandGrou
   ...createTopicGroups(parts),
 ];
 
-/** Grouped together because `rebuild` runs commands for access keys, identities and mints. */
-function createAccessGroups({ config, addresses, stores, folder }: CommandContext): CommandGroup[] {
+/** Grouped together because `rebuild` runs commands for access keys, identities and mints, and `restore` runs it. */
+function createAccessGroups(parts: CommandContext): CommandGroup[] {
+  const { config, addresses, stores, folder, environment, stop } = parts;
   const access = async () =>
     (await import('./access-commands.ts')).createAccessCommands(stores, { addresses, config, folder });
   const mints = async () => (await import('./mints.ts')).createMintCommand(stores, config.TOPIC_PREFIX);
@@ -40,10 +41,16 @@ function createAccessGroups({ config, addresses, stores, folder }: CommandContex
     const { createIdentityCommands } = await import('./identity-commands.ts');
     return createIdentityCommands(stores, { addresses, config, keys, mints });
   };
+  const loadBackup = async () => {
+    const { createBackupCommands } = await import('./backup.ts');
+    const shared = { ...stores, config, addresses, folder, environment, stop, wallClockMs: Date.now };
+    return createBackupCommands({ ...shared, loadRebuild: loadIdentity });
+  };
   return [
     { names: ['keys', 'projects', 'accounts', 'collections'], load: async () => Object.values(await access()) },
     { names: ['mints'], load: async () => [await mints()] },
     { names: ['identity', 'consent', 'rebuild'], load: loadIdentity },
+    { names: ['backup', 'restore'], load: loadBackup },
   ];
 }
 

@@ -17,6 +17,8 @@ import { openLogReader, sendFetch } from './open-log-reader.ts';
 
 const NO_GENERATION = -1;
 const KEY_TYPE_GROUP = 0;
+/** `committed` in a decision for a group without a commit. */
+const NO_COMMIT = -1;
 /** Ten seconds in total, which is more than a newly elected leader needs. */
 const ATTEMPTS = 50;
 const ATTEMPT_WAIT_MS = 200;
@@ -102,8 +104,8 @@ async function moveGroup(
   const { from, decidedAtMs } = decision;
   const commits = await readCommits(admin, groupId);
   const current = commits.find((each) => each.topic === topic && each.partition === partition);
-  const read = current === undefined ? null : parseRead(current.offset, current.metadata);
-  if (read === null || !isDecisionFor(decision, read))
+  const read = parseRead(current?.offset ?? NO_COMMIT, current?.metadata ?? null);
+  if (!isDecisionFor(decision, read))
     throw new Error(`${topic}/${partition}: the commit of ${groupId} has changed. List the offsets and decide again.`);
   const start = (await reader.bounds(topic)).find((each) => each.partition === partition)?.start ?? 0;
   const mark = from > start ? await awaitBatchAt(admin, { ...at, offset: from - 1 }) : null;

@@ -1,0 +1,76 @@
+/** Creates a backup while all services are running. */
+import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
+import type { ClickHouseAccount } from '@playline/stores';
+import type { Schemas } from '../await-store.ts';
+import type { SqlClient } from '../columns/tables.ts';
+import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './database.ts';
+import { createBackupFolder, listBackups, type Manifest, toBackupId } from './folder.ts';
+import { type LogStores, readCommits } from './log-state.ts';
+import type { SavedSchema } from './schemas.ts';
+import { listSecrets } from './secrets.ts';
+import { copyTables } from './tables.ts';
+import { copyTopics } from './topic-files.ts';
+
+export interface BackupSources extends LogStores {
+  readonly account: ClickHouseAccount;
+  readonly client: SqlClient;
+  readonly schemas: Schemas;
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly generation: number;
+  readonly wallClockMs: () => number;
+  readonly onProgress: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface CreatedBackup {
+  readonly folder: string;
+  readonly manifest: Omit<Manifest, 'format' | 'id'>;
+}
+
+/**
+ * Creates a backup in a new folder below `parent`. The order makes it complete: every record before a commit has its
+ * row in a table that is copied afterwards, and every record after the commit is in a topic that is copied last.
+ */
+export async function createBackup(sources: BackupSources, parent: string): Promise<CreatedBackup> {
+  const { client, account, onProgress, signal } = sources;
+  const previous = (await listBackups(parent)).at(-1) ?? null;
+  const { folder, finish } = await createBackupFolder(parent, toBackupId(sources.wallClockMs()));
+  const commits = await readCommits(sources);
+  const propertyColumns = await readPropertyColumns(client);
+  const tables = await copyTables({ account, client, folder, previous, onProgress, signal });
+  const schemas = await openSchemaList(sources);
+  const topics = await copyTopics({ ...sources, commits, folder, onSchema: schemas.add });
+  const manifest = {
+    finishedAt: new Date(sources.wallClockMs()).toISOString(),
+    schema: await readSchemaChecksums(client),
+    generation: sources.generation,
+    propertyColumns,
+    tables,
+    commits,
+    topics,
+    schemas: schemas.list(),
+    secrets: listSecrets(sources.secrets),
+    accounts: await readSqlAccounts(client),
+  };
+  return { folder: await finish(manifest), manifest };
+}
+
+/** Lists the schemas that this release writes, and adds those of copied records, which an earlier release may have written. */
+async function openSchemaList({ schemas, topicPrefix }: Pick<BackupSources, 'schemas' | 'topicPrefix'>) {
+  const saved = new Map<number, SavedSchema>();
+  for (const topic of Object.values(TOPICS) as readonly Topic[]) {
+    const [schema, subject] = [readTopicSchema(topic), schemaSubjectOf(topicPrefix + topic.name)];
+    if (schema === null) continue;
+    const id = await schemas.idOf(subject, schema);
+    saved.set(id, { id, subject, schema });
+  }
+  return {
+    list: () => [...saved.values()],
+    async add(id: number, subject: string) {
+      if (saved.has(id)) return;
+      const schema = await schemas.schemaOf(id);
+      // A record that is not framed, or that no service can read.
+      if (schema !== null) saved.set(id, { id, subject, schema });
+    },
+  };
+}

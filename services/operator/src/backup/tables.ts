@@ -1,0 +1,151 @@
+/** Copies tables to files and back, one file per table partition. */
+import { join } from 'node:path';
+import { type ClickHouseAccount, createQueryRows, quoteText, readRows } from '@playline/stores';
+import type { SqlClient } from '../columns/tables.ts';
+import { type BackedUpFile, type BackedUpTable, type Backup, linkFile } from './folder.ts';
+import { dumpRows, loadRows, RESTORE_QUERY_PREFIX } from './native-files.ts';
+
+/** Filled again from the copied tables: by materialized views while rows are inserted, and by the event writer. */
+const DERIVED = ['identity_days', 'identities', 'environment_settings', 'event_delays', 'counted_minutes'];
+const COUNTED_AGAIN = ['event_counts', 'player_counts'];
+/** Created by each eraser for its batch. */
+const TEMPORARY = ['erasure_targets', 'erasure_found'];
+/** Belongs to the database, not to its data. */
+const KEPT = 'applied_sql_files';
+
+const NOT_COPIED: readonly string[] = [...DERIVED, ...COUNTED_AGAIN, ...TEMPORARY, KEPT];
+
+/**
+ * Copied last, in this order, which is the order in which an eraser writes them. Rows that an erasure deleted before
+ * they were copied are then always accompanied by the progress, or by the fences and the receipt, of that erasure.
+ */
+export const ERASURE_TABLES: readonly string[] = [
+  'erasure_progress',
+  'erasure_requests',
+  'erasure_fences',
+  'erasure_receipts',
+];
+
+/** Reads the names of all tables with rows, without views and dictionaries. */
+async function readTableNames(client: SqlClient): Promise<string[]> {
+  const rows = await client.read(`SELECT name FROM system.tables
+    WHERE database = currentDatabase() AND engine LIKE '%MergeTree' ORDER BY name`);
+  return rows.map(([name]) => String(name));
+}
+
+async function readColumnNames(client: SqlClient, table: string): Promise<string[]> {
+  const rows = await client.read(`SELECT name FROM system.columns
+    WHERE database = currentDatabase() AND table = ${quoteText(table)} AND default_kind IN ('', 'DEFAULT') ORDER BY position`);
+  return rows.map(([name]) => String(name));
+}
+
+/** Reads the partitions of a table, with a value that changes with their parts. */
+async function readPartitions(client: SqlClient, table: string): Promise<{ partition: string; parts: string }[]> {
+  const rows = await client.read(`SELECT partition_id, lower(hex(groupBitXor(sipHash64(name, hash_of_all_files))))
+    FROM system.parts WHERE database = currentDatabase() AND table = ${quoteText(table)} AND active AND rows > 0
+    GROUP BY partition_id ORDER BY partition_id`);
+  return rows.map(([partition, parts]) => ({ partition: String(partition), parts: String(parts) }));
+}
+
+const toNames = (columns: readonly string[]): string => columns.map((name) => `\`${name}\``).join(', ');
+
+export interface CopyOptions {
+  readonly account: ClickHouseAccount;
+  readonly client: SqlClient;
+  /** Folder of the new backup. */
+  readonly folder: string;
+  /** The backup whose files are shared if their partitions have not changed since. */
+  readonly previous: Backup | null;
+  readonly onProgress: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+export async function copyTables(options: CopyOptions): Promise<BackedUpTable[]> {
+  const names = (await readTableNames(options.client)).filter((name) => !NOT_COPIED.includes(name));
+  const rest = names.filter((name) => !ERASURE_TABLES.includes(name));
+  const tables: BackedUpTable[] = [];
+  for (const name of [...rest, ...ERASURE_TABLES]) tables.push(await copyTable(options, name));
+  return tables;
+}
+
+async function copyTable(options: CopyOptions, name: string): Promise<BackedUpTable> {
+  const columns = await readColumnNames(options.client, name);
+  const files: BackedUpFile[] = [];
+  const previous = options.previous?.manifest.tables.find((table) => table.name === name);
+  const isSame = previous?.columns.join() === columns.join();
+  for (const { partition, parts } of await readPartitions(options.client, name)) {
+    const file = `${name}.${partition}.native`;
+    const known = isSame
+      ? previous?.files.find((each) => each.partition === partition && each.parts === parts)
+      : undefined;
+    if (known !== undefined) {
+      await linkFile(join(options.previous!.folder, known.file), join(options.folder, file));
+      files.push({ ...known, file });
+      continue;
+    }
+    options.onProgress(`${name}: copying partition ${partition}`);
+    const query = `SELECT ${toNames(columns)} FROM ${name} WHERE _partition_id = ${quoteText(partition)}`;
+    const sum = await dumpRows(options.account, { query, path: join(options.folder, file), signal: options.signal });
+    files.push({ file, partition, parts, ...sum });
+  }
+  return { name, columns, files };
+}
+
+/** Two cores are enough: ClickHouse uses more threads for merges. */
+const LOADS_MAX = 2;
+
+export interface LoadOptions {
+  readonly account: ClickHouseAccount;
+  readonly client: SqlClient;
+  readonly tables: readonly { readonly table: BackedUpTable; readonly folder: string }[];
+  /** Identifies this run in the names of its queries. */
+  readonly runId: string;
+  /** Called before each file. Rejects if the restore must not continue. */
+  readonly assertCurrent: () => Promise<void>;
+  readonly onProgress: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Replaces the rows of all tables. Inserts of an earlier restore, which ClickHouse may still be running, are stopped. */
+export async function loadTables(options: LoadOptions): Promise<void> {
+  const { client, tables } = options;
+  await client.run(`KILL QUERY WHERE query_id LIKE '${RESTORE_QUERY_PREFIX}%' SYNC`);
+  for (const name of await readTableNames(client))
+    if (name !== KEPT) await client.run(`TRUNCATE TABLE ${name} SETTINGS max_table_size_to_drop = 0`);
+  const files = tables.flatMap(({ table, folder }) => table.files.map((file) => ({ table, folder, file })));
+  // The largest files first, so that the loads end at the same time.
+  const queue = files.toSorted((a, b) => b.file.bytes - a.file.bytes);
+  let loaded = 0;
+  const work = async () => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      await options.assertCurrent();
+      await loadFile(options, next);
+      options.onProgress(`${++loaded} of ${files.length} files loaded: ${next.file.file}`);
+    }
+  };
+  await Promise.all(Array.from({ length: LOADS_MAX }, work));
+}
+
+async function loadFile(
+  { account, runId, signal }: LoadOptions,
+  { table, folder, file }: { table: BackedUpTable; folder: string; file: BackedUpFile },
+): Promise<void> {
+  await loadRows(account, {
+    query: `INSERT INTO ${table.name} (${toNames(table.columns)})`,
+    path: join(folder, file.file),
+    expected: file,
+    queryId: `${runId}-${file.file}`,
+    signal,
+  });
+}
+
+/** Counts the rows of all copied tables. */
+export async function countRows(account: ClickHouseAccount): Promise<number> {
+  const query = createQueryRows(account);
+  const skipped = NOT_COPIED.map(quoteText).join(', ');
+  const [row] = await readRows(
+    query(`SELECT toString(sum(total_rows)) FROM system.tables
+      WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name NOT IN (${skipped})`),
+  );
+  return Number(row?.[0] ?? 0);
+}
