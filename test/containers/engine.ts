@@ -53,17 +53,18 @@ async function startEngine(): Promise<() => Promise<void>> {
   };
 }
 
-/** Downloads Compose v2 from Debian, without changing the package sources of this machine. */
+/** Downloads Compose v2 from the first Debian mirror of this machine, without changing its package sources. */
 async function installCompose(): Promise<void> {
   const folder = join(ENGINE_FOLDER, 'compose');
   const plugins = join(OWN_ENGINE.DOCKER_CONFIG, 'cli-plugins');
   for (const each of [join(folder, 'lists', 'partial'), plugins]) mkdirSync(each, { recursive: true });
+  const options = { folder, logFile: logFileOf(paths, 'apt') };
+  const sites = await runCommand('apt-get', ['indextargets', '--format', '$(SITE)', 'Label: Debian'], options);
   const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg';
-  const source = `deb [signed-by=${keyring}] http://deb.debian.org/debian ${COMPOSE_SUITE} main\n`;
+  const source = `deb [signed-by=${keyring}] ${sites.split('\n')[0]} ${COMPOSE_SUITE} main\n`;
   writeFileSync(join(folder, 'sources.list'), source);
   const settings = [`Etc::sourcelist=${folder}/sources.list`, 'Etc::sourceparts=-', `State::lists=${folder}/lists`];
   const flags = ['-q', ...[...settings, 'Cache::pkgcache=', 'Cache::srcpkgcache='].map((each) => `-oDir::${each}`)];
-  const options = { folder, logFile: logFileOf(paths, 'apt') };
   await runCommand('apt-get', [...flags, 'update'], options);
   await runCommand('apt-get', [...flags, 'download', 'docker-compose'], options);
   await runCommand(
