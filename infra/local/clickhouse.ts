@@ -70,7 +70,7 @@ function configuration(etc: string): string {
   <memory_worker_period_ms>250</memory_worker_period_ms>
   <asynchronous_metrics_update_period_s>60</asynchronous_metrics_update_period_s>
   <!-- A stop waits this long for idle connections. -->
-  <keep_alive_timeout>3</keep_alive_timeout>
+  <keep_alive_timeout>10</keep_alive_timeout>
   <timezone>UTC</timezone>
   ${httpHandlers()}
 </clickhouse>
