@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { createEventCounts } from '@playline/events/clickhouse';
 import { createQueryRows, readRows } from '@playline/stores';
 import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOperate } from '../test/operate.ts';
-import { findCountDrift } from '../verify/counts.ts';
 import { findDifferences, findDrift, listTableSlices } from './drift.ts';
 
 const { url, user, password } = testStores().clickhouse;
@@ -106,42 +104,4 @@ it('derive does not report concurrent inserts as drift, and does not lose their 
     await writing;
   }
   expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
-});
-
-it('derive has wrong counts of the last day counted again, and erased messages that are still counted are not wrong', async () => {
-  const counts = createEventCounts(account);
-  const countDrift = async () => {
-    const { missing, unfounded, fault } = await findCountDrift(query, () => {});
-    return [missing, unfounded, fault];
-  };
-  const start = `fromUnixTimestamp(${60 * Math.floor(Date.now() / 60_000) - 7_200})`;
-  // The second row of every three is a copy of the first one.
-  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
-    SELECT 'counted', 'track', concat('event ', toString(n % 2)), ${start}, ${start} + intDiv(n, 100) * 60, toUUID(leftPad(toString(n), 32, '0')),
-      toFixedString(unhex(leftPad(hex(1 + n % 40), 32, '0')), 16)
-    FROM (SELECT number - (number % 3 = 1) AS n FROM numbers(300))`);
-  expect(await countDrift()).toEqual([0, 0, null]);
-  await counts.update();
-  expect(await countDrift()).toEqual([0, 0, null]);
-  const readCounts = async () =>
-    (await readRows(query(`SELECT * EXCEPT counted_at FROM event_counts FINAL WHERE messages > 0 ORDER BY ALL`))).join(
-      '\n',
-    );
-  const expected = await readCounts();
-  await run(`INSERT INTO event_counts SELECT * REPLACE (messages - 1 AS messages, now64(3) AS counted_at) FROM event_counts FINAL
-    WHERE step_s = 60 AND kind = 'event' AND start_at = ${start}`);
-  await run(
-    `INSERT INTO event_counts SELECT * REPLACE ('invented' AS name) FROM event_counts FINAL WHERE environment_id = 'counted' AND step_s = 60 AND kind = 'event' LIMIT 1`,
-  );
-  // Two minutes are too low and one is invented, so the hours of the two are too high, and the hour of the invented one is missing.
-  expect(await countDrift()).toEqual([3, 3, null]);
-  expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows repaired')] });
-  await counts.update();
-  expect([await countDrift(), await readCounts()]).toEqual([[0, 0, null], expected]);
-  await run(`DELETE FROM events WHERE environment_id = 'counted' AND identity_key = unhex(leftPad('1', 32, '0'))`);
-  expect((await countDrift())[1]).toBeGreaterThan(0);
-  await run(
-    "INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('counted', unhex(repeat('ab', 16)), now64(3))",
-  );
-  expect([await countDrift(), await readCounts()]).toEqual([[0, 0, null], expected]);
 });
