@@ -14,8 +14,9 @@ const REST_FACTOR = 200;
 const PLAYERS_MIN_MS = 60_000;
 const SLOTS_PER_SPAN = 12;
 const STATEMENT_MAX_MS = 60_000;
-/** Rows that a statement counts after its first minute. It uses about 100 bytes of memory per row. */
+/** Limits the memory of a statement. A single minute may have more rows. */
 const RANGE_ROWS_MAX = 1_000_000;
+/** Limits the length of a statement that lists the minutes. ClickHouse accepts 262,144 characters. */
 const RANGE_MINUTES_MAX = 2 * 24 * 60;
 
 export interface EventCounts {
@@ -103,7 +104,6 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
 const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';
 
 /** Earlier counts of the range are included as 0, because an earlier copy may have moved the only message of a count. */
-
 async function countRange(run: (statement: string) => Promise<void>, range: MinuteRange, countedAt: string) {
   const { minutes, sinceS, untilS } = range;
   const hoursS = [sinceS - (sinceS % HOUR_S), Math.ceil(untilS / HOUR_S) * HOUR_S];
