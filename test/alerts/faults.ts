@@ -241,7 +241,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     what: 'no chain node returns logs',
-    rules: ['IndexerBehind'],
+    rules: ['IndexerBehind', 'BlockUnreadable'],
     inject: async ({ chain, nodes }) => {
       for (const node of nodes) node.set('noLogs');
       await callRpc(chain, 'anvil_mine', ['0x96', '0x0']);

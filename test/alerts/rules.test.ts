@@ -55,6 +55,7 @@ const SERIES: Record<string, Record<string, string>> = {
   EraserFails: { 'playline_eraser_faults_total{during="verify"}': '_x3 1+1x8 9x12' },
   ErasedDataFound: { 'playline_eraser_survivors_total{table="events"}': '_x8 5x16' },
   IndexerBehind: { 'playline_chain_indexer_behind_blocks{chain="c"}': gauge(90, 101) },
+  BlockUnreadable: { 'playline_chain_indexer_too_large{chain="c"}': gauge(0, 1) },
   IndexerSilent: { 'playline_chain_indexer_silent_seconds{chain="c"}': gauge(9, 31) },
   ChainNodeLags: { 'playline_chain_indexer_node_lags{chain="c",node="n"}': gauge(0, 1) },
   ChainStalled: { 'playline_chain_indexer_head_unchanged_seconds{chain="c"}': gauge(0, 60) },

@@ -282,6 +282,15 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     forSeconds: TWO_SCRAPES_S,
   },
   {
+    name: 'BlockUnreadable',
+    severity: 'warning',
+    summary: 'No node returns the next block of {{ $labels.chain }}',
+    meaning: 'All nodes refuse the logs and the receipts of a block, usually because it is too large for their limits.',
+    action: 'Add a node with a larger limit to CHAIN_NODES.',
+    expr: 'max by (chain) (playline_chain_indexer_too_large) == 1',
+    forSeconds: 0,
+  },
+  {
     name: 'IndexerSilent',
     severity: 'warning',
     summary: 'The indexer of {{ $labels.chain }} has waited for {{ $value | humanizeDuration }}',
