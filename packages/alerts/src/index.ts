@@ -1,0 +1,1 @@
+export { type AlertRule, DEPLOYMENT_RULES } from './deployment-rules.ts';
