@@ -10,6 +10,7 @@ export const CHAIN: Dashboard = {
       description: 'Their activities are missing from the chain API.',
       alert: 'IndexerBehind',
       queries: [['max by (chain) (playline_chain_indexer_behind_blocks)', '{{chain}}']],
+      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Halted chains',
@@ -22,6 +23,7 @@ export const CHAIN: Dashboard = {
         ['max by (chain) (playline_chain_indexer_halted)', '{{chain}} halted'],
         ['max by (chain) (playline_chain_indexer_too_large)', '{{chain}} too large'],
       ],
+      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Delay of the feeds',
@@ -36,6 +38,7 @@ export const CHAIN: Dashboard = {
       description: 'No node has a higher block. Compare with a public explorer.',
       alert: 'ChainStalled',
       queries: [['max by (chain) (playline_chain_indexer_head_unchanged_seconds)', '{{chain}}']],
+      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Overdue steps of the indexer',
@@ -43,6 +46,7 @@ export const CHAIN: Dashboard = {
       description: 'Nodes or brokers do not respond.',
       alert: 'IndexerSilent',
       queries: [['max by (chain) (playline_chain_indexer_silent_seconds)', '{{chain}}']],
+      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Faults of nodes',
@@ -53,6 +57,7 @@ export const CHAIN: Dashboard = {
         [orZero(perSecond('playline_chain_indexer_faults_total', 'chain, node, kind'), 'chain'), '{{chain}} {{node}} {{kind}}'],
         ['max by (chain, node) (playline_chain_indexer_node_lags)', '{{chain}} {{node}} lags'],
       ],
+      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Incomplete activities within an hour',
@@ -67,6 +72,7 @@ export const CHAIN: Dashboard = {
           '{{chain}} malformed: {{reason}}',
         ],
       ],
+      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Oldest unsettled mint',

@@ -43,7 +43,7 @@ export const CONSUMERS: Dashboard = {
       unit: 'short',
       description: 'Records that could not be processed, and that are neither replayed nor dropped yet.',
       alert: 'DeadLetters',
-      queries: [[orZero('max by (topic) (playline_stream_open_dead_letters)', 'topic'), '{{topic}}']],
+      queries: [['max by (topic) (playline_stream_open_dead_letters)', '{{topic}}']],
     },
     {
       title: 'Records missing from the log within an hour',
