@@ -1,9 +1,9 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:tls';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createServer } from 'node:tls';
 import { callRpc } from '@playline/infra/chain';
 import { freePorts } from '@playline/infra/ports';
 import { overrideWallClock, testStackFolder, until } from '@playline/testkit';
@@ -39,7 +39,17 @@ async function openTlsServer(folder: string) {
   const issue = (days: number) => {
     const [key, cert] = [join(folder, `${days}.key`), join(folder, `${days}.pem`)];
     const args = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost'];
-    const { status } = spawnSync('openssl', ['req', '-x509', ...args, '-days', `${days}`, '-keyout', key, '-out', cert]);
+    const { status } = spawnSync('openssl', [
+      'req',
+      '-x509',
+      ...args,
+      '-days',
+      `${days}`,
+      '-keyout',
+      key,
+      '-out',
+      cert,
+    ]);
     if (status !== 0) throw new Error('openssl failed');
     return { key: readFileSync(key), cert: readFileSync(cert) };
   };
