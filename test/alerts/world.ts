@@ -8,7 +8,7 @@ import { callRpc } from '@playline/infra/chain';
 import { freePorts } from '@playline/infra/ports';
 import { overrideWallClock, testStackFolder, until } from '@playline/testkit';
 import { startJourneyStack, trackMessage } from '../journeys/stack.ts';
-import { openChainProxy } from './chain-proxy.ts';
+import { type ChainProxyMode, openChainProxy } from './chain-proxy.ts';
 import { openMonitoring } from './monitoring.ts';
 
 const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
@@ -120,7 +120,7 @@ export async function openWorld() {
   return {
     ...journey,
     monitoring,
-    state,
+    set: (changed: Partial<typeof state>) => void Object.assign(state, changed),
     chain,
     nodes,
     tls,
@@ -128,7 +128,9 @@ export async function openWorld() {
     pidOf,
     signal,
     metric,
-    setNodes: (mode: Parameters<(typeof nodes)[0]['set']>[0]) => nodes.forEach((node) => node.set(mode)),
+    setNodes: (mode: ChainProxyMode) => {
+      for (const node of nodes) node.set(mode);
+    },
     /** Kills a process with SIGTERM or SIGKILL, and waits until its successor is ready. */
     replace: async (name: string, by: NodeJS.Signals) => {
       const pid = pidOf(name);
