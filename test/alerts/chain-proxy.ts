@@ -17,12 +17,12 @@ const changeDigit = (_: string, start: string, digit: string) =>
 
 const toRefusal = ({ id }: { id: number }) => ({ jsonrpc: '2.0', id, error: { code: -32000, message: 'refused' } });
 
-/** A proxy on loopback between services and a chain node, which may start later. */
-export async function openChainProxy(node: string) {
+/** A proxy on loopback between services and a chain node. @param toNode returns the URL of the node, which may start later */
+export async function openChainProxy(toNode: () => string) {
   const state: { mode: ChainProxyMode } = { mode: 'open' };
   let genesis = '';
   const forward = async (body: string) => {
-    const response = await fetch(node, {
+    const response = await fetch(toNode(), {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body,

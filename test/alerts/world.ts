@@ -1,11 +1,11 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createServer } from 'node:tls';
 import { callRpc } from '@playline/infra/chain';
-import { freePorts } from '@playline/infra/ports';
+import type { StackOptions } from '@playline/infra/local';
 import { overrideWallClock, testStackFolder, until } from '@playline/testkit';
 import { startJourneyStack, trackMessage } from '../journeys/stack.ts';
 import { type ChainProxyMode, openChainProxy } from './chain-proxy.ts';
@@ -74,11 +74,12 @@ function mountDisk(folder: string) {
 export async function openWorld() {
   const root = testStackFolder('alerts');
   const clock = overrideWallClock();
-  const [chainPort] = await freePorts(1);
-  process.env.PLAYLINE_CHAIN_PORT = String(chainPort);
-  const chain = `http://127.0.0.1:${chainPort}`;
-  const nodes = [await openChainProxy(chain), await openChainProxy(chain)] as const;
-  const journey = await startJourneyStack({
+  const toNode = () => {
+    const { ports } = JSON.parse(readFileSync(join(root, '.playline', 'ports.json'), 'utf8'));
+    return `http://127.0.0.1:${ports.chain}`;
+  };
+  const nodes = [await openChainProxy(toNode), await openChainProxy(toNode)] as const;
+  const options: StackOptions = {
     chain: true,
     isDisposable: true,
     settings: {
@@ -87,7 +88,9 @@ export async function openWorld() {
       RATE_LIMIT_MESSAGES_PER_S: '400',
       RATE_LIMIT_BURST: '2000',
     },
-  });
+  };
+  const journey = await startJourneyStack(options, root);
+  const chain = toNode();
   const tls = await openTlsServer(root);
   const disk = mountDisk(join(root, 'disk'));
   const { admin = {} } = journey.file();
@@ -160,12 +163,11 @@ export async function openWorld() {
     close: async () => {
       for (const loop of loops) loop.close();
       await monitoring.close();
+      disk.unmount();
       await journey.close();
       tls.close();
       for (const node of nodes) node.close();
-      disk.unmount();
       clock.close();
-      rmSync(root, { recursive: true, force: true });
     },
   };
 }

@@ -28,9 +28,8 @@ export const OPERATOR = 'services/operator/src/main.ts';
 
 export type JourneyStack = Awaited<ReturnType<typeof startJourneyStack>>;
 
-/** Starts a separate stack in a folder that `close` removes. */
-export async function startJourneyStack(options: StackOptions = {}) {
-  const root = testStackFolder('journey');
+/** Starts a separate stack. @param root a folder that `close` removes */
+export async function startJourneyStack(options: StackOptions = {}, root = testStackFolder('journey')) {
   // Commands read the stack's files from a folder with this name.
   const folder = join(root, '.playline');
   const stack = await startStack({ ...options, directory: folder });
