@@ -14,6 +14,9 @@ const RULES = fileURLToPath(new URL('../../infra/prometheus/alerts.yml', import.
 /** As in infra/prometheus/prometheus.yml. */
 const INTERVAL = '15s';
 
+/** Debian's programs read files from /usr/share, where a package that is only unpacked has none. Requires root. */
+const WITH_SHARED_FILES = 'mount -t overlay overlay -o "lowerdir=$0:/usr/share" /usr/share && exec "$@"';
+
 export type Monitoring = Awaited<ReturnType<typeof openMonitoring>>;
 
 interface Delivered {
@@ -86,7 +89,8 @@ export async function openMonitoring(
   const start = async (name: Parameters<typeof provideProgram>[0], port: number, args: readonly string[]) => {
     const program = await provideProgram(name);
     const log = openSync(join(folder, `${name}.log`), 'a');
-    children.push(spawn(program, [listen(port), ...args], { stdio: ['ignore', log, log] }));
+    const command = ['-m', 'sh', '-c', WITH_SHARED_FILES, join(program, '../../share'), program, listen(port), ...args];
+    children.push(spawn('unshare', command, { stdio: ['ignore', log, log] }));
     await until(`${name} responds`, async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).ok);
   };
   const storage = (name: string) => join(folder, `${name}-data`);
