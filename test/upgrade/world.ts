@@ -12,22 +12,24 @@ import type { Release } from './release.ts';
 /** A process starts within a second, or within 30 s if eight other processes compete for two cores. */
 const START_MS = 50_000;
 
-export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
-
 export interface RunningService {
-  readonly release: Release['name'];
   /** Public URL; only a gateway has one. */
   readonly url: string;
-  stop(): Promise<void>;
+  /** Sends SIGTERM. @returns the exit code */
+  stop(): Promise<number | null>;
 }
 
 export interface UpgradeWorld {
   readonly prefix: string;
   readonly project: string;
   query<T>(sql: string): Promise<T[]>;
-  start(release: Release, service: ServiceName): Promise<RunningService>;
-  /** Registers a release's schemas and creates its tables. @returns the commands' output */
-  deploy(release: Release): Promise<string>;
+  /** Executes a statement without a result. */
+  execute(sql: string): Promise<unknown>;
+  start(release: Release, service: string): Promise<RunningService>;
+  /** Creates a release's topics and registers its schemas. @returns the command's output */
+  deployTopics(release: Release): Promise<string>;
+  /** Creates a release's tables or applies its migrations. @returns the command's output */
+  deployTables(release: Release): Promise<string>;
   /** Runs a release's operator command. @returns the command's standard output */
   operate(release: Release, ...args: string[]): Promise<string>;
   close(): Promise<void>;
@@ -46,6 +48,10 @@ export async function openWorld(): Promise<UpgradeWorld> {
     REDIS_URL: redis.url,
     IDENTITY_PEPPER: '05'.repeat(32),
     BLOCK_AGE_MAX_MS: '250',
+    // Another run on the same machine may delay the brokers by seconds.
+    PUBLISH_DEADLINE_MS: '20000',
+    WRITER_GROUP: `${stores.prefix}event-writer`,
+    LINKER_GROUP: `${stores.prefix}identity-linker`,
     // The current partition count, so that deploying the next release changes only schemas.
     TOPIC_PARTITIONS: '2',
   };
@@ -55,24 +61,24 @@ export async function openWorld(): Promise<UpgradeWorld> {
   return {
     prefix: stores.prefix,
     project,
+    execute: (sql) => stores.query(sql),
     query: async <T>(sql: string) => parseLines<T>(await stores.query(`${sql} FORMAT JSONEachRow`)),
-    start: async ({ name, folder: sources }, service) => {
+    start: async ({ folder: sources }, service) => {
       const file = join(sources, 'services', service, 'src/main.ts');
       const settings = { ...environment, CONSUMER_GROUP: stores.prefix + service };
       const started = await startService(file, { service, environment: settings, folder });
       const handle: RunningService = {
-        release: name,
         url: started.url,
-        stop: async () => {
+        stop: () => {
           running.delete(handle);
-          await started.stop();
+          return started.stop();
         },
       };
       running.add(handle);
       return handle;
     },
-    deploy: async ({ folder: sources }) =>
-      (await run(join(sources, 'infra/clickhouse/main.ts'))) + (await run(join(sources, 'infra/kafka/main.ts'))),
+    deployTopics: ({ folder: sources }) => run(join(sources, 'infra/kafka/main.ts')),
+    deployTables: ({ folder: sources }) => run(join(sources, 'infra/clickhouse/main.ts')),
     operate: ({ folder: sources }, ...args) => run(join(sources, 'services/operator/src/main.ts'), args),
     close: async () => {
       await Promise.all([...running].map((service) => service.stop()));
@@ -87,7 +93,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
 const SESSION_TIMEOUT_MS = 6_000;
 
 interface ServiceOptions {
-  service: ServiceName;
+  service: string;
   environment: Record<string, string>;
   folder: string;
 }
@@ -104,12 +110,12 @@ async function startService(file: string, { service, environment, folder }: Serv
       ADMIN_PORT: String(adminPort),
     },
   });
-  const ended = once(child, 'exit');
+  const ended = once(child, 'exit') as Promise<[number | null]>;
   const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
   await until(`${service} is ready`, isReady, START_MS);
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    await ended;
+    return (await ended)[0];
   };
   return { url: `http://127.0.0.1:${httpPort}`, stop };
 }
