@@ -1,7 +1,9 @@
 // The steps of infra/UPGRADE.md, one test per step. All tests share one deployment, so they run in order.
+import { randomUUID } from 'node:crypto';
 import { TOPICS } from '@playline/contracts';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { lineOf } from '../../services/operator/src/import/test/lines.ts';
 import { RECORD_TOPICS, readDeadReasons, readRecords } from './log.ts';
 import { readOrder } from './pages.ts';
 import { ADDED, createNextRelease, type Release, THIS_RELEASE } from './release.ts';
@@ -10,8 +12,9 @@ import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
-/** In the order of the page, without the processes that only serve chains and the portal. */
-const ORDER = readOrder().filter((name) => ['eraser', 'event-writer', 'identity-linker', 'gateway'].includes(name));
+const TESTED = ['eraser', 'event-writer', 'activity-writer', 'identity-linker', 'gateway'];
+/** In the order of the page. */
+const ORDER = readOrder().filter((name) => TESTED.includes(name));
 
 interface ErasedRound extends Round {
   readonly erasureId: string;
@@ -24,6 +27,8 @@ const running = new Map<string, RunningService>();
 /** URLs of gateways of the next release. */
 const nextGateways = new Set<string>();
 const erased: ErasedRound[] = [];
+/** Ids of imported activities. */
+const activities: string[] = [];
 
 const verify = (release: Release) => world.operate(release, 'verify', '--group', `${world.prefix}event-writer`);
 const createKey = async (release: Release, kind: string, environment = 'production') => {
@@ -41,7 +46,21 @@ const countPersons = (condition: string) =>
   countFrom(`SELECT toString(count()) AS n FROM (SELECT person_key FROM events_identified
     WHERE person_key != toFixedString('', 16) AND ${condition} GROUP BY person_key HAVING count() = 2)`);
 
-/** Waits until every message acknowledged so far is stored, the newest link applies, and every erasure is accepted. */
+/** Imports an activity with the command of each release, so that the activity writer reads records of both. */
+async function importActivities(): Promise<void> {
+  const group = ['--writer-group', `${world.prefix}activity-writer`];
+  const importOne = async (release: Release) => {
+    const line = { ...lineOf(1), id: randomUUID() };
+    const path = world.writeFile(`${release.name}.ndjson`, JSON.stringify(line));
+    await world.operate(release, 'import', '--topic', TOPICS.activities.name, ...group, path);
+    activities.push(line.id);
+  };
+  await Promise.all([THIS_RELEASE, next].map(importOne));
+}
+
+const storedActivities = () => idsFrom('SELECT toString(id) AS id FROM activities');
+
+/** Waits until every acknowledged message and activity is stored, the newest link applies, and erasures are accepted. */
 async function settle(): Promise<void> {
   const sent = idsOf(load.rounds);
   const newest = keptRounds().at(-1)!.messageIds;
@@ -49,6 +68,7 @@ async function settle(): Promise<void> {
     const stored = new Set(await idsFrom('SELECT toString(message_id) AS id FROM inserted_messages'));
     const erasures = await countFrom('SELECT toString(uniqExact(erasure_id)) AS n FROM erasure_requests');
     if (erasures < erased.length || sent.some((id) => !stored.has(id))) return false;
+    if ((await storedActivities()).length < activities.length) return false;
     return (await countPersons(`message_id IN (${newest.map((id) => `'${id}'`).join(', ')})`)) === 1;
   };
   await until('all acknowledged requests are processed', isSettled).catch(async (error) => {
@@ -60,6 +80,10 @@ async function settle(): Promise<void> {
 /** Replaces a process, and requests an erasure, which later replacements may interrupt. */
 async function replace(service: string, release: Release): Promise<void> {
   const previous = running.get(service)!;
+  if (service === 'activity-writer') {
+    await importActivities();
+    await settle();
+  }
   // Clients would otherwise see refused connections while the only gateway is replaced.
   if (service !== 'gateway') expect(await previous.stop()).toBe(0);
   const started = await world.start(release, service);
@@ -183,6 +207,10 @@ describe('after the upgrade, the rollback and the second upgrade', () => {
     await awaitReceipts();
     const stored = await idsFrom('SELECT toString(message_id) AS id FROM events_exact');
     expect(stored.toSorted()).toEqual(idsOf(keptRounds()).toSorted());
+  });
+
+  it('each imported activity is stored exactly once', async () => {
+    expect((await storedActivities()).toSorted()).toEqual(activities.toSorted());
   });
 
   it('each of the other persons has both messages and a consent', async () => {

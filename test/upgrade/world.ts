@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -32,6 +32,8 @@ export interface UpgradeWorld {
   deployTables(release: Release): Promise<string>;
   /** Runs a release's operator command. @returns the command's standard output */
   operate(release: Release, ...args: string[]): Promise<string>;
+  /** Writes a file for a command. @returns the path */
+  writeFile(name: string, text: string): string;
   close(): Promise<void>;
 }
 
@@ -80,6 +82,10 @@ export async function openWorld(): Promise<UpgradeWorld> {
     deployTopics: ({ folder: sources }) => run(join(sources, 'infra/kafka/main.ts')),
     deployTables: ({ folder: sources }) => run(join(sources, 'infra/clickhouse/main.ts')),
     operate: ({ folder: sources }, ...args) => run(join(sources, 'services/operator/src/main.ts'), args),
+    writeFile: (name, text) => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    },
     close: async () => {
       await Promise.all([...running].map((service) => service.stop()));
       await redis.close();
