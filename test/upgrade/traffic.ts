@@ -39,6 +39,7 @@ interface Sent {
   readonly body?: unknown;
   /** Expected status. */
   readonly status: number;
+  readonly messageIds?: readonly string[];
 }
 
 export function openLoad(keys: Keys, gateway: string): Load {
@@ -50,7 +51,7 @@ export function openLoad(keys: Keys, gateway: string): Load {
   let isClosed = false;
   let requests = 0;
 
-  const send = async ({ method, path, key, body, status }: Sent, onResend = () => {}) => {
+  const send = async ({ method, path, key, body, status, messageIds = [] }: Sent) => {
     const headers = { ...key, 'content-type': 'application/json' };
     for (;;) {
       const url = [...gateways][requests++ % gateways.size]!;
@@ -59,15 +60,15 @@ export function openLoad(keys: Keys, gateway: string): Load {
       if (response?.status === status) return { url, response };
       if (response !== null) refusals.push(`${method} ${path}: ${response.status} ${await response.text()}`);
       if (isClosed) throw new Error(`${method} ${path}: no gateway acknowledged the request before the load was closed`);
-      onResend();
+      for (const id of messageIds) resent.add(id);
       await delay(PAUSE_MS);
     }
   };
 
   const post = async (tag: string): Promise<Round> => {
     const { messages, messageIds } = createMessages(tag);
-    const batch = { method: 'POST', path: '/v1/audience/messages', key: publishable, body: { messages }, status: 200 };
-    const { url } = await send(batch, () => messageIds.forEach((id) => resent.add(id)));
+    const batch = { method: 'POST', path: '/v1/audience/messages', body: { messages }, status: 200 };
+    const { url } = await send({ ...batch, key: publishable, messageIds });
     const consent = { anonymousId: `${tag}-visitor`, status: 'full', source: 'banner' };
     const path = '/v1/audience/tracking-consent';
     await send({ method: 'PUT', path, key: publishable, body: consent, status: 204 });
