@@ -87,6 +87,7 @@ async function replace(service: string, release: Release): Promise<void> {
   // Clients would otherwise see refused connections while the only gateway is replaced.
   if (service !== 'gateway') expect(await previous.stop()).toBe(0);
   const started = await world.start(release, service);
+  expect(started.version).toBe(release.version);
   running.set(service, started);
   if (service === 'gateway') {
     if (release.name === 'next') nextGateways.add(started.url);
@@ -100,10 +101,11 @@ async function replace(service: string, release: Release): Promise<void> {
 }
 
 async function awaitReceipts(): Promise<void> {
-  const receipts = 'SELECT DISTINCT toString(erasure_id) AS id FROM erasure_receipts';
-  const isComplete = async () => (await idsFrom(receipts)).length >= erased.length;
+  const isComplete = async () => {
+    const receipts = new Set(await idsFrom('SELECT toString(erasure_id) AS id FROM erasure_receipts'));
+    return erased.every(({ erasureId }) => receipts.has(erasureId));
+  };
   await until('every erasure has a receipt', isComplete, 120_000);
-  expect((await idsFrom(receipts)).toSorted()).toEqual(erased.map(({ erasureId }) => erasureId).toSorted());
 }
 
 beforeAll(async () => {

@@ -15,6 +15,8 @@ const START_MS = 50_000;
 export interface RunningService {
   /** Public URL; only a gateway has one. */
   readonly url: string;
+  /** Version that the process reports. */
+  readonly version: string;
   /** Sends SIGTERM. @returns the exit code */
   stop(): Promise<number | null>;
 }
@@ -70,7 +72,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
       const settings = { ...environment, CONSUMER_GROUP: stores.prefix + service };
       const started = await startService(file, { service, environment: settings, folder });
       const handle: RunningService = {
-        url: started.url,
+        ...started,
         stop: () => {
           running.delete(handle);
           return started.stop();
@@ -117,13 +119,16 @@ async function startService(file: string, { service, environment, folder }: Serv
     },
   });
   const ended = once(child, 'exit') as Promise<[number | null]>;
-  const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
-  await until(`${service} is ready`, isReady, START_MS);
+  const readVersion = async () => {
+    const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`);
+    return response.ok ? ((await response.json()) as { version: string }).version : null;
+  };
+  const version = await until(`${service} is ready`, readVersion, START_MS);
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
     return (await ended)[0];
   };
-  return { url: `http://127.0.0.1:${httpPort}`, stop };
+  return { url: `http://127.0.0.1:${httpPort}`, version, stop };
 }
 
 function parseLines<T>(text: string): T[] {
