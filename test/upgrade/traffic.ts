@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
-const PAUSE_MS = 50;
+const PAUSE_MS = 100;
 
 export interface Keys {
   readonly publishable: string;
@@ -59,7 +59,8 @@ export function openLoad(keys: Keys, gateway: string): Load {
       const response = await fetch(url + path, request).catch(() => null);
       if (response?.status === status) return { url, response };
       if (response !== null) refusals.push(`${method} ${path}: ${response.status} ${await response.text()}`);
-      if (isClosed) throw new Error(`${method} ${path}: no gateway acknowledged the request before the load was closed`);
+      if (isClosed)
+        throw new Error(`${method} ${path}: no gateway acknowledged the request before the load was closed`);
       for (const id of messageIds) resent.add(id);
       await delay(PAUSE_MS);
     }
@@ -94,7 +95,12 @@ export function openLoad(keys: Keys, gateway: string): Load {
     post,
     requestErasure: async ({ tag }) => {
       const path = `/v1/audience/data?anonymousId=${tag}-visitor`;
-      const { response } = await send({ method: 'DELETE', path, key: { 'x-service-api-key': keys.secret }, status: 202 });
+      const { response } = await send({
+        method: 'DELETE',
+        path,
+        key: { 'x-service-api-key': keys.secret },
+        status: 202,
+      });
       return response.headers.get('x-erasure-id')!;
     },
     close: async () => {

@@ -16,6 +16,9 @@ const TESTED = ['eraser', 'event-writer', 'activity-writer', 'identity-linker', 
 /** In the order of the page. */
 const ORDER = readOrder().filter((name) => TESTED.includes(name));
 
+/** Gateways and erasers of all combinations of releases process a request. */
+const ERASE_AFTER = ['event-writer', 'gateway'];
+
 interface ErasedRound extends Round {
   readonly erasureId: string;
 }
@@ -77,7 +80,7 @@ async function settle(): Promise<void> {
   });
 }
 
-/** Replaces a process, and requests an erasure, which later replacements may interrupt. */
+/** Replaces a process. At some services, requests an erasure, which later replacements may interrupt. */
 async function replace(service: string, release: Release): Promise<void> {
   const previous = running.get(service)!;
   if (service === 'activity-writer') {
@@ -95,6 +98,7 @@ async function replace(service: string, release: Release): Promise<void> {
     load.gateways.delete(previous.url);
     expect(await previous.stop()).toBe(0);
   }
+  if (!ERASE_AFTER.includes(service)) return settle();
   const round = await load.post(`leaver-${erased.length}`);
   await settle();
   erased.push({ ...round, erasureId: await load.requestErasure(round) });
@@ -184,9 +188,12 @@ describe('an upgrade under load, to a release that changes every schema', () => 
     await settle();
   });
 
-  it.each(ORDER.toReversed())('in the opposite order: the next release of %s replaces this release', async (service) => {
-    await replace(service, next);
-  });
+  it.each(ORDER.toReversed())(
+    'in the opposite order: the next release of %s replaces this release',
+    async (service) => {
+      await replace(service, next);
+    },
+  );
 });
 
 describe('after the upgrade, the rollback and the second upgrade', () => {
