@@ -10,7 +10,9 @@ import { ADDED, createNextRelease, type Release, THIS_RELEASE } from './release.
 import { type Load, openLoad, type Round } from './traffic.ts';
 import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
-vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
+/** Other test files use the same cores. */
+const WAIT_MS = 120_000;
 
 const TESTED = ['eraser', 'event-writer', 'activity-writer', 'identity-linker', 'gateway'];
 /** In the order of the page. */
@@ -74,7 +76,7 @@ async function settle(): Promise<void> {
     if ((await storedActivities()).length < activities.length) return false;
     return (await countPersons(`message_id IN (${newest.map((id) => `'${id}'`).join(', ')})`)) === 1;
   };
-  await until('all acknowledged requests are processed', isSettled).catch(async (error) => {
+  await until('all acknowledged requests are processed', isSettled, WAIT_MS).catch(async (error) => {
     expect(await readDeadReasons(world.prefix)).toEqual([]);
     throw error;
   });
@@ -109,7 +111,7 @@ async function awaitReceipts(): Promise<void> {
     const receipts = new Set(await idsFrom('SELECT toString(erasure_id) AS id FROM erasure_receipts'));
     return erased.every(({ erasureId }) => receipts.has(erasureId));
   };
-  await until('every erasure has a receipt', isComplete, 120_000);
+  await until('every erasure has a receipt', isComplete, WAIT_MS);
 }
 
 beforeAll(async () => {
@@ -226,7 +228,7 @@ describe('after the upgrade, the rollback and the second upgrade', () => {
     const people = keptRounds().length;
     const consents = 'SELECT toString(uniqExact(identity_key)) AS n FROM consent_log';
     const isComplete = async () => (await countPersons('true')) === people && (await countFrom(consents)) === people;
-    await until(`${people} persons have two messages and a consent`, isComplete);
+    await until(`${people} persons have two messages and a consent`, isComplete, WAIT_MS);
   });
 
   it('the operator commands of both releases can write and read all access records', async () => {

@@ -9,8 +9,8 @@ import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment, openOwnStores, openRedisDatabase, until } from '@playline/testkit';
 import type { Release } from './release.ts';
 
-/** A process starts within a second, or within 30 s if eight other processes compete for two cores. */
-const START_MS = 50_000;
+/** A process starts within a second. Five processes that start on two busy cores took more than 50 s. */
+const START_MS = 150_000;
 
 export interface RunningService {
   /** Public URL; only a gateway has one. */
@@ -61,7 +61,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
   };
   const run = async (file: string, args: string[] = []) =>
     (await promisify(execFile)(process.execPath, [file, ...args], { cwd: folder, env: environment })).stdout;
-  const running = new Set<RunningService>();
+  const children = new Set<ChildProcess>();
   return {
     prefix: stores.prefix,
     project,
@@ -70,16 +70,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
     start: async ({ folder: sources }, service) => {
       const file = join(sources, 'services', service, 'src/main.ts');
       const settings = { ...environment, CONSUMER_GROUP: stores.prefix + service };
-      const started = await startService(file, { service, environment: settings, folder });
-      const handle: RunningService = {
-        ...started,
-        stop: () => {
-          running.delete(handle);
-          return started.stop();
-        },
-      };
-      running.add(handle);
-      return handle;
+      return startService(file, { service, environment: settings, folder, children });
     },
     deployTopics: ({ folder: sources }) => run(join(sources, 'infra/kafka/main.ts')),
     deployTables: ({ folder: sources }) => run(join(sources, 'infra/clickhouse/main.ts')),
@@ -89,7 +80,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
       return join(folder, name);
     },
     close: async () => {
-      await Promise.all([...running].map((service) => service.stop()));
+      await Promise.all([...children].map(stop));
       await redis.close();
       await stores.close();
       rmSync(folder, { recursive: true, force: true });
@@ -104,9 +95,12 @@ interface ServiceOptions {
   service: string;
   environment: Record<string, string>;
   folder: string;
+  /** Receives the process, which may never become ready, and loses it when it exits. */
+  children: Set<ChildProcess>;
 }
 
-async function startService(file: string, { service, environment, folder }: ServiceOptions) {
+async function startService(file: string, options: ServiceOptions): Promise<RunningService> {
+  const { service, environment, folder, children } = options;
   const [httpPort, adminPort] = await freePorts(2);
   const child: ChildProcess = spawn(process.execPath, [file], {
     cwd: folder,
@@ -118,17 +112,21 @@ async function startService(file: string, { service, environment, folder }: Serv
       ADMIN_PORT: String(adminPort),
     },
   });
-  const ended = once(child, 'exit') as Promise<[number | null]>;
+  children.add(child);
+  child.once('exit', () => children.delete(child));
   const readVersion = async () => {
     const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`);
     return response.ok ? ((await response.json()) as { version: string }).version : null;
   };
   const version = await until(`${service} is ready`, readVersion, START_MS);
-  const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    return (await ended)[0];
-  };
-  return { url: `http://127.0.0.1:${httpPort}`, version, stop };
+  return { url: `http://127.0.0.1:${httpPort}`, version, stop: () => stop(child) };
+}
+
+async function stop(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  return (await exit)[0];
 }
 
 function parseLines<T>(text: string): T[] {
