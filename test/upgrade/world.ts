@@ -88,8 +88,8 @@ export async function openWorld(): Promise<UpgradeWorld> {
   };
 }
 
-/** The shortest session timeout that brokers allow by default. */
-const SESSION_TIMEOUT_MS = 6_000;
+/** Processes leave their groups on SIGTERM, so a long timeout delays nothing, and a busy machine expels no member. */
+const SESSION_TIMEOUT_MS = 45_000;
 
 interface ServiceOptions {
   service: string;
