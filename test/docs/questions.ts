@@ -60,6 +60,11 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   ),
   createPath('A process is down at night. What do I check first?', 'infra/RUNBOOK.md', /npm run status/),
   createPath(
+    'How do I install the next release while events arrive, and until when can I roll back?',
+    'infra/UPGRADE.md',
+    /A rollback is possible until/,
+  ),
+  createPath(
     'I add a table. Where else must I register it?',
     'infra/clickhouse/README.md#a-new-table-or-column',
     /packages\/erasure\/src\/stores/,

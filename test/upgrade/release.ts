@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { readVersion } from './pages.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Folders that belong to a release. The rest of the repository contains tests and documents. */
@@ -21,10 +22,11 @@ export const ADDED = { name: 'addedLater', value: 'later' } as const;
 
 export interface Release {
   readonly name: 'this' | 'next';
+  readonly version: string;
   readonly folder: string;
 }
 
-export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
+export const THIS_RELEASE: Release = { name: 'this', version: readVersion(), folder: ROOT };
 
 // Creates the next release: a copy of the sources whose schemas have one more field with a default, which the copied
 // services set. It is the first field, so that decoding with the wrong schema fails. In the message schema it is the
@@ -46,6 +48,9 @@ export function createNextRelease(): Release & { remove(): void } {
     'encode: (record) => type.toBuffer(record),',
     `encode: (record) => type.toBuffer({ ...record, ${ADDED.name}: '${ADDED.value}' }),`,
   );
+  const [major, minor] = THIS_RELEASE.version.split('.').map(Number);
+  const version = `${major}.${minor! + 1}.0`;
+  replaceIn('packages/runtime/package.json', `"version": "${THIS_RELEASE.version}"`, `"version": "${version}"`);
   const avroText = JSON.stringify([2 * ADDED.value.length, ...Buffer.from(ADDED.value)]);
   replaceIn(
     'services/gateway/src/routes/messages/handler.ts',
@@ -64,7 +69,7 @@ export function createNextRelease(): Release & { remove(): void } {
     join(folder, 'infra/clickhouse/migrations/9999-added-later.sql'),
     `ALTER TABLE events ADD COLUMN IF NOT EXISTS ${column};\n`,
   );
-  return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  return { name: 'next', version, folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 function linkModules(folder: string): void {

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,27 +9,33 @@ import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment, openOwnStores, openRedisDatabase, until } from '@playline/testkit';
 import type { Release } from './release.ts';
 
-/** A process starts within a second, or within 30 s if eight other processes compete for two cores. */
-const START_MS = 50_000;
-
-export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
+/** A process starts within a second. Five processes that start on two busy cores took more than 50 s. */
+const START_MS = 150_000;
 
 export interface RunningService {
-  readonly release: Release['name'];
   /** Public URL; only a gateway has one. */
   readonly url: string;
-  stop(): Promise<void>;
+  /** Version that the process reports. */
+  readonly version: string;
+  /** Sends SIGTERM. @returns the exit code */
+  stop(): Promise<number | null>;
 }
 
 export interface UpgradeWorld {
   readonly prefix: string;
   readonly project: string;
   query<T>(sql: string): Promise<T[]>;
-  start(release: Release, service: ServiceName): Promise<RunningService>;
-  /** Registers a release's schemas and creates its tables. @returns the commands' output */
-  deploy(release: Release): Promise<string>;
+  /** Executes a statement without a result. */
+  execute(sql: string): Promise<unknown>;
+  start(release: Release, service: string): Promise<RunningService>;
+  /** Creates a release's topics and registers its schemas. @returns the command's output */
+  deployTopics(release: Release): Promise<string>;
+  /** Creates a release's tables or applies its migrations. @returns the command's output */
+  deployTables(release: Release): Promise<string>;
   /** Runs a release's operator command. @returns the command's standard output */
   operate(release: Release, ...args: string[]): Promise<string>;
+  /** Writes a file for a command. @returns the path */
+  writeFile(name: string, text: string): string;
   close(): Promise<void>;
 }
 
@@ -46,36 +52,35 @@ export async function openWorld(): Promise<UpgradeWorld> {
     REDIS_URL: redis.url,
     IDENTITY_PEPPER: '05'.repeat(32),
     BLOCK_AGE_MAX_MS: '250',
+    // Another run on the same machine may delay the brokers by seconds.
+    PUBLISH_DEADLINE_MS: '20000',
+    WRITER_GROUP: `${stores.prefix}event-writer`,
+    LINKER_GROUP: `${stores.prefix}identity-linker`,
     // The current partition count, so that deploying the next release changes only schemas.
     TOPIC_PARTITIONS: '2',
   };
   const run = async (file: string, args: string[] = []) =>
     (await promisify(execFile)(process.execPath, [file, ...args], { cwd: folder, env: environment })).stdout;
-  const running = new Set<RunningService>();
+  const children = new Set<ChildProcess>();
   return {
     prefix: stores.prefix,
     project,
+    execute: (sql) => stores.query(sql),
     query: async <T>(sql: string) => parseLines<T>(await stores.query(`${sql} FORMAT JSONEachRow`)),
-    start: async ({ name, folder: sources }, service) => {
+    start: async ({ folder: sources }, service) => {
       const file = join(sources, 'services', service, 'src/main.ts');
       const settings = { ...environment, CONSUMER_GROUP: stores.prefix + service };
-      const started = await startService(file, { service, environment: settings, folder });
-      const handle: RunningService = {
-        release: name,
-        url: started.url,
-        stop: async () => {
-          running.delete(handle);
-          await started.stop();
-        },
-      };
-      running.add(handle);
-      return handle;
+      return startService(file, { service, environment: settings, folder, children });
     },
-    deploy: async ({ folder: sources }) =>
-      (await run(join(sources, 'infra/clickhouse/main.ts'))) + (await run(join(sources, 'infra/kafka/main.ts'))),
+    deployTopics: ({ folder: sources }) => run(join(sources, 'infra/kafka/main.ts')),
+    deployTables: ({ folder: sources }) => run(join(sources, 'infra/clickhouse/main.ts')),
     operate: ({ folder: sources }, ...args) => run(join(sources, 'services/operator/src/main.ts'), args),
+    writeFile: (name, text) => {
+      writeFileSync(join(folder, name), text);
+      return join(folder, name);
+    },
     close: async () => {
-      await Promise.all([...running].map((service) => service.stop()));
+      await Promise.all([...children].map(stop));
       await redis.close();
       await stores.close();
       rmSync(folder, { recursive: true, force: true });
@@ -83,16 +88,19 @@ export async function openWorld(): Promise<UpgradeWorld> {
   };
 }
 
-/** The shortest session timeout that brokers allow by default. */
-const SESSION_TIMEOUT_MS = 6_000;
+/** Processes leave their groups on SIGTERM, so a long timeout delays nothing, and a busy machine expels no member. */
+const SESSION_TIMEOUT_MS = 45_000;
 
 interface ServiceOptions {
-  service: ServiceName;
+  service: string;
   environment: Record<string, string>;
   folder: string;
+  /** Receives the process, which may never become ready, and loses it when it exits. */
+  children: Set<ChildProcess>;
 }
 
-async function startService(file: string, { service, environment, folder }: ServiceOptions) {
+async function startService(file: string, options: ServiceOptions): Promise<RunningService> {
+  const { service, environment, folder, children } = options;
   const [httpPort, adminPort] = await freePorts(2);
   const child: ChildProcess = spawn(process.execPath, [file], {
     cwd: folder,
@@ -104,14 +112,21 @@ async function startService(file: string, { service, environment, folder }: Serv
       ADMIN_PORT: String(adminPort),
     },
   });
-  const ended = once(child, 'exit');
-  const isReady = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).ok;
-  await until(`${service} is ready`, isReady, START_MS);
-  const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
-    await ended;
+  children.add(child);
+  child.once('exit', () => children.delete(child));
+  const readVersion = async () => {
+    const response = await fetch(`http://127.0.0.1:${adminPort}/readyz`);
+    return response.ok ? ((await response.json()) as { version: string }).version : null;
   };
-  return { url: `http://127.0.0.1:${httpPort}`, stop };
+  const version = await until(`${service} is ready`, readVersion, START_MS);
+  return { url: `http://127.0.0.1:${httpPort}`, version, stop: () => stop(child) };
+}
+
+async function stop(child: ChildProcess): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const exit = once(child, 'exit');
+  child.kill('SIGTERM');
+  return (await exit)[0];
 }
 
 function parseLines<T>(text: string): T[] {
