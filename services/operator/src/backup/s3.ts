@@ -17,8 +17,8 @@ import { UnreachableError, UsageError } from '../command.ts';
 import type { Backup, BackupStore, Content } from './backup-store.ts';
 import { filesOf, ID, type NewManifest, parseManifest, type StoredFile, toText } from './manifest.ts';
 
-/** S3 allows 10,000 parts, so a file can have 640 GB. */
-const PART_BYTES = 64 * 1024 * 1024;
+/** S3 allows 10,000 parts, so a file can have 320 GB. */
+const PART_BYTES = 32 * 1024 * 1024;
 /** Parts in memory while they are sent. */
 const PARTS_MAX = 2;
 const READ_BYTES = 16 * 1024 * 1024;
