@@ -11,7 +11,7 @@ import { compareSecrets, listSecrets } from './secrets.ts';
 import { EMPTY, FIRST, SECOND, testStoreContract, toContent } from './test/store-contract.ts';
 import { compareTopicSettings } from './topic-settings.ts';
 
-describe('backups in a folder', () => {
+describe('a folder of backups', () => {
   testStoreContract(async () => {
     const location = await mkdtemp(join(tmpdir(), 'playline-backups-'));
     const remove = (path: string) => rm(path, { recursive: true, force: true });
@@ -19,7 +19,7 @@ describe('backups in a folder', () => {
     return { location, store: openFolder(location), remove: (id) => remove(join(location, id)) };
   });
 
-  it('contain nothing of a killed backup after the next one', async () => {
+  it('contains nothing of a killed backup after the next one', async () => {
     const location = await mkdtemp(join(tmpdir(), 'playline-backups-'));
     onTestFinished(() => rm(location, { recursive: true, force: true }));
     const store = openFolder(location);

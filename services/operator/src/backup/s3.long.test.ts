@@ -37,10 +37,10 @@ async function openFixture() {
   };
 }
 
-describe('backups in S3', () => {
+describe('a prefix of backups in S3', () => {
   testStoreContract(openFixture);
 
-  it('upload only new files, and the first backup of a day deletes the files of deleted and killed ones', async () => {
+  it('receives only new files, and the first backup of a day deletes the files of deleted and killed ones', async () => {
     const { store, remove, listFiles } = await openFixture();
     await addBackup(store, FIRST, 'unchanged');
     const killed = await store.create(`${FIRST.slice(0, 9)}120000000Z`);
@@ -52,7 +52,7 @@ describe('backups in S3', () => {
     expect(await listFiles()).toEqual([`${FIRST}/events.all.native`, `${THIRD}/events.all.native`]);
   });
 
-  it('are not finished if another backup has deleted one of their files', async () => {
+  it('does not offer a backup of which another one has deleted a file', async () => {
     const { store, location } = await openFixture();
     const backup = await store.create(FIRST);
     const file = backup.toFile('events.all.native');
@@ -64,7 +64,7 @@ describe('backups in S3', () => {
     expect(await store.list()).toEqual([]);
   });
 
-  it('contain large files, which are sent in parts', async () => {
+  it('returns large files, which are sent in parts', async () => {
     const { store } = await openFixture();
     const content = randomBytes(LARGE_BYTES);
     const backup = await store.create(FIRST);
@@ -81,7 +81,7 @@ describe('backups in S3', () => {
     ['an unknown key', { AWS_ACCESS_KEY_ID: 'AKIAUNKNOWN000000000' }, '', /refused the access/],
     ['a missing bucket', {}, 's3://absent/prefix', /the bucket absent does not exist/],
     ['no server', { AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:1' }, '', /S3 does not respond \(ECONNREFUSED\)/],
-  ])('are refused with %s, by an error that contains no secret', async (_, wrong, url, message) => {
+  ])('is not read with %s, and the error contains no secret', async (_, wrong, url, message) => {
     const environment = { ...server.environment, ...wrong };
     useEnvironment(environment);
     const fault: Error = await openS3(url || server.location, environment)
