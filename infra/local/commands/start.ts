@@ -14,7 +14,13 @@ import { configuredPort } from '../ports.ts';
 import { createProgress, exitReport, silenceReport, stackReport } from '../report.ts';
 import { verifyRoundTrip } from '../round-trip.ts';
 import { createSignerKeys, signerPublicKeyOf } from '../secrets.ts';
-import { environmentWithoutStores, isStoreSetting, SERVICES, type ServiceEntry, type ServiceName } from '../services.ts';
+import {
+  environmentWithoutStores,
+  isStoreSetting,
+  SERVICES,
+  type ServiceEntry,
+  type ServiceName,
+} from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
 import { portNamesFor, type Stack } from '../stack-options.ts';

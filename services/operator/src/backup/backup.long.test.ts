@@ -48,7 +48,12 @@ beforeAll(async () => {
   );
   await stack.operate(['columns', 'add', '--name', 'level', '--path', 'level', '--type', 'Int64']);
   const lines = Array.from({ length: ACTIVITIES }, (_, number) => `${JSON.stringify(lineOf(number))}\n`);
-  await stack.operate(['import', '--topic', 'chain.activities.v1', stack.writeFile('activities.ndjson', lines.join(''))]);
+  await stack.operate([
+    'import',
+    '--topic',
+    'chain.activities.v1',
+    stack.writeFile('activities.ndjson', lines.join('')),
+  ]);
   await awaitActivities();
   before = await digestTables(stack, QUIET_TABLES);
   first = await backUp();

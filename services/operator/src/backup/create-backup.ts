@@ -3,10 +3,10 @@ import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
-import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './database.ts';
 import type { BackupStore } from './backup-store.ts';
-import { type NewManifest, toBackupId } from './manifest.ts';
+import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './database.ts';
 import { type LogStores, readCommits } from './log-state.ts';
+import { type NewManifest, toBackupId } from './manifest.ts';
 import type { SavedSchema } from './schemas.ts';
 import { listSecrets } from './secrets.ts';
 import { copyTables } from './tables.ts';

@@ -28,8 +28,7 @@ export const openFolder = (parent: string): BackupStore => ({
     await mkdir(folder, { mode: 0o700 });
     return {
       toFile: (name) => name,
-      write: (file, content) =>
-        pipeline(content, createWriteStream(join(folder, file), { mode: 0o600, flush: true })),
+      write: (file, content) => pipeline(content, createWriteStream(join(folder, file), { mode: 0o600, flush: true })),
       async share(from, file) {
         await linkFile(join(from.location, file), join(folder, file));
         return file;

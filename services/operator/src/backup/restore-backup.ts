@@ -9,8 +9,8 @@ import type { Producer } from '@playline/stream';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
-import { addPropertyColumns, assertSameSchema } from './database.ts';
 import type { Backup } from './backup-store.ts';
+import { addPropertyColumns, assertSameSchema } from './database.ts';
 import { removeLaterActivities } from './later-activities.ts';
 import {
   assertNotConsumed,
@@ -67,7 +67,8 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
   await assertSameSchema(client, chosen.manifest);
   for (const line of compareSecrets(targets.secrets, chosen.manifest.secrets)) onProgress(line);
   const settings = await readTopicSettings(targets);
-  for (const line of compareTopicSettings(settings, chosen.manifest.topicSettings, targets.topicPrefix)) onProgress(line);
+  for (const line of compareTopicSettings(settings, chosen.manifest.topicSettings, targets.topicPrefix))
+    onProgress(line);
   const gate = await readGate(client);
   const isLoaded = gate?.phase === 'loaded' && gate.backup === chosen.manifest.id;
   const log = await compareLog(targets, chosen.manifest.commits);

@@ -86,7 +86,10 @@ describe('a prefix of backups in S3', () => {
     useEnvironment(environment);
     const fault: Error = await openS3(url || server.location, environment)
       .list()
-      .then(() => new Error('no error'), (error: Error) => error);
+      .then(
+        () => new Error('no error'),
+        (error: Error) => error,
+      );
     expect(fault.message).toMatch(message);
     for (const secret of [environment.AWS_SECRET_ACCESS_KEY, server.environment.AWS_SECRET_ACCESS_KEY])
       expect(fault.message).not.toContain(secret);

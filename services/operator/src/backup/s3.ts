@@ -7,8 +7,8 @@ import {
   DeleteObjectCommand,
   GetObjectCommand,
   type GetObjectCommandInput,
-  paginateListObjectsV2,
   PutObjectCommand,
+  paginateListObjectsV2,
   S3Client,
   type S3ClientConfig,
 } from '@aws-sdk/client-s3';
@@ -165,7 +165,12 @@ const NETWORK = /^(E[A-Z]{3,}|UND_ERR_\w+|CERT_\w+|\w*_CERT\w*|TimeoutError)$/;
 /** Replaces errors that an operator can correct. The messages of a store may contain parts of a signature. */
 function toExplained(fault: unknown, { bucket, key }: { bucket: string; key: string | undefined }): unknown {
   if (!(fault instanceof Error)) return fault;
-  const { name, message, code = name, $metadata } = fault as Error & {
+  const {
+    name,
+    message,
+    code = name,
+    $metadata,
+  } = fault as Error & {
     code?: string;
     $metadata?: { httpStatusCode?: number };
   };

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { DeleteObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
 import { CHECKOUT } from '@playline/infra/local';
 
-const PACKAGES = ['moto==5.2.5', 'flask==3.1.2', 'flask-cors==6.0.1', 'py-partiql-parser==0.6.1', 'PyYAML==6.0.3'];
+const PACKAGES = ['moto==5.2.5', 'flask==3.1.3', 'flask-cors==6.0.5', 'PyYAML==6.0.4'];
 /** The first four requests need no login. */
 const SCRIPT = `
 import json, os, sys

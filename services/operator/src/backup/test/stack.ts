@@ -39,7 +39,10 @@ export function openTestStack(environment: () => Readonly<Record<string, string>
     readRows(createQueryRows({ ...file().clickhouse, user, password })(sql));
   const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Command => {
     const main = join(CHECKOUT, 'services/operator/src/main.ts');
-    const child = spawn(process.execPath, [main, ...args], { cwd: root, env: { ...bareEnvironment(), ...environment(), ...env } });
+    const child = spawn(process.execPath, [main, ...args], {
+      cwd: root,
+      env: { ...bareEnvironment(), ...environment(), ...env },
+    });
     const [results, all]: [string[], string[]] = [[], []];
     outputs.push(all);
     child.stdout.on('data', (chunk) => results.push(String(chunk)));
