@@ -11,7 +11,8 @@ import { CHECKOUT } from '@playline/infra/local';
 const PACKAGES = ['moto==5.2.5', 'flask==3.1.3', 'flask-cors==6.0.5', 'PyYAML==6.0.4'];
 /** The first four requests need no login. */
 const SCRIPT = `
-import json, os, sys
+import json, logging, os, sys
+logging.getLogger('werkzeug').setLevel(logging.ERROR)
 os.environ.update(INITIAL_NO_AUTH_ACTION_COUNT='4', AWS_ACCESS_KEY_ID='setup', AWS_SECRET_ACCESS_KEY='setup')
 import boto3
 from moto.server import ThreadedMotoServer
