@@ -11,8 +11,8 @@ const YES = { yes: { type: 'boolean' } };
 const STACK = {
   usage: '[--no-chain] [--services <name,…>]',
   details: `  --no-chain            start without the chain
-  --services <name,…>   start only these services, for example for a restore: event-writer,eraser. "none" starts only
-                        the stores, with topics and tables`,
+  --services <name,…>   start only these services, separated by commas; "none" starts only the stores, with topics
+                        and tables`,
   options: { 'no-chain': { type: 'boolean' }, services: { type: 'string' } },
 };
 const TESTS = {
