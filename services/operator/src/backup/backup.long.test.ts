@@ -162,30 +162,38 @@ async function readUntilExit(exit: Promise<unknown>, ids: readonly string[]): Pr
   return seen;
 }
 
-it('a backup shares the files of unchanged table partitions with the previous one, and does not upload them again', async () => {
-  const [second, third] = [await backUp(), await backUp()];
-  const inodeOf = (folder: string) => {
-    const name = readdirSync(folder).find((each) => each.startsWith('events.'))!;
-    return statSync(join(folder, name)).ino;
-  };
-  expect(inodeOf(third)).toBe(inodeOf(second));
-  expect(inodeOf(second)).not.toBe(inodeOf(first));
-  const countUploads = async () => {
-    const id = (await backUpToS3()).split('/').at(-1);
-    return (await s3.listKeys(`playline/files/${id}/events.`)).length;
-  };
-  expect(await countUploads()).toBeGreaterThan(0);
-  expect(await countUploads()).toBe(0);
-});
+it(
+  'a backup shares the files of unchanged table partitions with the previous one, and does not upload them again',
+  async () => {
+    const [second, third] = [await backUp(), await backUp()];
+    const inodeOf = (folder: string) => {
+      const name = readdirSync(folder).find((each) => each.startsWith('events.'))!;
+      return statSync(join(folder, name)).ino;
+    };
+    expect(inodeOf(third)).toBe(inodeOf(second));
+    expect(inodeOf(second)).not.toBe(inodeOf(first));
+    const countUploads = async () => {
+      const id = (await backUpToS3()).split('/').at(-1);
+      return (await s3.listKeys(`playline/files/${id}/events.`)).length;
+    };
+    expect(await countUploads()).toBeGreaterThan(0);
+    expect(await countUploads()).toBe(0);
+  },
+  STACK_MS,
+);
 
-it('a backup that is killed while it uploads is not offered', async () => {
-  const location = `${s3.location}/killed`;
-  const killed = stack.run(['backup', '--to', location]);
-  await awaitOutput(killed, 'copying partition');
-  killed.child.kill('SIGKILL');
-  await killed.exit;
-  await expect(stack.operate(['restore', '--from', location])).rejects.toThrow('contains no finished backup');
-});
+it(
+  'a backup that is killed while it uploads is not offered',
+  async () => {
+    const location = `${s3.location}/killed`;
+    const killed = stack.run(['backup', '--to', location]);
+    await awaitOutput(killed, 'copying partition');
+    killed.child.kill('SIGKILL');
+    await killed.exit;
+    await expect(stack.operate(['restore', '--from', location])).rejects.toThrow('contains no finished backup');
+  },
+  STACK_MS,
+);
 
 it(
   'without the log, an old backup in S3 beside a newer one restores keys, links and messages, but no one whom the newer one knows to be erased',
