@@ -9,9 +9,11 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 };
 const NO_OPTIONS = {};
 const YES = { yes: { type: 'boolean' } };
 const STACK = {
-  usage: '[--no-chain]',
-  details: '  --no-chain   start without the chain',
-  options: { 'no-chain': { type: 'boolean' } },
+  usage: '[--no-chain] [--services <name,…>]',
+  details: `  --no-chain            start without the chain
+  --services <name,…>   start only these services, separated by commas; "none" starts only the stores, with topics
+                        and tables`,
+  options: { 'no-chain': { type: 'boolean' }, services: { type: 'string' } },
 };
 const TESTS = {
   usage: '[path …] [-t title]',
@@ -103,7 +105,7 @@ With an option, the complete logs are searched. The logs of the stores have no f
   },
   consent: { help: 'rebuilds the consents in Redis' },
   rebuild: { help: 'restores all data in a Redis that lost its data' },
-  backup: { help: 'copies tables, topics, offsets and schemas to a folder' },
+  backup: { help: 'copies tables, topics, offsets and schemas to a folder or to S3' },
   restore: { help: 'replaces all tables by a backup, without the people who were erased since' },
   verify: { help: 'compares stored rows with the log' },
   trace: { help: 'follows a request or a message: log, row, person, links, rejections' },

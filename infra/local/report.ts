@@ -36,11 +36,11 @@ const chainRows = ({ rpc, id, contracts, signer }: DemoChain): [string, string][
 
 /** Returns the summary of a start: addresses, keys, and example commands. */
 export function stackReport(paths: StackPaths, file: StackFile): string {
-  const { clickhouse, keys } = file;
+  const { clickhouse, gateway, keys } = file;
   const key = keys?.development.publishable ?? '';
   const message = `{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)'","eventTimestamp":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'","anonymousId":"me","eventName":"tried_it"}]}`;
   const rows: (readonly [string, string])[] = [
-    ['gateway', file.gateway ?? 'not running'],
+    ['gateway', gateway ?? 'not running'],
     ...(file.chainApi === undefined ? [] : [['chain API', file.chainApi] as const]),
     ...(file.portal === undefined ? [] : [['portal', file.portal] as const]),
     ['ClickHouse', `${clickhouse.url}  database ${clickhouse.database}, user ${clickhouse.user}`],
@@ -54,12 +54,16 @@ export function stackReport(paths: StackPaths, file: StackFile): string {
     ]),
     ['passwords', `${paths.state}/stack.json (keep this file private)`],
   ];
+  const post =
+    gateway === undefined
+      ? ''
+      : `  Post an event:
+    curl -sS ${gateway}/v1/audience/messages -H 'content-type: application/json' -H '${publishableKeyHeaderOf(file)}: ${key}' -d '${message}'
+`;
   return `
 ${table(rows)}
 
-  Post an event:
-    curl -sS ${file.gateway}/v1/audience/messages -H 'content-type: application/json' -H '${publishableKeyHeaderOf(file)}: ${key}' -d '${message}'
-  Query the event:
+${post}  Query the events:
     curl -sS -u "${clickhouse.user}:$(node -p 'require("${paths.state}/stack.json").clickhouse.password')" '${clickhouse.url}/?database=${clickhouse.database}' -d 'SELECT event_name, event_time FROM events_exact ORDER BY event_time DESC LIMIT 10 FORMAT PrettyCompact'
   Read the logs:
     npm run logs            (files: ${logFileOf(paths, '*')})

@@ -55,16 +55,24 @@ test('stores receive only general environment variables and no service settings'
 test.each([
   ['up', up],
   ['start', start],
-])('npm run %s with an invalid setting returns 2, prints the error, and starts nothing', async (_, command) => {
-  vi.stubEnv('BLOCK_ROWS_MAX', 'lots');
-  vi.stubEnv('CLICKHOUSE_PASSWORD', 'wrong');
-  const [out, err] = (['log', 'error'] as const).map((level) => vi.spyOn(console, level).mockImplementation(() => {}));
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-    for (const spy of [out!, err!]) spy.mockRestore();
-  });
-  const paths = testStackPaths();
-  expect(await command(paths, [])).toBe(2);
-  expect([out!.mock.calls, err!.mock.calls]).toEqual([[], [[expect.stringMatching(/^BLOCK_ROWS_MAX: /)]]]);
-  expect(readdirSync(paths.state)).toEqual([]);
-});
+])(
+  'npm run %s with an invalid setting or service returns 2, prints the error, and starts nothing',
+  async (_, command) => {
+    vi.stubEnv('BLOCK_ROWS_MAX', 'lots');
+    vi.stubEnv('CLICKHOUSE_PASSWORD', 'wrong');
+    const [out, err] = (['log', 'error'] as const).map((level) =>
+      vi.spyOn(console, level).mockImplementation(() => {}),
+    );
+    onTestFinished(() => {
+      vi.unstubAllEnvs();
+      for (const spy of [out!, err!]) spy.mockRestore();
+    });
+    const paths = testStackPaths();
+    expect(await command(paths, [])).toBe(2);
+    expect([out!.mock.calls, err!.mock.calls]).toEqual([[], [[expect.stringMatching(/^BLOCK_ROWS_MAX: /)]]]);
+    vi.stubEnv('BLOCK_ROWS_MAX', '5000');
+    expect(await command(paths, ['--services', 'eraser,erasers'])).toBe(2);
+    expect(err!.mock.lastCall).toEqual([expect.stringContaining('there is no service erasers, only gateway, ')]);
+    expect(readdirSync(paths.state)).toEqual([]);
+  },
+);

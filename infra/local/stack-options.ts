@@ -9,6 +9,8 @@ export interface StackOptions {
   directory?: string;
   /** Services to start. Default: all. An empty list starts only the four stores, without topics, tables or keys. */
   services?: readonly ServiceName[];
+  /** True to create topics and tables even without services. */
+  createsTables?: boolean;
   /** Additional environment variables for the services. */
   settings?: Record<string, string>;
   report?: (line: string) => void;

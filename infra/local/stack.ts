@@ -217,15 +217,29 @@ class RunningStack implements Stack {
     await Promise.all(started);
   }
 
+  private operatorEnv(): Record<string, string> {
+    const { user, password } = this.file.clickhouse;
+    return { ...this.serviceEnv(), CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
+  }
+
+  /** Creates topics and tables. */
+  private deployStores(stores: StartedStores): [topics: Promise<void>, tables: Promise<void>] {
+    const { paths } = this;
+    const isLogReady = Promise.all([stores.kafka, stores.registry]);
+    const topics = isLogReady.then(() => deployKafka(paths, this.serviceEnv()));
+    const tables = stores.clickhouse.then(() => deployClickHouse(paths, this.operatorEnv()));
+    return [
+      topics.then(() => this.report('topics and schemas created')),
+      tables.then(() => this.report('tables and views created')),
+    ];
+  }
+
   /** Creates topics, tables, keys and the identity epoch. @returns true if Redis has lost its data */
   private async deploy(stores: StartedStores): Promise<boolean> {
     const { paths } = this;
-    const env = this.serviceEnv();
-    const { user, password } = this.file.clickhouse;
-    const asOperator = { ...env, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password };
-    const topics = Promise.all([stores.kafka, stores.registry]).then(() => deployKafka(paths, env));
+    const [env, asOperator] = [this.serviceEnv(), this.operatorEnv()];
+    const [topics, tables] = this.deployStores(stores);
     const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(paths, env));
-    const tables = stores.clickhouse.then(() => deployClickHouse(paths, asOperator));
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
       initIdentityGraph(paths, { env: asOperator, redis: { url: this.plaintext.redis } }),
     );
@@ -233,8 +247,8 @@ class RunningStack implements Stack {
     const [identityState] = await Promise.all([
       identities,
       keys.then(() => this.report('demo keys created')),
-      topics.then(() => this.report('topics and schemas created')),
-      tables.then(() => this.report('tables and views created')),
+      topics,
+      tables,
     ]);
     this.file = { ...this.file, keys: await keys };
     return identityState === 'lost';
@@ -259,6 +273,7 @@ class RunningStack implements Stack {
     }
     const [isRedisEmpty] = await Promise.all([
       services.length === 0 ? false : this.deploy(stores),
+      ...(services.length === 0 && this.options.createsTables === true ? this.deployStores(stores) : []),
       stores.clickhouse.then(() => this.options.fillClickHouse?.(this.file.clickhouse)),
       ...Object.values(stores),
     ]);

@@ -208,7 +208,12 @@ describe('a stack with changed settings', { timeout: NIGHT_MS }, () => {
     await untilAllReady();
   });
 
-  it('`up` starts a stack whose Redis data was lost, and one command restores the data', async () => {
+  it('`up` starts the stores alone, and a stack whose Redis data was lost, and one command restores the data', async () => {
+    await run(['down']);
+    const stores = await up('--services', 'none');
+    expect(stores.out).toMatch(/tables and views created[\s\S]*all 4 processes serve/);
+    expect(stores.code).toBe(0);
+    expect(await countLinks()).toBeGreaterThan(0);
     await run(['down']);
     rmSync(join(paths.state, 'data', 'redis'), { recursive: true });
     const started = await up('--no-chain');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
 import { ConfigError, parseConfig } from '@playline/runtime';
 import type { z } from 'zod';
 import { chainSettings, signingSettings } from '../chain.ts';
@@ -13,7 +14,13 @@ import { configuredPort } from '../ports.ts';
 import { createProgress, exitReport, silenceReport, stackReport } from '../report.ts';
 import { verifyRoundTrip } from '../round-trip.ts';
 import { createSignerKeys, signerPublicKeyOf } from '../secrets.ts';
-import { environmentWithoutStores, isStoreSetting, SERVICES } from '../services.ts';
+import {
+  environmentWithoutStores,
+  isStoreSetting,
+  SERVICES,
+  type ServiceEntry,
+  type ServiceName,
+} from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
 import { portNamesFor, type Stack } from '../stack-options.ts';
@@ -31,6 +38,26 @@ export interface Supervision {
   /** Called when all processes are ready, before the test event. */
   onServing?: () => void;
   onReady: (stack: Stack) => void;
+}
+
+/** Returns the services in `--services`, which may not exist, or null for all services. */
+function namesIn(args: readonly string[]): readonly string[] | null {
+  const { services } = parseArgs({ args: [...args], options: { services: { type: 'string' } }, strict: false }).values;
+  if (typeof services !== 'string') return null;
+  return services === 'none' ? [] : services.split(',');
+}
+
+/** Selects what to start. A stack without chain services needs no chain. */
+function toSelection(args: readonly string[]) {
+  const names = namesIn(args);
+  const withChain = !args.includes('--no-chain');
+  if (names === null) return { chain: withChain };
+  const services = (SERVICES as readonly ServiceEntry[]).filter(({ name }) => names.includes(name));
+  return {
+    services: services.map(({ name }) => name as ServiceName),
+    chain: withChain && services.some(({ needsChain }) => needsChain === true),
+    createsTables: true,
+  };
 }
 
 async function superviseUntilSignal(supervision: Supervision): Promise<void> {
@@ -54,12 +81,11 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
       signal: stopRequest.signal,
       isLenient: true,
       timerSlackMs: TIMER_SLACK_MS,
-      chain: !supervision.args.includes('--no-chain'),
+      ...toSelection(supervision.args),
     });
     if (!stopRequest.signal.aborted) {
       supervision.onServing?.();
-      report('posting a test event and reading it from ClickHouse');
-      await Promise.race([postTestEvent(stack, report), signalled]);
+      if (namesIn(supervision.args) === null) await Promise.race([postTestEvent(stack, report), signalled]);
       if (!stopRequest.signal.aborted) supervision.onReady(stack);
     }
     await signalled;
@@ -73,6 +99,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
 
 /** Sends the test event. A failure does not stop a stack that is known to be incomplete. */
 async function postTestEvent(stack: Stack, report: (line: string) => void): Promise<void> {
+  report('posting a test event and reading it from ClickHouse');
   try {
     const latencyMs = await verifyRoundTrip(stack.file);
     report(`the test event was in ClickHouse ${latencyMs.toFixed()} ms after it was accepted`);
@@ -106,13 +133,19 @@ export function alreadyRunningMessage(paths: StackPaths): string {
 }
 
 /** Prints invalid settings to standard error and ignored settings to standard output. @returns true if all are valid */
-export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
-  const errors = await findInvalidSettings(paths, process.env);
+export async function hasValidSettings(paths: StackPaths, args: readonly string[]): Promise<boolean> {
+  const errors = [...findUnknownServices(args), ...(await findInvalidSettings(paths, process.env))];
   for (const error of errors) console.error(error);
   if (errors.length > 0) return false;
   const ignored = await ignoredSettingsSentence(paths, process.env);
   if (ignored !== null) console.log(ignored);
   return true;
+}
+
+function findUnknownServices(args: readonly string[]): string[] {
+  const known: readonly string[] = SERVICES.map(({ name }) => name);
+  const unknown = (namesIn(args) ?? []).filter((name) => !known.includes(name));
+  return unknown.map((name) => `--services: there is no service ${name}, only ${known.join(', ')}`);
 }
 
 /** @returns the first administrator's link, or null if the stack has no portal or already has an administrator */
@@ -144,7 +177,7 @@ async function reportMint(file: StackFile): Promise<void> {
 }
 
 export async function start(paths: StackPaths, args: readonly string[]): Promise<number> {
-  if (findSupervisor(paths) === null && !(await hasValidSettings(paths))) return EXIT.usage;
+  if (findSupervisor(paths) === null && !(await hasValidSettings(paths, args))) return EXIT.usage;
   const didRun = await supervise(paths, {
     report: createProgress((line) => console.log(line)),
     args,

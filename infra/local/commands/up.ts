@@ -48,7 +48,7 @@ export async function up(paths: StackPaths, args: readonly string[] = []): Promi
     console.log(alreadyRunningMessage(paths));
     return reportVerdict(await readVerdict(paths));
   }
-  if (!(await hasValidSettings(paths))) return EXIT.usage;
+  if (!(await hasValidSettings(paths, args))) return EXIT.usage;
   const logFile = logFileOf(paths, 'supervisor');
   const log = openLog(logFile);
   const child = spawn(process.execPath, [join(import.meta.dirname, '..', 'main.ts'), 'supervise', ...args], {

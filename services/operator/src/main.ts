@@ -25,6 +25,7 @@ function createStores({ redis, kafka, registry, clickhouse, nodes }: Addresses, 
   return {
     openLog: async () => (await kafkaClients()).openLogReader(operator()),
     openOffsets: async () => (await kafkaClients()).openGroupOffsets(operator()),
+    readTopicSettings: async (topics) => (await kafkaClients()).readTopicSettings(operator(), topics),
     openPublisher: async (name) => (await kafkaClients()).openAtomicPublisher({ ...kafka(), name }),
     openProducer: async (...topics) => (await kafkaClients()).openProducer({ ...operator(), topics }),
     createSchemas: async () => (await kafkaClients()).createSchemaRegistry(registry()),

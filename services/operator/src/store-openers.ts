@@ -19,6 +19,8 @@ export interface StoreOpeners {
   openOffsets(): Promise<GroupOffsets>;
   /** Fences an earlier publisher with the same transactional id. */
   openPublisher(name: string): Promise<AtomicPublisher>;
+  /** Returns the settings of existing topics, without defaults of the cluster. */
+  readTopicSettings(topics: readonly string[]): Promise<ReadonlyMap<string, Readonly<Record<string, string>>>>;
   openProducer(...topics: readonly string[]): Promise<Producer>;
   createSchemas(): Promise<Schemas>;
   createRegistrar(): Promise<SchemaRegistrar>;

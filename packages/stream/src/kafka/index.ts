@@ -11,6 +11,7 @@ export { type DeadLetterCountOptions, openDeadLetterCount } from './log/dead-let
 export { type AtomicPublisherOptions, openAtomicPublisher } from './log/open-atomic-publisher.ts';
 export { openGroupOffsets } from './log/open-group-offsets.ts';
 export { openLogReader, type ReadTopicOptions, readTopic } from './log/open-log-reader.ts';
+export { readTopicSettings } from './log/topic-settings.ts';
 export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
 export { createRegistryAdmin, createSchemaRegistry, type RegistryAdmin } from './schema-registry.ts';

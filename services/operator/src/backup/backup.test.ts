@@ -1,53 +1,47 @@
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TOPICS } from '@playline/contracts';
 import type { LogReader, StreamRecord } from '@playline/stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createBackupFolder, findBackup, type Manifest } from './folder.ts';
+import { openFolder } from './folder.ts';
 import { compareLog, moveGroups, readCommits } from './log-state.ts';
 import { restoreSchemas } from './schemas.ts';
 import { compareSecrets, listSecrets } from './secrets.ts';
-
-const EMPTY: Omit<Manifest, 'format' | 'id'> = {
-  finishedAt: '2026-01-02T03:04:05.000Z',
-  schema: {},
-  generation: 0,
-  propertyColumns: [],
-  tables: [],
-  commits: [],
-  topics: [],
-  schemas: [],
-  secrets: [],
-  accounts: [],
-};
-const [OLDER, NEWER, KILLED] = ['20260101T000000000Z', '20260102T000000000Z', '20260103T000000000Z'];
-
-async function openFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'playline-backups-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  return folder;
-}
+import { EMPTY, FIRST, SECOND, testStoreContract, toContent } from './test/store-contract.ts';
+import { compareTopicSettings } from './topic-settings.ts';
 
 describe('a folder of backups', () => {
-  it('offers the newest finished backup, or the named one together with the erasures of the newest', async () => {
-    const folder = await openFolder();
-    for (const id of [OLDER, NEWER]) await (await createBackupFolder(folder, id)).finish(EMPTY);
-    const idsOf = async (path: string) => {
-      const { chosen, newest } = await findBackup(path);
-      return [chosen.manifest.id, newest.manifest.id];
-    };
-    expect(await idsOf(folder)).toEqual([NEWER, NEWER]);
-    expect(await idsOf(join(folder, OLDER))).toEqual([OLDER, NEWER]);
+  testStoreContract(async () => {
+    const location = await mkdtemp(join(tmpdir(), 'playline-backups-'));
+    const remove = (path: string) => rm(path, { recursive: true, force: true });
+    onTestFinished(() => remove(location));
+    return { location, store: openFolder(location), remove: (id) => remove(join(location, id)) };
   });
 
-  it('does not offer a backup that was killed, and removes it with the next one', async () => {
-    const folder = await openFolder();
-    const killed = await createBackupFolder(folder, KILLED);
-    await writeFile(join(killed.folder, 'events.native'), 'half');
-    await expect(findBackup(folder)).rejects.toThrow('contains no finished backup');
-    await (await createBackupFolder(folder, NEWER)).finish(EMPTY);
-    expect(await readdir(folder)).toEqual([NEWER]);
+  it('contains nothing of a killed backup after the next one', async () => {
+    const location = await mkdtemp(join(tmpdir(), 'playline-backups-'));
+    onTestFinished(() => rm(location, { recursive: true, force: true }));
+    const store = openFolder(location);
+    const killed = await store.create(FIRST);
+    await killed.write(killed.toFile('events.native'), toContent('half'));
+    await (await store.create(SECOND)).finish(EMPTY);
+    expect(await readdir(location)).toEqual([SECOND]);
+  });
+});
+
+describe('the topic settings of a backup', () => {
+  const saved = [{ topic: 'one', settings: { 'retention.ms': '1000', 'min.insync.replicas': '2' } }];
+
+  it('are compared with those of existing topics, and differences are reported with a command', () => {
+    const toSettings = (settings: Record<string, string>) => [{ topic: 'one', settings }];
+    expect(compareTopicSettings([], saved, 'p.')).toEqual([]);
+    expect(compareTopicSettings(toSettings({ 'retention.ms': '1000' }), saved, 'p.')).toEqual([]);
+    expect(compareTopicSettings(toSettings({ 'retention.ms': '2', 'segment.ms': '3' }), saved, 'p.')).toEqual([
+      'topic p.one: retention.ms is 2 instead of 1000, segment.ms is 3 instead of not set. To restore: ' +
+        'kafka-configs.sh --bootstrap-server "$KAFKA_BROKERS" --alter --entity-type topics --entity-name p.one ' +
+        "--add-config 'retention.ms=[1000]' --delete-config segment.ms",
+    ]);
   });
 });
 

@@ -3,15 +3,17 @@ import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
+import type { BackupStore } from './backup-store.ts';
 import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './database.ts';
-import { createBackupFolder, listBackups, type Manifest, toBackupId } from './folder.ts';
 import { type LogStores, readCommits } from './log-state.ts';
+import { type NewManifest, toBackupId } from './manifest.ts';
 import type { SavedSchema } from './schemas.ts';
 import { listSecrets } from './secrets.ts';
 import { copyTables } from './tables.ts';
 import { copyTopics } from './topic-files.ts';
+import { readTopicSettings, type TopicSettingsSource } from './topic-settings.ts';
 
-export interface BackupSources extends LogStores {
+export interface BackupSources extends LogStores, TopicSettingsSource {
   readonly account: ClickHouseAccount;
   readonly client: SqlClient;
   readonly schemas: Schemas;
@@ -23,23 +25,25 @@ export interface BackupSources extends LogStores {
 }
 
 export interface CreatedBackup {
-  readonly folder: string;
-  readonly manifest: Omit<Manifest, 'format' | 'id'>;
+  /** Path or URL. */
+  readonly location: string;
+  readonly manifest: NewManifest;
 }
 
 /**
- * Creates a backup in a new folder below `parent`. The order makes it complete: every record before a commit has its
+ * Creates a backup. The order makes it complete: every record before a commit has its
  * row in a table that is copied afterwards, and every record after the commit is in a topic that is copied last.
  */
-export async function createBackup(sources: BackupSources, parent: string): Promise<CreatedBackup> {
+export async function createBackup(sources: BackupSources, store: BackupStore): Promise<CreatedBackup> {
   const { client, account, onProgress, signal } = sources;
-  const previous = (await listBackups(parent)).at(-1) ?? null;
-  const { folder, finish } = await createBackupFolder(parent, toBackupId(sources.wallClockMs()));
+  const newest = (await store.list()).at(-1);
+  const previous = newest === undefined ? null : await store.open(newest);
+  const backup = await store.create(toBackupId(sources.wallClockMs()));
   const commits = await readCommits(sources);
   const propertyColumns = await readPropertyColumns(client);
-  const tables = await copyTables({ account, client, folder, previous, onProgress, signal });
+  const tables = await copyTables({ account, client, backup, previous, onProgress, signal });
   const schemas = await openSchemaList(sources);
-  const topics = await copyTopics({ ...sources, commits, folder, onSchema: schemas.add });
+  const topics = await copyTopics({ ...sources, commits, backup, onSchema: schemas.add });
   const manifest = {
     finishedAt: new Date(sources.wallClockMs()).toISOString(),
     schema: await readSchemaChecksums(client),
@@ -48,11 +52,12 @@ export async function createBackup(sources: BackupSources, parent: string): Prom
     tables,
     commits,
     topics,
+    topicSettings: await readTopicSettings(sources),
     schemas: schemas.list(),
     secrets: listSecrets(sources.secrets),
     accounts: await readSqlAccounts(client),
   };
-  return { folder: await finish(manifest), manifest };
+  return { location: await backup.finish(manifest), manifest };
 }
 
 /** Lists the schemas that this release writes, and adds those of copied records, which an earlier release may have written. */

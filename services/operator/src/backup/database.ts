@@ -1,7 +1,7 @@
 /** Reads the parts of a database that are not rows, and creates them again. */
 import { PREFIX, toAddStatement } from '../columns/property-column.ts';
 import { readStoredColumns, refreshViews, type SqlClient } from '../columns/tables.ts';
-import type { Manifest } from './folder.ts';
+import type { Manifest } from './manifest.ts';
 
 export async function readSchemaChecksums(client: SqlClient): Promise<Record<string, string>> {
   const rows = await client.read('SELECT name, checksum FROM applied_sql_files FINAL ORDER BY name');

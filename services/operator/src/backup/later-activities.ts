@@ -3,8 +3,8 @@ import { TOPICS } from '@playline/contracts';
 import { GROUPS } from '@playline/runtime';
 import { type ClickHouseAccount, sendStatement } from '@playline/stores';
 import type { SqlClient } from '../columns/tables.ts';
-import type { BackedUpCommit } from './folder.ts';
 import type { LogStores } from './log-state.ts';
+import type { BackedUpCommit } from './manifest.ts';
 
 interface Targets extends Pick<LogStores, 'log' | 'topicPrefix'> {
   readonly account: ClickHouseAccount;

@@ -6,7 +6,7 @@ import type { GroupOffsets, GroupPartition, LogReader, StreamRecord } from '@pla
 import { OFFSET_GROUPS } from '../commands/offsets.ts';
 import { FLOWS } from '../verify/flows.ts';
 import type { StoredRows } from '../verify/stored-rows.ts';
-import type { BackedUpCommit } from './folder.ts';
+import type { BackedUpCommit } from './manifest.ts';
 
 /** Groups whose progress is stored in ClickHouse. The progress of other groups is stored in Redis and in topics. */
 const TABLE_GROUPS: readonly string[] = [

@@ -1,12 +1,12 @@
 /** Streams rows between ClickHouse and files in ClickHouse's compressed Native format, which contains checksums. */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { PassThrough, type Readable, Transform } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { type ClickHouseAccount, ClickHouseFault } from '@playline/stores';
+import type { Content } from './backup-store.ts';
 
 export interface FileSum {
   readonly bytes: number;
@@ -21,15 +21,15 @@ interface NativeRequest {
   readonly signal: AbortSignal;
 }
 
-/** Writes the rows of a query to a file. A query that fails halfway breaks the connection, and therefore rejects. */
+/** Passes the rows of a query to `write`. A query that fails halfway breaks the connection, and therefore rejects. */
 export async function dumpRows(
   account: ClickHouseAccount,
-  { query, path, signal }: { query: string; path: string; signal: AbortSignal },
+  { query, write, signal }: { query: string; write: (content: Content) => Promise<void>; signal: AbortSignal },
 ): Promise<FileSum> {
   const settings = { compress: '1', max_execution_time: '0' };
   const response = await send(account, { query: `${query} FORMAT Native`, settings, signal });
   const sum = createFileSum();
-  await pipeline(response, sum.stream, createWriteStream(path, { mode: 0o600, flush: true }), { signal });
+  await pipeline(response, sum.stream, write, { signal });
   return sum.read();
 }
 
@@ -39,7 +39,7 @@ export const RESTORE_QUERY_PREFIX = 'playline-restore-';
 /** Inserts the rows of a file. Larger blocks make fewer parts to merge. @throws Error if the file was changed */
 export async function loadRows(
   account: ClickHouseAccount,
-  { query, path, expected, queryId, signal }: LoadedFile & { readonly signal: AbortSignal },
+  { query, name, content, expected, queryId, signal }: LoadedFile & { readonly signal: AbortSignal },
 ): Promise<void> {
   const sum = createFileSum();
   const settings = {
@@ -57,21 +57,23 @@ export async function loadRows(
     parallel_view_processing: '0',
   };
   const body = new PassThrough();
-  const reading = pipeline(createReadStream(path), sum.stream, body, { signal });
+  const reading = pipeline(content, sum.stream, body, { signal });
   const sending = send(account, { query: `${query} FORMAT Native`, settings, body, signal });
   const [response] = await Promise.all([sending, reading]).finally(() => body.destroy());
   response.resume();
   const found = sum.read();
   if (found.sha256 !== expected.sha256)
     throw new Error(
-      `${path} was changed after the backup: ${found.bytes} bytes instead of ${expected.bytes}. Use another backup.`,
+      `${name} was changed after the backup: ${found.bytes} bytes instead of ${expected.bytes}. Use another backup.`,
     );
 }
 
 export interface LoadedFile {
   /** INSERT without its format. */
   readonly query: string;
-  readonly path: string;
+  /** Path or URL, for errors. */
+  readonly name: string;
+  readonly content: Content;
   readonly expected: FileSum;
   readonly queryId: string;
 }

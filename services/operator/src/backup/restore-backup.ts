@@ -9,8 +9,8 @@ import type { Producer } from '@playline/stream';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
+import type { Backup } from './backup-store.ts';
 import { addPropertyColumns, assertSameSchema } from './database.ts';
-import type { Backup } from './folder.ts';
 import { removeLaterActivities } from './later-activities.ts';
 import {
   assertNotConsumed,
@@ -26,8 +26,9 @@ import { restoreSchemas, type SchemaRegistrar } from './schemas.ts';
 import { compareSecrets } from './secrets.ts';
 import { ERASURE_TABLES, loadTables } from './tables.ts';
 import { publishTopics } from './topic-files.ts';
+import { compareTopicSettings, readTopicSettings, type TopicSettingsSource } from './topic-settings.ts';
 
-export interface RestoreTargets extends LogStores {
+export interface RestoreTargets extends LogStores, TopicSettingsSource {
   readonly account: ClickHouseAccount;
   readonly client: SqlClient;
   readonly schemas: Schemas;
@@ -65,6 +66,9 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
   const { client, people, onProgress } = targets;
   await assertSameSchema(client, chosen.manifest);
   for (const line of compareSecrets(targets.secrets, chosen.manifest.secrets)) onProgress(line);
+  const settings = await readTopicSettings(targets);
+  for (const line of compareTopicSettings(settings, chosen.manifest.topicSettings, targets.topicPrefix))
+    onProgress(line);
   const gate = await readGate(client);
   const isLoaded = gate?.phase === 'loaded' && gate.backup === chosen.manifest.id;
   const log = await compareLog(targets, chosen.manifest.commits);
@@ -147,7 +151,7 @@ function withErasuresOf(chosen: Backup, newest: Backup) {
 
 function tablesOf({ chosen, newest }: RestoreSource) {
   const isErasure = ({ name }: { name: string }) => ERASURE_TABLES.includes(name);
-  const toTables = ({ folder, manifest }: Backup) => manifest.tables.map((table) => ({ folder, table }));
+  const toTables = (backup: Backup) => backup.manifest.tables.map((table) => ({ backup, table }));
   return [
     ...toTables(chosen).filter(({ table }) => !isErasure(table)),
     ...toTables(newest).filter(({ table }) => isErasure(table)),

@@ -1,7 +1,7 @@
 /** Saves the schemas of copied records with their ids, and registers them in the current registry. */
 import type { Schemas } from '../await-store.ts';
-import type { Manifest } from './folder.ts';
 import type { LogComparison } from './log-state.ts';
+import type { Manifest } from './manifest.ts';
 
 export type SavedSchema = Manifest['schemas'][number];
 

@@ -2,7 +2,7 @@
 import { randomBytes, scryptSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Manifest } from './folder.ts';
+import type { Manifest } from './manifest.ts';
 
 export type SavedSecret = Manifest['secrets'][number];
 

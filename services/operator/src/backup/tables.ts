@@ -1,8 +1,8 @@
 /** Copies tables to files and back, one file per table partition. */
-import { join } from 'node:path';
 import { type ClickHouseAccount, createQueryRows, quoteText, readRows } from '@playline/stores';
 import type { SqlClient } from '../columns/tables.ts';
-import { type BackedUpFile, type BackedUpTable, type Backup, linkFile } from './folder.ts';
+import type { Backup, Content, NewBackup } from './backup-store.ts';
+import type { BackedUpFile, BackedUpTable } from './manifest.ts';
 import { dumpRows, loadRows, RESTORE_QUERY_PREFIX } from './native-files.ts';
 
 /** Filled again from the copied tables: by materialized views while rows are inserted, and by the event writer. */
@@ -52,8 +52,7 @@ const toNames = (columns: readonly string[]): string => columns.map((name) => `\
 export interface CopyOptions {
   readonly account: ClickHouseAccount;
   readonly client: SqlClient;
-  /** Folder of the new backup. */
-  readonly folder: string;
+  readonly backup: NewBackup;
   /** The backup whose files are shared if their partitions have not changed since. */
   readonly previous: Backup | null;
   readonly onProgress: (line: string) => void;
@@ -69,23 +68,24 @@ export async function copyTables(options: CopyOptions): Promise<BackedUpTable[]>
 }
 
 async function copyTable(options: CopyOptions, name: string): Promise<BackedUpTable> {
+  const { backup } = options;
   const columns = await readColumnNames(options.client, name);
   const files: BackedUpFile[] = [];
   const previous = options.previous?.manifest.tables.find((table) => table.name === name);
   const isSame = previous?.columns.join() === columns.join();
   for (const { partition, parts } of await readPartitions(options.client, name)) {
-    const file = `${name}.${partition}.native`;
     const known = isSame
       ? previous?.files.find((each) => each.partition === partition && each.parts === parts)
       : undefined;
     if (known !== undefined) {
-      await linkFile(join(options.previous!.folder, known.file), join(options.folder, file));
-      files.push({ ...known, file });
+      files.push({ ...known, file: await backup.share(options.previous!, known.file) });
       continue;
     }
     options.onProgress(`${name}: copying partition ${partition}`);
     const query = `SELECT ${toNames(columns)} FROM ${name} WHERE _partition_id = ${quoteText(partition)}`;
-    const sum = await dumpRows(options.account, { query, path: join(options.folder, file), signal: options.signal });
+    const file = backup.toFile(`${name}.${partition}.native`);
+    const write = (content: Content) => backup.write(file, content);
+    const sum = await dumpRows(options.account, { query, write, signal: options.signal });
     files.push({ file, partition, parts, ...sum });
   }
   return { name, columns, files };
@@ -97,7 +97,7 @@ const LOADS_MAX = 2;
 export interface LoadOptions {
   readonly account: ClickHouseAccount;
   readonly client: SqlClient;
-  readonly tables: readonly { readonly table: BackedUpTable; readonly folder: string }[];
+  readonly tables: readonly { readonly table: BackedUpTable; readonly backup: Backup }[];
   /** Identifies this run in the names of its queries. */
   readonly runId: string;
   /** Called before each file. Rejects if the restore must not continue. */
@@ -112,7 +112,7 @@ export async function loadTables(options: LoadOptions): Promise<void> {
   await client.run(`KILL QUERY WHERE query_id LIKE '${RESTORE_QUERY_PREFIX}%' SYNC`);
   for (const name of await readTableNames(client))
     if (name !== KEPT) await client.run(`TRUNCATE TABLE ${name} SETTINGS max_table_size_to_drop = 0`);
-  const files = tables.flatMap(({ table, folder }) => table.files.map((file) => ({ table, folder, file })));
+  const files = tables.flatMap(({ table, backup }) => table.files.map((file) => ({ table, backup, file })));
   // The largest files first, so that the loads end at the same time.
   const queue = files.toSorted((a, b) => b.file.bytes - a.file.bytes);
   let loaded = 0;
@@ -128,11 +128,12 @@ export async function loadTables(options: LoadOptions): Promise<void> {
 
 async function loadFile(
   { account, runId, signal }: LoadOptions,
-  { table, folder, file }: { table: BackedUpTable; folder: string; file: BackedUpFile },
+  { table, backup, file }: { table: BackedUpTable; backup: Backup; file: BackedUpFile },
 ): Promise<void> {
   await loadRows(account, {
     query: `INSERT INTO ${table.name} (${toNames(table.columns)})`,
-    path: join(folder, file.file),
+    name: `${backup.location}: ${file.file}`,
+    content: backup.read(file),
     expected: file,
     queryId: `${runId}-${file.file}`,
     signal,

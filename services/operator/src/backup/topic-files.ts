@@ -1,7 +1,4 @@
 /** Copies records that no table contains to files, and publishes them to a new log. */
-import { createReadStream, createWriteStream } from 'node:fs';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { FRAME_BYTES, schemaSubjectOf, TOPICS, type Topic } from '@playline/contracts';
@@ -9,7 +6,8 @@ import { auditGroupOf, GROUPS, parkedGroupOf } from '@playline/runtime';
 import { inBatches } from '@playline/stores';
 import type { LogBounds, LogReader, Producer, PublishedRecord, StreamRecord } from '@playline/stream';
 import { withStore } from '../await-store.ts';
-import type { BackedUpCommit, BackedUpTopic, Backup } from './folder.ts';
+import type { Backup, Content, NewBackup } from './backup-store.ts';
+import type { BackedUpCommit, BackedUpTopic } from './manifest.ts';
 import { createFileSum } from './native-files.ts';
 
 interface CopiedTopic {
@@ -54,7 +52,7 @@ export interface CopyTopicsOptions {
   readonly log: LogReader;
   readonly topicPrefix: string;
   readonly commits: readonly BackedUpCommit[];
-  readonly folder: string;
+  readonly backup: NewBackup;
   /** Called with the schema id of each copied record. */
   readonly onSchema: (id: number, subject: string) => Promise<void>;
   readonly signal: AbortSignal;
@@ -68,13 +66,13 @@ export async function copyTopics(options: CopyTopicsOptions): Promise<BackedUpTo
 }
 
 async function copyTopic(options: CopyTopicsOptions, copied: CopiedTopic): Promise<BackedUpTopic> {
-  const { topic } = copied;
+  const [{ topic }, { backup, signal }] = [copied, options];
   const bounds = await options.log.bounds(options.topicPrefix + topic.name);
-  const file = `${topic.name}.jsonl.gz`;
+  const file = backup.toFile(`${topic.name}.jsonl.gz`);
   const [sum, count] = [createFileSum(), { records: 0 }];
-  const target = createWriteStream(join(options.folder, file), { mode: 0o600, flush: true });
   const lines = toLines(options, copied, { bounds, count });
-  await pipeline(lines, createGzip(), sum.stream, target, { signal: options.signal });
+  const write = (content: Content) => backup.write(file, content);
+  await pipeline(lines, createGzip(), sum.stream, write, { signal });
   const partitions = bounds.length;
   return { topic: topic.name, partitions, ends: bounds.map(({ end }) => end), ...count, file, ...sum.read() };
 }
@@ -166,23 +164,34 @@ async function readPublished(
 }
 
 async function* toRecords(
-  { topicPrefix, backup: { folder, manifest }, toSchemaId }: PublishOptions,
-  { topic, file }: BackedUpTopic,
+  { topicPrefix, backup, toSchemaId }: PublishOptions,
+  copied: BackedUpTopic,
   published: ReadonlySet<string>,
 ): AsyncGenerator<PublishedRecord> {
-  const lines = createInterface({ input: createReadStream(join(folder, file)).pipe(createGunzip()) });
-  for await (const text of lines) {
+  for await (const text of readLines(backup.read(copied))) {
     const [partition, offset, key, value, pairs] = JSON.parse(text) as Line;
-    const origin = `${manifest.id}/${partition}/${offset}`;
+    const origin = `${backup.manifest.id}/${partition}/${offset}`;
     if (published.has(origin)) continue;
     const headers = Object.fromEntries(pairs.map(([name, header]) => [name, Buffer.from(header, 'base64')]));
     yield {
-      topic: topicPrefix + topic,
+      topic: topicPrefix + copied.topic,
       partition,
       key: toBytes(key),
       value: withSchemaId(toBytes(value), toSchemaId),
       headers: { ...headers, [HEADER]: origin },
     };
+  }
+}
+
+async function* readLines(content: Content): AsyncGenerator<string> {
+  const texts = createGunzip().setEncoding('utf8');
+  // An error destroys the stream, and the loop throws it.
+  pipeline(content, texts).catch(() => {});
+  let rest = '';
+  for await (const text of texts) {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
   }
 }
 

@@ -2,8 +2,9 @@ import { createQueryRows } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { awaitClickHouse, awaitLog, awaitStore, withScope } from '../await-store.ts';
+import { type BackupStore, findBackup } from '../backup/backup-store.ts';
 import { createBackup } from '../backup/create-backup.ts';
-import { findBackup } from '../backup/folder.ts';
+import { openFolder } from '../backup/folder.ts';
 import { finishErasures, loadBackup, planRestore, type RestoreTargets } from '../backup/restore-backup.ts';
 import { readSecrets } from '../backup/secrets.ts';
 import { countRows } from '../backup/tables.ts';
@@ -18,6 +19,7 @@ import {
   plural,
   printResult,
   type Terminal,
+  UsageError,
   yesOption,
 } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
@@ -34,6 +36,7 @@ export interface BackupContext
     | 'openPeople'
     | 'openErasureRecords'
     | 'openErasureRows'
+    | 'readTopicSettings'
   > {
   readonly addresses: Pick<Addresses, 'clickhouse'>;
   readonly config: Pick<OperatorConfig, 'TOPIC_PREFIX' | 'LINK_TOPIC_GENERATION'>;
@@ -45,11 +48,16 @@ export interface BackupContext
   readonly stop: AbortSignal;
 }
 
-const BACKUP = `
-Copies tables, topics that no table contains, committed offsets and schemas into a new folder below DIR. Services keep
-running. Unchanged table partitions share their files with the previous backup in DIR. Secrets and passwords are not
-copied; the backup lists fingerprints, with which a restore compares them.
+const ABOUT_S3 = `
+S3 uses AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_REGION, or the role of the machine. For other
+stores with this API, set AWS_ENDPOINT_URL_S3.
+`;
 
+const BACKUP = `
+Copies tables, topics that no table contains, committed offsets and schemas to a folder or to S3. Services keep running.
+Unchanged table partitions share their files with the previous backup in the same location. Secrets and passwords are
+not copied; the backup lists fingerprints, with which a restore compares them.
+${ABOUT_S3}
 Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 store not responding.`;
 
 const RESTORE = `
@@ -57,20 +65,20 @@ Replaces all tables. Readers are refused until everyone whose erasure was reques
 Stop all services first. After an interruption, run the command again.
 
 With the log of the backup, the services read all later records again. With a new log, records after the backup are lost.
-DIR is a folder of backups, which selects the newest, or the folder of one backup.
-
+The location contains backups, of which the newest is selected, or is one backup.
+${ABOUT_S3}
 Exit codes: 0 success, 1 failure or declined, 2 invalid arguments, 3 store not responding.`;
 
 /** Creates `backup` and `restore`. */
 export const createBackupCommands = (context: BackupContext): CreateCommand[] => [
   (terminal) =>
-    jsonCommand('backup', 'copy the deployment to a folder')
-      .requiredOption('--to <dir>', 'folder of backups')
+    jsonCommand('backup', 'copy the deployment to a folder or to S3')
+      .requiredOption('--to <location>', 'folder, or s3://bucket/prefix')
       .addHelpText('after', BACKUP)
       .action((options) => interruptible(context, terminal, () => backup(context, options, terminal))),
   (terminal) =>
     jsonCommand('restore', 'replace the deployment by a backup')
-      .requiredOption('--from <dir>', 'folder of backups, or of one backup')
+      .requiredOption('--from <location>', 'folder or s3://bucket/prefix of backups, or of one backup')
       .addOption(yesOption())
       .addHelpText('after', RESTORE)
       .action((options) => interruptible(context, terminal, () => restore(context, options, terminal))),
@@ -87,7 +95,7 @@ async function interruptible({ stop }: BackupContext, terminal: Terminal, work: 
 }
 
 function sourcesOf(context: BackupContext, terminal: Terminal) {
-  const { config, folder, environment, wallClockMs, stop: signal } = context;
+  const { config, folder, environment, wallClockMs, readTopicSettings, stop: signal } = context;
   const account = context.addresses.clickhouse();
   return {
     account,
@@ -96,23 +104,32 @@ function sourcesOf(context: BackupContext, terminal: Terminal) {
     generation: config.LINK_TOPIC_GENERATION,
     secrets: readSecrets(folder, environment),
     wallClockMs,
+    readTopicSettings,
     signal,
     onProgress: terminal.progress,
   };
 }
 
+async function openStore({ environment }: BackupContext, location: string): Promise<BackupStore> {
+  const [, scheme] = /^(\w+):\/\//.exec(location) ?? [];
+  if (scheme === undefined) return openFolder(location);
+  if (scheme !== 's3') throw new UsageError('expected a folder or s3://bucket/prefix');
+  // Loaded on demand, because other commands do not need the client.
+  return (await import('../backup/s3.ts')).openS3(location, environment);
+}
+
 async function backup(context: BackupContext, { to, ...output }: JsonOption & { to: string }, terminal: Terminal) {
-  const sources = sourcesOf(context, terminal);
-  const { folder, manifest } = await withScope(async (open) => {
+  const [sources, store] = [sourcesOf(context, terminal), await openStore(context, to)];
+  const { location, manifest } = await withScope(async (open) => {
     const log = await open(context.openLog());
     const offsets = await open(context.openOffsets());
     await Promise.all([awaitClickHouse(createQueryRows(sources.account)), awaitLog(log)]);
-    return createBackup({ ...sources, log, offsets, schemas: await context.createSchemas() }, to);
+    return createBackup({ ...sources, log, offsets, schemas: await context.createSchemas() }, store);
   });
   const bytes = manifest.tables.flatMap(({ files }) => files).reduce((sum, file) => sum + file.bytes, 0);
   const records = manifest.topics.reduce((sum, topic) => sum + topic.records, 0);
-  printResult(terminal, output, { folder, tables: manifest.tables.length, bytes, records }, [
-    `backup      ${folder}`,
+  printResult(terminal, output, { location, tables: manifest.tables.length, bytes, records }, [
+    `backup      ${location}`,
     `tables      ${manifest.tables.length}, ${Math.ceil(bytes / 1_000_000)} MB`,
     `topics      ${plural(records, 'record')} that no table contains`,
     `offsets     ${manifest.commits.length} partitions of consumer groups`,
@@ -127,7 +144,7 @@ interface RestoreOptions extends JsonOption {
 }
 
 async function restore(context: BackupContext, options: RestoreOptions, terminal: Terminal): Promise<void> {
-  const source = await findBackup(options.from);
+  const source = await findBackup(options.from, (location) => openStore(context, location));
   const sources = sourcesOf(context, terminal);
   await withScope(async (open) => {
     const log = await open(context.openLog());
@@ -151,7 +168,7 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
     };
     const plan = await planRestore(targets, source);
     const found = plan.isBegun ? 0 : await countRows(sources.account);
-    const effect = `This deletes ${plural(found, 'row')} in the tables, and restores ${source.chosen.folder}.`;
+    const effect = `This deletes ${plural(found, 'row')} in the tables, and restores ${source.chosen.location}.`;
     if (found > 0) await confirm(effect, options, terminal);
     const lost = plan.isLoaded ? [] : await loadBackup(targets, source, plan.log);
     // Printed before the wait for erasures, because a repeated command does not find these records again.

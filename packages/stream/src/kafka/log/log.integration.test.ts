@@ -6,6 +6,7 @@ import { send } from '../../test/producer-contract.ts';
 import { useKafka } from '../test/kafka-fixture.ts';
 import { openAtomicPublisher } from './open-atomic-publisher.ts';
 import { openLogReader, readTopic } from './open-log-reader.ts';
+import { readTopicSettings } from './topic-settings.ts';
 
 const { fixture, producer } = await useKafka();
 const { brokers } = fixture;
@@ -43,6 +44,15 @@ it('the log reader returns exactly the requested offsets, with key, value, heade
   expect(found[0]).toMatchObject({ topic, partition: partition!.partition, key: Buffer.from('k'), value });
   expect(String(found[13]!.headers.n)).toBe('1/0');
   for (const { timestampMs } of found) expect(timestampMs).toBeGreaterThanOrEqual(before);
+});
+
+it('topic settings are those that were set on existing topics, without defaults', async () => {
+  const topic = await fixture.createTopic({ partitions: 1, recordBytesMax: 4_096, logAppendTime: true });
+  const options = { brokers, clientId: 'test' };
+  expect(await readTopicSettings(options, [topic, `${topic}-absent`])).toEqual(
+    new Map([[topic, { 'max.message.bytes': '4096', 'message.timestamp.type': 'LogAppendTime' }]]),
+  );
+  expect(await readTopicSettings(options, [`${topic}-absent`])).toEqual(new Map());
 });
 
 it('the log reader stops at the end of the log and returns nothing for a missing topic or group', async () => {

@@ -1,15 +1,13 @@
 /** A complete stack in a folder, whose stores can be lost, and whose commands run as processes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { applySql } from '@playline/infra/clickhouse';
-import { applyTopics } from '@playline/infra/kafka';
 import { CHECKOUT, type StackFile, type StackOptions, startStack } from '@playline/infra/local';
 import { createQueryRows, readRows } from '@playline/stores';
 import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
 
-const SERVICES = ['gateway', 'identity-linker', 'event-writer', 'eraser'] as const;
+const SERVICES = ['gateway', 'identity-linker', 'event-writer', 'activity-writer', 'eraser'] as const;
 /** Messages per request. */
 const BATCH_MAX = 100;
 type StoreName = 'kafka' | 'registry' | 'redis' | 'clickhouse';
@@ -22,9 +20,11 @@ export interface Command {
   readonly exit: Promise<number | null>;
 }
 
-export function openTestStack() {
+/** @param environment environment variables of all commands */
+export function openTestStack(environment: () => Readonly<Record<string, string>>) {
   const root = testStackFolder('backup');
   const directory = join(root, '.playline');
+  const outputs: string[][] = [];
   let stack: Awaited<ReturnType<typeof startStack>> | null = null;
   const file = (): StackFile => JSON.parse(readFileSync(join(directory, 'stack.json'), 'utf8'));
   const secrets = () => JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
@@ -39,8 +39,12 @@ export function openTestStack() {
     readRows(createQueryRows({ ...file().clickhouse, user, password })(sql));
   const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Command => {
     const main = join(CHECKOUT, 'services/operator/src/main.ts');
-    const child = spawn(process.execPath, [main, ...args], { cwd: root, env: { ...bareEnvironment(), ...env } });
+    const child = spawn(process.execPath, [main, ...args], {
+      cwd: root,
+      env: { ...bareEnvironment(), ...environment(), ...env },
+    });
     const [results, all]: [string[], string[]] = [[], []];
+    outputs.push(all);
     child.stdout.on('data', (chunk) => results.push(String(chunk)));
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => all.push(String(chunk)));
     const exit = new Promise<number | null>((done) => child.once('close', done));
@@ -48,6 +52,14 @@ export function openTestStack() {
   };
   return {
     backups: join(root, 'backups'),
+    /** Everything that commands have printed. */
+    output: () => outputs.flat().join(''),
+    readSecrets: (): string[] => Object.values(secrets()).filter((value) => typeof value === 'string'),
+    writeFile(name: string, content: string): string {
+      const path = join(root, name);
+      writeFileSync(path, content);
+      return path;
+    },
     file,
     run,
     /** Runs a command to its end. @returns its results @throws Error if it fails */
@@ -58,14 +70,13 @@ export function openTestStack() {
       return command.results();
     },
     startAll: (settings: Record<string, string> = {}) => start({ services: SERVICES, settings }),
-    startStores: () => start({ services: [] }),
+    /** Starts the stores, and creates missing topics and tables. */
+    startStores: () => start({ services: [], createsTables: true }),
     stop,
     /** Deletes the data of stopped stores. */
     lose(...stores: readonly StoreName[]) {
       for (const name of stores) rmSync(join(directory, 'data', name), { recursive: true, force: true });
     },
-    createTables: () => applySql(file().clickhouse),
-    createTopics: () => applyTopics({ brokers: file().kafka, registry: file().registry, prefix: '' }),
     query: (sql: string) => runAs('operator', secrets().operatorPassword, sql),
     queryAsAnalyst: (sql: string) => runAs('analyst', secrets().analystPassword, sql),
     async post(messages: readonly object[]): Promise<void> {
@@ -134,10 +145,10 @@ export interface Player {
   readonly ids: readonly string[];
 }
 
-/** Creates the messages of a player with an anonymous device and an account. */
+/** Creates the messages of a player with an anonymous device and an account. Each event has the level 7. */
 export function createPlayer(events: number): Player {
   const [anonymousId, userId] = [crypto.randomUUID(), crypto.randomUUID()];
-  const track = () => smallMessage('track', { anonymousId });
+  const track = () => smallMessage('track', { anonymousId, properties: { level: 7 } });
   const identify = smallMessage('identify', { anonymousId, userId, identityType: 'passport' });
   const messages = [...Array.from({ length: events }, track), identify];
   return { userId, messages, ids: messages.map(({ messageId }) => String(messageId)) };
