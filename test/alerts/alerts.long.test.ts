@@ -58,9 +58,10 @@ it(
     });
     const fired = new Set<string>();
     const watch = setInterval(
-      () => void world.monitoring.firing().then((alerts) => {
-        for (const labels of alerts) fired.add(JSON.stringify(labels));
-      }),
+      () =>
+        void world.monitoring.firing().then((alerts) => {
+          for (const labels of alerts) fired.add(JSON.stringify(labels));
+        }),
       5_000,
     );
     try {
@@ -100,8 +101,7 @@ it.each(FAULTS)(
       await repair(world);
     }
     const cleared = await awaitRules(rules, { isFiring: false }, CLEAR_MAX_MS);
-    for (const rule of rules)
-      times.push({ rule, fault: what, firedS: fired.get(rule)!, clearedS: cleared.get(rule)! });
+    for (const rule of rules) times.push({ rule, fault: what, firedS: fired.get(rule)!, clearedS: cleared.get(rule)! });
   },
   FAULT_MAX_MS,
 );

@@ -8,7 +8,7 @@ import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { trackMessage } from '../journeys/stack.ts';
-import type { World } from './world.ts';
+import type { TrafficMode, World } from './world.ts';
 
 export interface Fault {
   readonly what: string;
@@ -30,11 +30,11 @@ const suspend = (name: string, rules: readonly string[]): Fault => ({
   repair: (world) => world.signal(name, 'SIGCONT'),
 });
 
-const send = (mode: World['state']['traffic'], rules: readonly string[], what: string): Fault => ({
+const send = (mode: TrafficMode, rules: readonly string[], what: string): Fault => ({
   what,
   rules,
-  inject: ({ state }) => void (state.traffic = mode),
-  repair: ({ state }) => void (state.traffic = 'normal'),
+  inject: ({ set }) => set({ traffic: mode }),
+  repair: ({ set }) => set({ traffic: 'normal' }),
 });
 
 const setBalance = ({ chain, file }: World, ether: number) =>
@@ -211,8 +211,8 @@ export const FAULTS: readonly Fault[] = [
   {
     what: 'the chain has no new blocks',
     rules: ['ChainStalled'],
-    inject: ({ state }) => void (state.hasBlocks = false),
-    repair: ({ state }) => void (state.hasBlocks = true),
+    inject: ({ set }) => set({ hasBlocks: false }),
+    repair: ({ set }) => set({ hasBlocks: true }),
   },
   {
     what: 'no chain node responds, and a mint has waited for eleven minutes',

@@ -17,7 +17,10 @@ const INTERVAL = '15s';
 export type Monitoring = Awaited<ReturnType<typeof openMonitoring>>;
 
 interface Delivered {
-  readonly alerts: readonly { readonly status: 'firing' | 'resolved'; readonly labels: { readonly alertname: string } }[];
+  readonly alerts: readonly {
+    readonly status: 'firing' | 'resolved';
+    readonly labels: { readonly alertname: string };
+  }[];
 }
 
 async function openReceiver() {

@@ -1,14 +1,14 @@
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:tls';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { createServer } from 'node:tls';
 import { callRpc } from '@playline/infra/chain';
 import { freePorts } from '@playline/infra/ports';
 import { overrideWallClock, testStackFolder, until } from '@playline/testkit';
 import { startJourneyStack, trackMessage } from '../journeys/stack.ts';
-import { openChainProxy } from './chain-proxy.ts';
+import { type ChainProxyMode, openChainProxy } from './chain-proxy.ts';
 import { openMonitoring } from './monitoring.ts';
 
 const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
@@ -39,7 +39,17 @@ async function openTlsServer(folder: string) {
   const issue = (days: number) => {
     const [key, cert] = [join(folder, `${days}.key`), join(folder, `${days}.pem`)];
     const args = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost'];
-    const { status } = spawnSync('openssl', ['req', '-x509', ...args, '-days', `${days}`, '-keyout', key, '-out', cert]);
+    const { status } = spawnSync('openssl', [
+      'req',
+      '-x509',
+      ...args,
+      '-days',
+      `${days}`,
+      '-keyout',
+      key,
+      '-out',
+      cert,
+    ]);
     if (status !== 0) throw new Error('openssl failed');
     return { key: readFileSync(key), cert: readFileSync(cert) };
   };
@@ -110,7 +120,7 @@ export async function openWorld() {
   return {
     ...journey,
     monitoring,
-    state,
+    set: (changed: Partial<typeof state>) => void Object.assign(state, changed),
     chain,
     nodes,
     tls,
@@ -118,7 +128,9 @@ export async function openWorld() {
     pidOf,
     signal,
     metric,
-    setNodes: (mode: Parameters<(typeof nodes)[0]['set']>[0]) => nodes.forEach((node) => node.set(mode)),
+    setNodes: (mode: ChainProxyMode) => {
+      for (const node of nodes) node.set(mode);
+    },
     /** Kills a process with SIGTERM or SIGKILL, and waits until its successor is ready. */
     replace: async (name: string, by: NodeJS.Signals) => {
       const pid = pidOf(name);

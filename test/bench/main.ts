@@ -25,7 +25,21 @@ import { type BenchStores, openStores } from './stores.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, overview, portal, live, chain, tracing],
+  ...[
+    start,
+    idle,
+    storedOffsets,
+    insertSync,
+    erasure,
+    feed,
+    replicate,
+    queries,
+    overview,
+    portal,
+    live,
+    chain,
+    tracing,
+  ],
   ...[drain, soak],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);

@@ -26,8 +26,7 @@ const growth = (metric: string, by: string) =>
 
 const share = (part: string, total: string) => `${part} / (${total} > 0)`;
 
-const REQUESTS = 'playline_http_request_duration_seconds_count';
-const byService = (filter = '') => `sum by (service) (rate(${REQUESTS}${filter}[1m]))`;
+const byService = (filter = '') => `sum by (service) (rate(playline_http_request_duration_seconds_count${filter}[1m]))`;
 const messages = (verdict: 'accepted' | 'rejected') =>
   `sum by (environment) (rate(playline_gateway_messages_${verdict}_total[1m]))`;
 
@@ -125,8 +124,7 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'RateLimitsNotShared',
     severity: 'warning',
     summary: '{{ $labels.instance }} limits requests on its own',
-    meaning:
-      'Gateways cannot share limits through Redis. Each gateway applies its own share, so limits are not exact.',
+    meaning: 'Gateways cannot share limits through Redis. Each gateway applies its own share, so limits are not exact.',
     action: 'Repair Redis (`npm run status`).',
     expr: 'playline_gateway_rate_limit_shared == 0',
     forSeconds: TWO_SCRAPES_S,

@@ -1,1 +1,1 @@
-export { type AlertRule, DEPLOYMENT_RULES } from './deployment-rules.ts';
+export { type AlertRule, DEPLOYMENT_RULES, type DeploymentRule } from './deployment-rules.ts';

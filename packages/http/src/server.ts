@@ -280,7 +280,8 @@ function reportChecks(options: AdminServerOptions): void {
   options.metrics.collectedGauge('playline_ready', '1 if a check passes that the service requires', {
     labelNames: ['check'],
     async collect(gauge) {
-      for (const [check, passes] of Object.entries(await runRequiredChecks(options))) gauge.set({ check }, passes ? 1 : 0);
+      for (const [check, passes] of Object.entries(await runRequiredChecks(options)))
+        gauge.set({ check }, passes ? 1 : 0);
     },
   });
   options.metrics.collectedGauge('playline_degraded', '1 if a check fails that the service does not require', {

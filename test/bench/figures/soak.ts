@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { atMost, type Figure, toRow } from '../figure.ts';
 import { MESSAGES_PATH } from '../load-client.ts';
 import type { Load, LoadResult } from '../load-process.ts';
-import { atMost, type Figure, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { cpuSecondsOf, memoryMibOf, runChild } from '../processes.ts';
 import { openClone } from './stack.ts';
@@ -75,10 +75,14 @@ export const soak: Figure = {
       const { events, refused, p50Ms, p99Ms } = await loading;
       if (Object.keys(refused).length > 0) throw new Error(`responses other than 200: ${JSON.stringify(refused)}`);
       const restarted = Object.entries(readStack().processes).filter(([name, pid]) => processes[name] !== pid);
-      if (restarted.length > 0) throw new Error(`processes were restarted: ${restarted.map(([name]) => name).join(', ')}`);
+      if (restarted.length > 0)
+        throw new Error(`processes were restarted: ${restarted.map(([name]) => name).join(', ')}`);
       await clone.command('verify');
       const latency = { case: `${events} messages in ${hours} hours`, unit: 'ms (p99)', value: p99Ms };
-      return [...rows, toRow({ ...latency, peer: 'p50', peerValue: p50Ms, notes: '`verify` found every message once' })];
+      return [
+        ...rows,
+        toRow({ ...latency, peer: 'p50', peerValue: p50Ms, notes: '`verify` found every message once' }),
+      ];
     }),
 };
 
