@@ -14,6 +14,7 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
+import { openRedisAlerts } from '@playline/alerts/redis';
 import { createReadCode } from '@playline/chain/read-code';
 import { TOPICS } from '@playline/contracts';
 import { DEMO_TOPICS } from '@playline/demo-game';
@@ -34,6 +35,10 @@ import {
 } from '@playline/runtime';
 import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
+import { createAlertDelivery } from './alerts/delivery.ts';
+import { openAlertEvaluator } from './alerts/evaluator.ts';
+import { readAlertReadings } from './alerts/readings.ts';
+import { findAlerts } from './alerts/rules.ts';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
 import { createPortalLimiters } from './frame/limiters.ts';
@@ -106,6 +111,19 @@ await runService(logger, async (use) => {
   const audit = createAudit(log);
   if (analysts !== null)
     await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
+  const pipeline = createPipelineStatus(log);
+  const alerts = { store: await use('alerts', async () => openRedisAlerts(redis)), delivery: createAlertDelivery({ config, origin }) };
+  const readings = { ...records, usage, reads, pipeline, onFault };
+  await use('alert evaluator', async () =>
+    openAlertEvaluator({
+      ...alerts,
+      findAlerts: async (nowMs, signal) => findAlerts(await readAlertReadings(readings, nowMs, signal)),
+      projects: records.projects,
+      audit,
+      metrics,
+      onFault,
+    }),
+  );
   let server: HttpServer | null = null;
   // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
@@ -144,7 +162,8 @@ await runService(logger, async (use) => {
     analysts,
     readCode: createReadCode(config.CHAIN_NODES),
     settings: toSettings(config),
-    pipeline: createPipelineStatus(log),
+    pipeline,
+    alerts,
   });
   // Opened last and therefore closed first, so that the stores stay open until all requests have completed.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));
