@@ -78,6 +78,11 @@ With an option, the complete logs are searched. The logs of the stores have no f
     usage: '[-t title]',
     options: TESTS.options,
   },
+  'test:alerts': {
+    help: 'injects a fault for every alert and checks that it fires and clears; needs root and 90 minutes',
+    usage: '[-t title]',
+    options: TESTS.options,
+  },
   demo: {
     help: 'starts the stack if necessary, loads 30 days of a generated game, and prints the portal URL',
     usage: '[--project <id>] [--environment <name>]',
@@ -135,7 +140,7 @@ const GROUPS = {
   'manage people': ['identity', 'consent', 'erasures'],
   'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
   'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild', 'backup', 'restore'],
-  develop: ['test', 'test:all', 'test:containers', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
+  develop: ['test', 'test:all', 'test:containers', 'test:alerts', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };
 export const COMMAND_NAMES = Object.values(GROUPS).flat();
 

@@ -16,6 +16,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   logs: async () => (await import('./commands/logs.ts')).logs,
   test: async () => (await import('./commands/test.ts')).test,
   'test:all': async () => (await import('./commands/test.ts')).testAll,
+  'test:alerts': async () => (await import('./commands/test.ts')).testAlerts,
   'test:containers': async () => (await import('./commands/test.ts')).testContainers,
   demo: async () => (await import('./commands/up.ts')).demo,
   simulate: async () => (await import('./commands/run.ts')).simulate,

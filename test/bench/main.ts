@@ -4,6 +4,7 @@ import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services
 import { runMeasure, writeResults } from '../measure.ts';
 import { type Bench, compareRows, type Figure, type FigureRow, parseBaseline, toTable, toWarnings } from './figure.ts';
 import { chain } from './figures/chain.ts';
+import { drain } from './figures/drain.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
 import { feed } from './figures/feed.ts';
@@ -13,6 +14,7 @@ import { overview, portal } from './figures/portal.ts';
 import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
+import { soak } from './figures/soak.ts';
 import { idle, start } from './figures/stack.ts';
 import { insertSync, storedOffsets } from './figures/tables.ts';
 import { tracing } from './figures/tracing.ts';
@@ -24,6 +26,7 @@ import { type BenchStores, openStores } from './stores.ts';
 const FIGURES: readonly Figure[] = [
   ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
   ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, overview, portal, chain, tracing],
+  ...[drain, soak],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
@@ -88,7 +91,7 @@ const bench = command('bench', 'measure the services and their peers or floors i
   .option('--tls', 'use TLS and logins between services and stores (not for floors and peers)', false)
   .option(
     '--scale <fraction>',
-    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal and chain',
+    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, chain, drain and soak',
     numberFrom(0.001, 1),
     1,
   )

@@ -38,6 +38,13 @@ export async function testContainers(paths: StackPaths, filters: readonly string
   return runHere(paths, toolOf(paths, 'vitest'), { args });
 }
 
+/** Injects a fault for every alert, which `testAll` does as well. */
+export const testAlerts = (paths: StackPaths, filters: readonly string[]) =>
+  runHere(paths, toolOf(paths, 'vitest'), {
+    args: ['run', 'test/alerts', ...filters],
+    env: { PLAYLINE_TEST_ALL: '1' },
+  });
+
 async function runTests(paths: StackPaths, filters: readonly string[], env: Record<string, string>): Promise<number> {
   const folder = join(paths.state, 'test');
   mkdirSync(folder, { recursive: true });

@@ -232,3 +232,14 @@ it('openAdminServer returns 404 for other paths and methods', async () => {
   expect((await fetch(`${url}/`)).status).toBe(404);
   expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(404);
 });
+
+it('openAdminServer exposes every check as a metric', async () => {
+  const ready = { broker: () => true, store: () => new Promise<boolean>(() => {}) };
+  const { url } = await openAdmin(ready, undefined, { minting: () => false });
+  const text = await (await fetch(`${url}/metrics`)).text();
+  expect(text.match(/^playline_(ready|degraded){.*$/gm)).toEqual([
+    'playline_ready{check="broker",service="test"} 1',
+    'playline_ready{check="store",service="test"} 0',
+    'playline_degraded{check="minting",service="test"} 1',
+  ]);
+});

@@ -234,6 +234,7 @@ const ADMIN_CONNECTIONS_MAX = 64;
  * @throws Error if the port is in use
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
+  reportChecks(options);
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     const path = request.url?.split('?', 1)[0];
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendJsonResponse(response, 404, { found: false });
@@ -259,9 +260,8 @@ export async function openAdminServer(options: AdminServerOptions): Promise<Clos
 }
 
 async function sendReadinessResponse(options: AdminServerOptions, response: ServerResponse): Promise<void> {
-  const { ready, metrics } = options;
-  const required = typeof ready === 'function' ? runCheck(ready, READY_MAX_MS) : runChecks(ready);
-  const results = await Promise.all([required, runChecks(options.degraded ?? {})]);
+  const { metrics } = options;
+  const results = await Promise.all([runRequiredChecks(options), runChecks(options.degraded ?? {})]);
   const [notReady = [], degraded = []] = results.map(failedCheckNames);
   const isReady = notReady.length === 0;
   const isHealthy = isReady && degraded.length === 0;
@@ -275,14 +275,37 @@ async function sendReadinessResponse(options: AdminServerOptions, response: Serv
   });
 }
 
-function failedCheckNames(readiness: Readiness): string[] {
-  if (typeof readiness === 'boolean') return readiness ? [] : ['service'];
-  return Object.entries(readiness)
-    .filter(([, ready]) => !ready)
-    .map(([name]) => name);
+/** Reports every check on every scrape. */
+function reportChecks(options: AdminServerOptions): void {
+  options.metrics.collectedGauge('playline_ready', '1 if a check passes that the service requires', {
+    labelNames: ['check'],
+    async collect(gauge) {
+      for (const [check, passes] of Object.entries(await runRequiredChecks(options))) gauge.set({ check }, passes ? 1 : 0);
+    },
+  });
+  options.metrics.collectedGauge('playline_degraded', '1 if a check fails that the service does not require', {
+    labelNames: ['check'],
+    async collect(gauge) {
+      const checks = await runChecks(options.degraded ?? {});
+      for (const [check, passes] of Object.entries(checks)) gauge.set({ check }, passes ? 0 : 1);
+    },
+  });
 }
 
-async function runChecks(checks: ReadinessChecks): Promise<Readiness> {
+const failedCheckNames = (checks: CheckResults): string[] =>
+  Object.entries(checks)
+    .filter(([, passes]) => !passes)
+    .map(([name]) => name);
+
+type CheckResults = Readonly<Record<string, boolean>>;
+
+async function runRequiredChecks({ ready }: AdminServerOptions): Promise<CheckResults> {
+  if (typeof ready !== 'function') return runChecks(ready);
+  const result = await runCheck(ready, READY_MAX_MS);
+  return typeof result === 'boolean' ? { service: result } : result;
+}
+
+async function runChecks(checks: ReadinessChecks): Promise<CheckResults> {
   const results = Object.entries(checks).map(async ([name, check]) => [name, await runCheck(check, CHECK_MAX_MS)]);
   return Object.fromEntries(await Promise.all(results));
 }

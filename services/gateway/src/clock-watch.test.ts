@@ -1,3 +1,4 @@
+import { createMetrics } from '@playline/runtime';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CLOCK_OFFSET_MAX_MS, createClockWatch, startClockComparison } from './clock-watch.ts';
 import { consentChange, erase, putConsent } from './test/audience-calls.ts';
@@ -78,4 +79,12 @@ it('startClockComparison resolves without Redis, and the clock watch uses acknow
   expect(watch.fault()).toBeNull();
   watch.observe(clocks.wall + 2 * CLOCK_OFFSET_MAX_MS);
   expect(watch.fault()).not.toBeNull();
+});
+
+it('the clock watch exposes the offset of the clock as a metric', async () => {
+  const { clocks, watch } = openClocks();
+  const metrics = createMetrics('gateway');
+  watch.reportOffset(metrics);
+  watch.observe(clocks.wall - 12_500);
+  expect(await metrics.text()).toContain('playline_gateway_clock_ahead_seconds{service="gateway"} 12.5');
 });

@@ -1,6 +1,6 @@
 import { PublicError } from '@playline/errors';
 import type { Route } from '@playline/http';
-import type { Closable } from '@playline/runtime';
+import type { Closable, Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 
 export type ClockWatch = ReturnType<typeof createClockWatch>;
@@ -23,13 +23,16 @@ const FIRST_COMPARISON_MAX_MS = 1_000;
  */
 export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => performance.now() } = {}) {
   let compared: { readonly storeAtMs: number; readonly atMs: number } | null = null;
-  /** Returns null if the clock is correct or has not been compared yet. */
-  const fault = () => {
+  /** Returns null without a recent comparison. */
+  const readAheadMs = () => {
     if (compared === null) return null;
     const sinceMs = monotonicMs() - compared.atMs;
-    if (sinceMs > COMPARISON_TTL_MS) return null;
-    const aheadMs = wallClockMs() - (compared.storeAtMs + sinceMs);
-    if (Math.abs(aheadMs) <= CLOCK_OFFSET_MAX_MS) return null;
+    return sinceMs > COMPARISON_TTL_MS ? null : wallClockMs() - (compared.storeAtMs + sinceMs);
+  };
+  /** Returns null if the clock is correct or has not been compared yet. */
+  const fault = () => {
+    const aheadMs = readAheadMs();
+    if (aheadMs === null || Math.abs(aheadMs) <= CLOCK_OFFSET_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
     return `this host's clock is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
   };
@@ -39,6 +42,12 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
       compared = { storeAtMs, atMs: monotonicMs() };
     },
     fault,
+    reportOffset: (metrics: Pick<Metrics, 'collectedGauge'>) => {
+      const help = 'Seconds by which the clock is ahead of the clocks of Kafka and Redis';
+      metrics.collectedGauge('playline_gateway_clock_ahead_seconds', help, {
+        collect: (gauge) => gauge.set((readAheadMs() ?? 0) / 1000),
+      });
+    },
     withReasons: (reasons: () => Readonly<Record<string, string>>) => (): Readonly<Record<string, string>> => {
       const error = fault();
       return error === null ? reasons() : { ...reasons(), clock: error };

@@ -74,6 +74,7 @@ await runService(logger, async (use) => {
   // If Redis is not writable, only consents and erasures fail.
   const degraded = { consentsAndErasures: () => audience.people.ready() };
   watchWrites(metrics, () => audience.people.takesWrites());
+  clock.reportOffset(metrics);
   const reasons = clock.withReasons(faults.reasons);
   await use('admin listener', () => openAdminServer({ host, port, ready, degraded, reasons, metrics }));
 
