@@ -1,7 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { readFileSync, rmSync } from 'node:fs';
 import type { ProjectRecord } from '@playline/access-keys';
 import { toChange } from '@playline/alerts';
-import { expect, it } from 'vitest';
+import { createAuthority } from '@playline/infra/local';
+import { testStackFolder } from '@playline/testkit';
+import { expect, it, onTestFinished } from 'vitest';
 import { createAlertDelivery, type DeliveryParts } from './delivery.ts';
 import { openMailReceiver, openWebhookReceiver } from './test/receivers.ts';
 
@@ -97,6 +100,16 @@ it.each(['10.1.2.3', '100.64.0.1', '169.254.169.254', '172.31.0.1', '192.168.0.1
     expect(failures).toEqual([{ channel: 'webhook', reason: 'the address is not public' }]);
   },
 );
+
+it('a webhook is not sent to a server whose certificate is not trusted', async () => {
+  const folder = testStackFolder('webhook-certificate');
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { certificate, key } = createAuthority(folder, 'unknown authority').issue('server', ['localhost']);
+  const files = { cert: readFileSync(certificate), key: readFileSync(key) };
+  const { received, port } = await openWebhookReceiver(() => 200, files);
+  const [failure] = await createDelivery().test(change, toProject(`https://localhost:${port}`));
+  expect([failure?.reason, received]).toEqual([expect.stringMatching(/CERT|SIGNATURE/), []]);
+});
 
 it('an e-mail is sent to all addresses, and its subject contains no line break from a project name', async () => {
   const { received, port } = await openMailReceiver();

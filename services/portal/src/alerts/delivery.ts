@@ -1,7 +1,9 @@
 /** Delivers alerts of projects by webhook and e-mail. */
 import { createHmac } from 'node:crypto';
-import { type RequestOptions, request } from 'node:http';
+import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
+import { type BlockList, connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import { alertTargetsOf, type ProjectRecord } from '@playline/access-keys';
 import { type AlertChange, findProjectRule } from '@playline/alerts';
 import { pause } from '@playline/stores';
@@ -110,7 +112,7 @@ function toMessage(change: AlertChange, { id, name, environments }: ProjectRecor
 
 interface PostOptions {
   readonly key: string;
-  readonly blockList: RequestOptions['blockList'];
+  readonly blockList: BlockList | undefined;
 }
 
 /** Redirects are not followed, and the response body is not read. @throws Error unless the status is 2xx */
@@ -122,9 +124,8 @@ function postSigned(url: URL, body: string, { key, blockList }: PostOptions): Pr
     'user-agent': 'Playline',
     'playline-signature': `t=${seconds},v1=${createHmac('sha256', key).update(`${seconds}.${body}`).digest('hex')}`,
   };
-  // Without an agent, no connection that was made with other options is used.
   const signal = AbortSignal.timeout(ATTEMPT_MAX_MS);
-  const options = { method: 'POST', headers, agent: false, signal, ...(blockList && { blockList }) } as const;
+  const options = { method: 'POST', headers, signal, createConnection: () => openConnection(url, blockList) };
   return new Promise((resolve, reject) => {
     const outgoing = (url.protocol === 'https:' ? requestTls : request)(url, options, (response) => {
       response.destroy();
@@ -135,6 +136,15 @@ function postSigned(url: URL, body: string, { key, blockList }: PostOptions): Pr
     outgoing.on('error', reject);
     outgoing.end(body);
   });
+}
+
+/** Node.js applies a block list only to TCP connections that are opened with it, not to those that `https` opens. */
+function openConnection({ protocol, hostname, port }: URL, blockList: BlockList | undefined): Socket {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const defaultPort = protocol === 'https:' ? 443 : 80;
+  const socket = connect({ host, port: port === '' ? defaultPort : Number(port), ...(blockList && { blockList }) });
+  if (protocol !== 'https:') return socket;
+  return connectTls({ socket, host, ...(isIP(host) === 0 && { servername: host }) });
 }
 
 class StatusFault extends Error {}

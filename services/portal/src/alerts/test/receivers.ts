@@ -1,4 +1,5 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
@@ -15,16 +16,20 @@ export interface ReceivedWebhook {
 }
 
 /** @param statusOf returns the status of each request; 0 closes the connection */
-export async function openWebhookReceiver(statusOf: (request: number) => number = () => 204) {
+export async function openWebhookReceiver(
+  statusOf: (request: number) => number = () => 204,
+  tls?: { readonly cert: Buffer; readonly key: Buffer },
+) {
   const received: ReceivedWebhook[] = [];
-  const server = createServer((request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse) => {
     void textOf(request).then((body) => {
       received.push({ headers: request.headers, body });
       const status = statusOf(received.length);
       if (status === 0) request.socket.destroy();
       else response.writeHead(status, { location: '/elsewhere' }).end('x'.repeat(1_000));
     });
-  });
+  };
+  const server = tls === undefined ? createServer(handle) : createTlsServer(tls, handle);
   return { received, port: await listen(server) };
 }
 
