@@ -117,7 +117,8 @@ interface PostOptions {
 
 /** Redirects are not followed, and the response body is not read. @throws Error unless the status is 2xx */
 function postSigned(url: URL, body: string, { key, blockList }: PostOptions): Promise<void> {
-  const seconds = Math.floor(Date.now() / 1000);
+  const sentAtMs = Date.now();
+  const seconds = Math.floor(sentAtMs / 1000);
   const headers = {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),

@@ -37,9 +37,9 @@ export function openAlertEvaluator(parts: EvaluatorParts): { close(): Promise<vo
   const evaluate = async () => {
     const turnMs = Math.floor(TURN_SHARE * everyMs);
     if (!(await store.takeTurn(owner, turnMs))) return;
-    const nowMs = Date.now();
-    const [active, findings] = [await store.read(), await findAlerts(nowMs, AbortSignal.timeout(turnMs))];
-    const isWritten = await store.write(owner, advance(active, findings, nowMs), nowMs);
+    const evaluatedAtMs = Date.now();
+    const [active, findings] = [await store.read(), await findAlerts(evaluatedAtMs, AbortSignal.timeout(turnMs))];
+    const isWritten = await store.write(owner, advance(active, findings, evaluatedAtMs), evaluatedAtMs);
     evaluations.inc({ outcome: isWritten ? 'completed' : 'too late' });
   };
   let delivering: Promise<unknown> | null = null;

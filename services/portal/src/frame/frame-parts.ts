@@ -13,6 +13,7 @@ import { createWindowLimiter } from '@playline/rate-limit';
 import type { Logger } from '@playline/runtime';
 import type { Config } from '../config.ts';
 import { createCachedRead } from '../pipeline-status.ts';
+import type { PortalParts } from '../portal-parts.ts';
 import type { PortalRecords } from '../stores/portal-records.ts';
 import { createBrowserCookie, createOpenedCookie, createProviderCookie, createSessionCookie } from './cookies.ts';
 import { createFormTokens } from './form-tokens.ts';
@@ -27,7 +28,7 @@ export interface FrameOptions {
   readonly limiters: PortalLimiters;
   readonly accounts: PortalRecords<AccountRecord>;
   readonly projects: PortalRecords<ProjectRecord>;
-  readonly alerts: { readonly store: Pick<AlertStore, 'read'> };
+  readonly alerts: PortalParts['alerts'];
   readonly logger: Logger;
 }
 
