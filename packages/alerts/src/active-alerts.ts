@@ -35,8 +35,9 @@ export interface AlertChange extends Finding {
   readonly id: string;
   readonly state: 'fired' | 'cleared' | 'test';
   readonly firedAt: number;
-  /** True if only the record is missing. */
   readonly isDelivered: boolean;
+  /** Whether the audit log contains the change. */
+  readonly isRecorded: boolean;
 }
 
 /** The findings of each rule; null if the rule could not be evaluated, which changes none of its alerts. */
@@ -83,7 +84,7 @@ export function toChange(
   firedAt: number,
 ): AlertChange {
   const finding = { rule, projectId, environmentId, value, text };
-  return { ...finding, id: randomUUID(), state, firedAt, isDelivered: false };
+  return { ...finding, id: randomUUID(), state, firedAt, isDelivered: false, isRecorded: false };
 }
 
 export interface Acknowledgement {

@@ -91,11 +91,15 @@ async function settle(parts: EvaluatorParts, change: AlertChange, closed: AbortS
   const project = (await projects.all()).find(({ id }) => id === change.projectId);
   const deliver = async () =>
     change.isDelivered || project === undefined ? [] : delivery.deliver(change, project, closed);
-  const [failures, isRecorded] = await Promise.all([deliver(), record(parts, toEntry(change))]);
-  // The process is closing. Another process delivers the change.
-  if (failures === null) return;
-  for (const failure of failures) await record(parts, toFailureEntry(change, failure));
-  await store.settle(change, isRecorded ? null : { ...change, isDelivered: true }, Date.now());
+  const [failures, isRecorded] = await Promise.all([
+    deliver(),
+    change.isRecorded || record(parts, toEntry(change)),
+  ]);
+  for (const failure of failures ?? []) await record(parts, toFailureEntry(change, failure));
+  // While the process is closing, a delivery is not repeated. Another process repeats it.
+  const isDelivered = failures !== null;
+  const remaining = isDelivered && isRecorded ? null : { ...change, isDelivered, isRecorded };
+  await store.settle(change, remaining, Date.now());
 }
 
 /** Returns false if Kafka has not confirmed the entry, which must not delay the delivery. */
