@@ -47,6 +47,7 @@ const serviceSchema = z.strictObject({
   read_only: z.boolean().optional(),
   cap_drop: z.array(z.string()).optional(),
   security_opt: z.array(z.string()).optional(),
+  user: z.string().optional(),
   extra_hosts: z.array(z.string()).optional(),
 });
 const fileSchema = z.looseObject({
@@ -88,7 +89,7 @@ describe('docker-compose.yml', () => {
   });
 
   it.each(containers)('pins the image version of %s', (_, { image }) => {
-    expect(image).toMatch(/^[a-z0-9/-]+:\d+(\.\d+)+[A-Za-z0-9.-]*$/);
+    expect(image).toMatch(/^[a-z0-9/-]+:v?\d+(\.\d+)+[A-Za-z0-9.-]*$/);
   });
 
   it.each(containers)('exposes %s only on the loopback interface', (_, { ports }) => {
@@ -175,6 +176,48 @@ describe('docker-compose.yml', () => {
       read_only: true,
       cap_drop: ['ALL'],
     });
+  });
+});
+
+describe('the profile "monitoring" of docker-compose.yml', () => {
+  const monitoring = containers.filter(([, { profiles }]) => profiles?.includes('monitoring'));
+
+  it('contains Prometheus, Alertmanager and Grafana', () => {
+    expect(monitoring.map(([name]) => name)).toEqual(['prometheus', 'alertmanager', 'grafana']);
+  });
+
+  it.each(monitoring)('runs %s without privileges and with a read-only file system', (_, container) => {
+    expect(container).toMatchObject({
+      user: expect.stringMatching(/^[1-9]\d*:\d+$/),
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    });
+    for (const volume of container.volumes) if (volume.startsWith('./')) expect(volume).toMatch(/:ro$/);
+  });
+
+  it('scrapes every service at the port of its metrics', () => {
+    const { scrape_configs: jobs } = parse(read('infra/prometheus/prometheus.yml')) as {
+      scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
+    };
+    expect(jobs.map(({ job_name: name }) => name)).toEqual(['playline']);
+    const [{ names = [], port } = {}] = jobs[0]?.dns_sd_configs ?? [];
+    expect(names.toSorted()).toEqual(services.map(({ name }) => name).sort());
+    for (const { container } of services) expect(container.environment.ADMIN_PORT).toBe(String(port));
+  });
+
+  it('uses addresses and files that exist', () => {
+    for (const [path, address] of [
+      ['infra/prometheus/prometheus.yml', 'alertmanager:9093'],
+      ['infra/dashboards/provisioning/datasources/prometheus.yml', 'http://prometheus:9090'],
+      ['infra/dashboards/provisioning/dashboards/playline.yml', '/etc/playline'],
+    ] as const)
+      expect(read(path)).toContain(address);
+    expect(compose.services.grafana?.volumes).toContain('./infra/dashboards:/etc/playline:ro');
+    const home = compose.services.grafana?.environment.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '';
+    expect(exists(home.replace('/etc/playline', 'infra/dashboards')), home).toBe(true);
+    for (const name of ['prometheus', 'alertmanager'])
+      expect(exists(`infra/prometheus/${name}.yml`), name).toBe(true);
   });
 });
 

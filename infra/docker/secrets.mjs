@@ -17,6 +17,7 @@ const NAMES = [
   'IDENTITY_PEPPER',
   'CURSOR_SECRET',
   'PORTAL_SECRET',
+  'GRAFANA_ADMIN_PASSWORD',
 ];
 /** The pepper and the cursor secret require 32 bytes. Hexadecimal strings need no escaping in URLs. */
 const SECRET_BYTES = 32;

@@ -10,7 +10,7 @@ import { erasure } from './figures/erasure.ts';
 import { feed } from './figures/feed.ts';
 import { gateway, gatewayLatency } from './figures/gateway.ts';
 import { linker } from './figures/linker.ts';
-import { overview, portal } from './figures/portal.ts';
+import { live, overview, portal } from './figures/portal.ts';
 import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
@@ -25,7 +25,7 @@ import { type BenchStores, openStores } from './stores.ts';
 
 const FIGURES: readonly Figure[] = [
   ...[gateway, gatewayLatency, refusals, writer, endToEnd, visible, linker],
-  ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, overview, portal, chain, tracing],
+  ...[start, idle, storedOffsets, insertSync, erasure, feed, replicate, queries, overview, portal, live, chain, tracing],
   ...[drain, soak],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);
@@ -91,7 +91,7 @@ const bench = command('bench', 'measure the services and their peers or floors i
   .option('--tls', 'use TLS and logins between services and stores (not for floors and peers)', false)
   .option(
     '--scale <fraction>',
-    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, chain, drain and soak',
+    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, live, chain, drain and soak',
     numberFrom(0.001, 1),
     1,
   )

@@ -54,7 +54,8 @@ async function openViewers(scene: Scene, count: number): Promise<Viewer[]> {
   return viewers;
 }
 
-const VIEWERS = 50;
+/** The maximum per project. */
+const VIEWERS = 16;
 const MESSAGES = 200_000;
 /** Enough to compile the code, after which the cost per message is stable. */
 const WARM_UP_MESSAGES = 400_000;

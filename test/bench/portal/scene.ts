@@ -10,7 +10,7 @@ import { CHAIN, CONTRACTS } from './fill.ts';
 export type Scene = Awaited<ReturnType<typeof openScene>>;
 
 const PASSWORD = randomBytes(16).toString('hex');
-const VIEWING_ACCOUNTS = 7;
+const VIEWING_ACCOUNTS = 2;
 const LINK_WAIT_MAX_MS = 10_000;
 
 async function createProject(bench: Bench): Promise<{ projectId: string; environment: string }> {
