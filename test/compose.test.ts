@@ -216,8 +216,7 @@ describe('the profile "monitoring" of docker-compose.yml', () => {
     expect(compose.services.grafana?.volumes).toContain('./infra/dashboards:/etc/playline:ro');
     const home = compose.services.grafana?.environment.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '';
     expect(exists(home.replace('/etc/playline', 'infra/dashboards')), home).toBe(true);
-    for (const name of ['prometheus', 'alertmanager'])
-      expect(exists(`infra/prometheus/${name}.yml`), name).toBe(true);
+    for (const name of ['prometheus', 'alertmanager']) expect(exists(`infra/prometheus/${name}.yml`), name).toBe(true);
   });
 });
 

@@ -57,8 +57,8 @@ describe('the queries of the operations dashboards', () => {
 
   it('show every alert about Playline, and refer only to existing alerts', () => {
     const shown = new Set(Object.values(DASHBOARDS).flatMap(({ panels }) => panels.flatMap(alertsOf)));
-    const [all, own] = [DEPLOYMENT_RULES, DEPLOYMENT_RULES.filter(({ expr }) => expr.includes('playline'))].map((rules) =>
-      rules.map(({ name }) => name),
+    const [all, own] = [DEPLOYMENT_RULES, DEPLOYMENT_RULES.filter(({ expr }) => expr.includes('playline'))].map(
+      (rules) => rules.map(({ name }) => name),
     );
     expect([...shown].filter((name) => !all?.includes(name))).toEqual([]);
     expect(own?.filter((name) => !shown.has(name))).toEqual([]);

@@ -29,7 +29,10 @@ export const readQueries = (): { dashboard: string; panel: string; query: string
     ),
   );
 
-export const alertsOf = ({ alert, related = [] }: Panel): string[] => [...(alert === undefined ? [] : [alert]), ...related];
+export const alertsOf = ({ alert, related = [] }: Panel): string[] => [
+  ...(alert === undefined ? [] : [alert]),
+  ...related,
+];
 
 const DATASOURCE = { type: 'prometheus', uid: `\${datasource}` };
 /** Two panels per row of 24 columns. */
@@ -111,7 +114,9 @@ export function toJson(name: string, { title, description, panels }: Dashboard):
     editable: true,
     refresh: '30s',
     time: { from: 'now-6h', to: 'now' },
-    links: [{ type: 'dashboards', title: 'Operations', tags: ['playline-operations'], keepTime: true, asDropdown: true }],
+    links: [
+      { type: 'dashboards', title: 'Operations', tags: ['playline-operations'], keepTime: true, asDropdown: true },
+    ],
     templating: {
       list: [{ name: 'datasource', label: 'Data source', type: 'datasource', query: 'prometheus' }],
     },

@@ -26,8 +26,8 @@ const growth = (metric: string, by: string) =>
 
 const share = (part: string, total: string) => `${part} / (${total} > 0)`;
 
-const REQUESTS = 'playline_http_request_duration_seconds_count';
-const byService = (filter = '') => `sum by (service) (rate(${REQUESTS}${filter}[1m]))`;
+const byService = (filter = '') =>
+  `sum by (service) (rate(playline_http_request_duration_seconds_count${filter}[1m]))`;
 const messages = (verdict: 'accepted' | 'rejected') =>
   `sum by (environment) (rate(playline_gateway_messages_${verdict}_total[1m]))`;
 

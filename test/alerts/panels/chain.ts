@@ -18,6 +18,7 @@ export const CHAIN: Dashboard = {
       description:
         'Halted: a final block was replaced. Too large: no node returns the complete next block; add a node without a limit on responses.',
       alert: 'ChainHalted',
+      related: ['BlockUnreadable'],
       isStat: true,
       queries: [
         ['max by (chain) (playline_chain_indexer_halted)', '{{chain}} halted'],
@@ -30,7 +31,12 @@ export const CHAIN: Dashboard = {
       unit: 's',
       description: 'Pages of the chain API end this long before now. A partition is written by one instance at a time.',
       alert: 'FeedBehind',
-      queries: [['time() - max by (partition) (playline_activity_writer_watermark_timestamp_seconds)', 'partition {{partition}}']],
+      queries: [
+        [
+          'time() - max by (partition) (playline_activity_writer_watermark_timestamp_seconds)',
+          'partition {{partition}}',
+        ],
+      ],
     },
     {
       title: 'Time without a new block',
@@ -54,7 +60,10 @@ export const CHAIN: Dashboard = {
       description: 'Requests to a node that failed. A lagging node is silent, or behind the other nodes.',
       related: ['ChainNodeLags', 'IndexerSilent'],
       queries: [
-        [orZero(perSecond('playline_chain_indexer_faults_total', 'chain, node, kind'), 'chain'), '{{chain}} {{node}} {{kind}}'],
+        [
+          orZero(perSecond('playline_chain_indexer_faults_total', 'chain, node, kind'), 'chain'),
+          '{{chain}} {{node}} {{kind}}',
+        ],
         ['max by (chain, node) (playline_chain_indexer_node_lags)', '{{chain}} {{node}} lags'],
       ],
       emptyBecause: 'no chain is configured',
@@ -90,9 +99,7 @@ export const CHAIN: Dashboard = {
         'Assets that cannot be minted now: funds, fees, a missing role, a disabled key or no usable node. `npm run mints -- signers` lists the reasons.',
       related: ['MintsBlocked'],
       redFrom: 1,
-      queries: [
-        [orZero('max by (chain, signer) (playline_minter_waiting_assets)', 'chain'), '{{chain}} {{signer}}'],
-      ],
+      queries: [[orZero('max by (chain, signer) (playline_minter_waiting_assets)', 'chain'), '{{chain}} {{signer}}']],
     },
     {
       title: 'Balance of signers',

@@ -15,9 +15,12 @@ export const CONSUMERS: Dashboard = {
     {
       title: 'Processed records',
       unit: 'cps',
-      description: 'A topic with a backlog and without processed records is blocked: see the other panels for the reason.',
+      description:
+        'A topic with a backlog and without processed records is blocked: see the other panels for the reason.',
       related: ['ConsumerBehind'],
-      queries: [[orZero(perSecond('playline_stream_records_total', 'service, topic'), 'service'), '{{service}} {{topic}}']],
+      queries: [
+        [orZero(perSecond('playline_stream_records_total', 'service, topic'), 'service'), '{{service}} {{topic}}'],
+      ],
     },
     {
       title: 'Time until records are deleted',
@@ -73,7 +76,10 @@ export const CONSUMERS: Dashboard = {
       description: 'The partition waits until the block is stored.',
       alert: 'WriteStuck',
       queries: [
-        ['max by (service, instance, topic) (playline_stream_oldest_write_seconds)', '{{service}} {{instance}} {{topic}}'],
+        [
+          'max by (service, instance, topic) (playline_stream_oldest_write_seconds)',
+          '{{service}} {{instance}} {{topic}}',
+        ],
       ],
     },
     {
@@ -90,7 +96,10 @@ export const CONSUMERS: Dashboard = {
       description: 'The error names of ClickHouse, by table. Writers repeat the insert.',
       related: ['ClickHouseUnavailable', 'WritesRepeated'],
       queries: [
-        [orZero(perSecond('playline_store_faults_total', 'service, table, code'), 'service'), '{{service}} {{table}} {{code}}'],
+        [
+          orZero(perSecond('playline_store_faults_total', 'service, table, code'), 'service'),
+          '{{service}} {{table}} {{code}}',
+        ],
       ],
     },
     {

@@ -46,7 +46,8 @@ export const ERASURE: Dashboard = {
     {
       title: 'Backlog that erasures wait for',
       unit: 'short',
-      description: 'An erasure waits until linker and writers have processed all earlier records (dashboard Consumers).',
+      description:
+        'An erasure waits until linker and writers have processed all earlier records (dashboard Consumers).',
       related: ['ConsumerBehind'],
       queries: [
         [
@@ -77,9 +78,7 @@ export const ERASURE: Dashboard = {
       description: 'Rows of erased people that the daily scrub has found and deleted. Treat every row as an incident.',
       related: ['ErasedDataFound'],
       redFrom: 1,
-      queries: [
-        [orZero(growth('playline_eraser_survivors_total', 'table', '1d'), 'table'), '{{table}}'],
-      ],
+      queries: [[orZero(growth('playline_eraser_survivors_total', 'table', '1d'), 'table'), '{{table}}']],
     },
     {
       title: 'Time since maintenance',

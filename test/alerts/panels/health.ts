@@ -11,7 +11,8 @@ export const HEALTH: Dashboard = {
     {
       title: 'Firing alerts',
       unit: 'short',
-      description: 'Alerts that fire now. infra/ALERTS.md has a section for each alert with its meaning and what to do.',
+      description:
+        'Alerts that fire now. infra/ALERTS.md has a section for each alert with its meaning and what to do.',
       redFrom: 1,
       isStat: true,
       queries: [[orZero('count by (alertname) (ALERTS{alertstate="firing"})', 'alertname'), '{{alertname}}']],

@@ -161,7 +161,7 @@ it('an alert whose delivery fails is recorded with the reason, without the URL',
   const ownEntries = async () => (await readEntries()).filter(({ projectId }) => projectId === project.id);
   const entries = await until('the failure is recorded', async () => {
     const found = await ownEntries();
-    return found.length === 2 && found;
+    return found.length === 2 ? found : null;
   });
   expect(webhook.received).toHaveLength(3);
   const failed = entries.find(({ action }) => action === 'alert.delivery-failed');
