@@ -27,10 +27,24 @@ function play(readings: readonly Reading[]) {
 const statesOf = (readings: readonly Reading[]) => play(readings).changes.map(({ state, at }) => [at, state]);
 
 it.each<[string, Reading[], [number, string][]]>([
-  ['fires after two evaluations and clears after two', [true, true, false, false], [[1, 'fired'], [3, 'cleared']]],
+  [
+    'fires after two evaluations and clears after two',
+    [true, true, false, false],
+    [
+      [1, 'fired'],
+      [3, 'cleared'],
+    ],
+  ],
   ['does not fire after one evaluation', [true, false, true, false, true], []],
   ['does not clear after one evaluation', [true, true, false, true, false, true], [[1, 'fired']]],
-  ['does not change while its rule cannot be evaluated', [true, null, true, null, false, null, false], [[2, 'fired'], [6, 'cleared']]],
+  [
+    'does not change while its rule cannot be evaluated',
+    [true, null, true, null, false, null, false],
+    [
+      [2, 'fired'],
+      [6, 'cleared'],
+    ],
+  ],
 ])('an alert %s', (_, readings, expected) => {
   expect(statesOf(readings)).toEqual(expected);
 });
@@ -56,7 +70,11 @@ it('an alert changes exactly when two consecutive evaluations contradict its sta
 
 it('the changes of an alert alternate, have different ids, and a cleared alert has the time at which it fired', () => {
   const { changes } = play([true, true, true, false, false, true, true]);
-  expect(changes.map(({ state, firedAt }) => [state, firedAt])).toEqual([['fired', 1], ['cleared', 1], ['fired', 6]]);
+  expect(changes.map(({ state, firedAt }) => [state, firedAt])).toEqual([
+    ['fired', 1],
+    ['cleared', 1],
+    ['fired', 6],
+  ]);
   expect(new Set(changes.map(({ id }) => id)).size).toBe(3);
 });
 

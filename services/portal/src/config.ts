@@ -106,7 +106,10 @@ const schema = z.object({
 });
 
 export const configSchema = schema.superRefine((config, context) => {
-  for (const [name, other] of [['SMTP_URL', 'SMTP_FROM'], ['SMTP_FROM', 'SMTP_URL']] as const)
+  for (const [name, other] of [
+    ['SMTP_URL', 'SMTP_FROM'],
+    ['SMTP_FROM', 'SMTP_URL'],
+  ] as const)
     if (config[name] === undefined && config[other] !== undefined)
       context.addIssue({ code: 'custom', path: [name], message: `required if ${other} is set` });
   const names = ['OPENID_ISSUER', 'OPENID_CLIENT_ID', 'OPENID_CLIENT_SECRET'] as const;

@@ -1,6 +1,7 @@
 import {
   ACCESS_KEYS,
   ACCOUNTS,
+  type AuditLog,
   type Change,
   COLLECTIONS,
   createAnalystStore,
@@ -37,7 +38,7 @@ import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createAlertDelivery } from './alerts/delivery.ts';
 import { openAlertEvaluator } from './alerts/evaluator.ts';
-import { readAlertReadings } from './alerts/readings.ts';
+import { type ReadingParts, readAlertReadings } from './alerts/readings.ts';
 import { findAlerts } from './alerts/rules.ts';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
@@ -89,6 +90,18 @@ async function openAllRecords(use: Use, log: LogParts) {
   };
 }
 
+async function openAlerts(use: Use, parts: ReadingParts, audit: AuditLog) {
+  const store = await use('alerts', async () => openRedisAlerts(redis));
+  const delivery = createAlertDelivery({ config, origin });
+  const findAll = async (nowMs: number, signal: AbortSignal) =>
+    findAlerts(await readAlertReadings(parts, nowMs, signal));
+  const { projects } = parts;
+  await use('alert evaluator', async () =>
+    openAlertEvaluator({ store, delivery, projects, findAlerts: findAll, audit, metrics, onFault }),
+  );
+  return { store, delivery };
+}
+
 await runService(logger, async (use) => {
   const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
@@ -112,18 +125,7 @@ await runService(logger, async (use) => {
   if (analysts !== null)
     await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
   const pipeline = createPipelineStatus(log);
-  const alerts = { store: await use('alerts', async () => openRedisAlerts(redis)), delivery: createAlertDelivery({ config, origin }) };
-  const readings = { ...records, usage, reads, pipeline, onFault };
-  await use('alert evaluator', async () =>
-    openAlertEvaluator({
-      ...alerts,
-      findAlerts: async (nowMs, signal) => findAlerts(await readAlertReadings(readings, nowMs, signal)),
-      projects: records.projects,
-      audit,
-      metrics,
-      onFault,
-    }),
-  );
+  const alerts = await openAlerts(use, { ...records, usage, reads, pipeline, onFault }, audit);
   let server: HttpServer | null = null;
   // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);

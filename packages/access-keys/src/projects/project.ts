@@ -184,7 +184,11 @@ const WEBHOOK_CHARACTERS_MAX = 500;
 const EMAIL = /^[^\s@<>()[\]:;,"\\]{1,64}@[a-z0-9.-]{1,255}$/i;
 
 /** @throws PublicError VALIDATION_ERROR for an invalid URL or address; see `changeProject` */
-export function setAlertTargets(context: ProjectContext, project: string, wanted: AlertTargets): Promise<ProjectRecord> {
+export function setAlertTargets(
+  context: ProjectContext,
+  project: string,
+  wanted: AlertTargets,
+): Promise<ProjectRecord> {
   const alertWebhook = wanted.alertWebhook.trim();
   const alertEmails = [...new Set(wanted.alertEmails)];
   if (alertWebhook !== '' && !isWebhook(alertWebhook))

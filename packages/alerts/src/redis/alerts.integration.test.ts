@@ -3,7 +3,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type ActiveAlert, type AlertStep, isFiring, RETRY_MS, toChange } from '../active-alerts.ts';
 import { openRedisAlerts } from './index.ts';
 
-const finding = { rule: 'NoMessages', projectId: 'demo', environmentId: 'demo-production', value: 7, text: 'None.' } as const;
+const finding = {
+  rule: 'NoMessages',
+  projectId: 'demo',
+  environmentId: 'demo-production',
+  value: 7,
+  text: 'None.',
+} as const;
 const alert: ActiveAlert = { ...finding, firedAt: 1_000, contrary: 0 };
 const change = toChange('fired', finding, 1_000);
 const step: AlertStep = { changed: [alert], removed: [], changes: [change] };
@@ -30,7 +36,9 @@ it('one process has the turn, and a process that has lost it writes nothing', as
   expect([await one.read(), await one.claim(Number.MAX_SAFE_INTEGER)]).toEqual([[], null]);
   expect(await other.write('other', step, 1_000)).toBe(true);
   expect(await one.read()).toEqual([{ ...alert, acknowledged: null }]);
-  expect(await other.write('other', { changed: [], removed: ['demo-production NoMessages'], changes: [] }, 2_000)).toBe(true);
+  expect(await other.write('other', { changed: [], removed: ['demo-production NoMessages'], changes: [] }, 2_000)).toBe(
+    true,
+  );
   expect(await one.read()).toEqual([]);
   await close();
 });

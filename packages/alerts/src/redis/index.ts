@@ -51,7 +51,10 @@ export function openRedisAlerts(options: RedisAdapterOptions): AlertStore & { cl
       const [alerts, acknowledgements] = await Promise.all([redis.hgetall(active), redis.hgetall(acknowledged)]);
       return Object.entries(alerts).map(([key, text]) => {
         const { [key]: found } = acknowledgements;
-        return toStored(JSON.parse(text) as ActiveAlert, found === undefined ? undefined : (JSON.parse(found) as Acknowledgement));
+        return toStored(
+          JSON.parse(text) as ActiveAlert,
+          found === undefined ? undefined : (JSON.parse(found) as Acknowledgement),
+        );
       });
     },
     write: async (owner, step, nowMs) => {

@@ -110,13 +110,18 @@ const toMint = (environmentId: string, changes: object) => ({
 });
 
 it('two portals deliver and record each change of an alert once, also if they restart', async () => {
-  const [webhook, mail] = [await openWebhookReceiver((request) => (request === 1 ? 503 : 200)), await openMailReceiver()];
+  const [webhook, mail] = [
+    await openWebhookReceiver((request) => (request === 1 ? 503 : 200)),
+    await openMailReceiver(),
+  ];
   const context = { store: projects.storeFor(author) };
   const project = await createProject(context, { name: 'Game', environments: DEFAULT_ENVIRONMENTS });
   const targets = { alertWebhook: `http://127.0.0.1:${webhook.port}/${SECRET}`, alertEmails: ['ada@example.com'] };
   await setAlertTargets(context, project.id, targets);
   const environmentId = `${project.id}-production`;
-  await clickhouse.insert('mint_requests', [toMint(environmentId, { status: 'pending', stage: 'waiting', revision: 0 })]);
+  await clickhouse.insert('mint_requests', [
+    toMint(environmentId, { status: 'pending', stage: 'waiting', revision: 0 }),
+  ]);
 
   const processes = [await openProcess(mail.port), await openProcess(mail.port)];
   const states = () => webhook.received.map(({ body }) => JSON.parse(body).state as string);
@@ -132,7 +137,9 @@ it('two portals deliver and record each change of an alert once, also if they re
 
   const restarted = await openProcess(mail.port);
   await until('the restarted portal has evaluated the rules', () => restarted.evaluations() > 3);
-  await clickhouse.insert('mint_requests', [toMint(environmentId, { status: 'succeeded', stage: 'settled', revision: 1 })]);
+  await clickhouse.insert('mint_requests', [
+    toMint(environmentId, { status: 'succeeded', stage: 'settled', revision: 1 }),
+  ]);
   await until('the alert has cleared', () => mail.received.length === 2);
   await until('the change is settled', async () => (await redis.client.zcard('alerts:changes')) === 0);
   expect(states()).toEqual(['fired', 'fired', 'cleared']);
@@ -152,7 +159,10 @@ it('an alert whose delivery fails is recorded with the reason, without the URL',
   const webhook = await openWebhookReceiver(() => 500);
   const context = { store: projects.storeFor(author) };
   const project = await createProject(context, { name: 'Failing', environments: DEFAULT_ENVIRONMENTS });
-  await setAlertTargets(context, project.id, { alertWebhook: `http://127.0.0.1:${webhook.port}/${SECRET}`, alertEmails: [] });
+  await setAlertTargets(context, project.id, {
+    alertWebhook: `http://127.0.0.1:${webhook.port}/${SECRET}`,
+    alertEmails: [],
+  });
   const environmentId = `${project.id}-development`;
   await clickhouse.insert('mint_requests', [
     toMint(environmentId, { attempt_id: 'f'.repeat(16), status: 'pending', stage: 'waiting', revision: 0 }),

@@ -79,27 +79,40 @@ it('a redirect is a failure and is not followed', async () => {
   expect([failures, received.length]).toEqual([[{ channel: 'webhook', reason: 'status 302' }], 1]);
 });
 
-it.each(['127.0.0.1', 'localhost', '[::1]', '[::ffff:127.0.0.1]', '2130706433', '0.0.0.0', '[::]', '0x7f.1', 'localhost.'])(
-  'a webhook to this machine under the name %s is refused when the portal connects',
-  async (host) => {
-    const { received, port } = await openWebhookReceiver();
-    const delivery = createDelivery({ ALERT_PRIVATE_WEBHOOKS: false });
-    const [failure] = await delivery.test(change, toProject(`http://${host}:${port}`));
-    // Some systems do not resolve a name with a trailing dot.
-    const reasons = ['the address is not public', 'ENOTFOUND', 'EAI_AGAIN'].slice(0, host === 'localhost.' ? 3 : 1);
-    expect(reasons).toContain(failure?.reason);
-    expect(received).toEqual([]);
-  },
-);
+it.each([
+  '127.0.0.1',
+  'localhost',
+  '[::1]',
+  '[::ffff:127.0.0.1]',
+  '2130706433',
+  '0.0.0.0',
+  '[::]',
+  '0x7f.1',
+  'localhost.',
+])('a webhook to this machine under the name %s is refused when the portal connects', async (host) => {
+  const { received, port } = await openWebhookReceiver();
+  const delivery = createDelivery({ ALERT_PRIVATE_WEBHOOKS: false });
+  const [failure] = await delivery.test(change, toProject(`http://${host}:${port}`));
+  // Some systems do not resolve a name with a trailing dot.
+  const reasons = ['the address is not public', 'ENOTFOUND', 'EAI_AGAIN'].slice(0, host === 'localhost.' ? 3 : 1);
+  expect(reasons).toContain(failure?.reason);
+  expect(received).toEqual([]);
+});
 
-it.each(['10.1.2.3', '100.64.0.1', '169.254.169.254', '172.31.0.1', '192.168.0.1', '[fd00::1]', '[fe80::1]', '[64:ff9b::a00:1]'])(
-  'a webhook to the private address %s is refused',
-  async (host) => {
-    const delivery = createDelivery({ ALERT_PRIVATE_WEBHOOKS: false });
-    const failures = await delivery.test(change, toProject(`https://${host}/`));
-    expect(failures).toEqual([{ channel: 'webhook', reason: 'the address is not public' }]);
-  },
-);
+it.each([
+  '10.1.2.3',
+  '100.64.0.1',
+  '169.254.169.254',
+  '172.31.0.1',
+  '192.168.0.1',
+  '[fd00::1]',
+  '[fe80::1]',
+  '[64:ff9b::a00:1]',
+])('a webhook to the private address %s is refused', async (host) => {
+  const delivery = createDelivery({ ALERT_PRIVATE_WEBHOOKS: false });
+  const failures = await delivery.test(change, toProject(`https://${host}/`));
+  expect(failures).toEqual([{ channel: 'webhook', reason: 'the address is not public' }]);
+});
 
 it('a webhook is not sent to a server whose certificate is not trusted', async () => {
   const folder = testStackFolder('webhook-certificate');
@@ -114,7 +127,10 @@ it('a webhook is not sent to a server whose certificate is not trusted', async (
 it('an e-mail is sent to all addresses, and its subject contains no line break from a project name', async () => {
   const { received, port } = await openMailReceiver();
   const delivery = createDelivery({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM: 'Playline <alerts@example.com>' });
-  const project = { ...toProject('', ['ada@example.com', 'grace@example.com']), name: 'Game\r\nBcc: other@example.com' };
+  const project = {
+    ...toProject('', ['ada@example.com', 'grace@example.com']),
+    name: 'Game\r\nBcc: other@example.com',
+  };
   expect(await delivery.deliver(change, project, NEVER)).toEqual([]);
   const [{ commands, text } = { commands: [], text: '' }] = received;
   const recipients = commands.filter((line) => line.startsWith('RCPT'));

@@ -52,7 +52,8 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
   const toAttempts = (change: AlertChange, project: ProjectRecord) => {
     const { alertWebhook, alertEmails } = alertTargetsOf(project);
     const message = toMessage(change, project, origin);
-    const post = () => postSigned(new URL(alertWebhook), JSON.stringify(message), { key: secretOf(project.id), blockList });
+    const post = () =>
+      postSigned(new URL(alertWebhook), JSON.stringify(message), { key: secretOf(project.id), blockList });
     const attempts: [FailedDelivery['channel'], () => Promise<void>][] = [];
     if (alertWebhook !== '') attempts.push(['webhook', post]);
     if (alertEmails.length > 0 && sendMail !== null) attempts.push(['e-mail', () => sendMail(alertEmails, message)]);

@@ -91,10 +91,7 @@ async function settle(parts: EvaluatorParts, change: AlertChange, closed: AbortS
   const project = (await projects.all()).find(({ id }) => id === change.projectId);
   const deliver = async () =>
     change.isDelivered || project === undefined ? [] : delivery.deliver(change, project, closed);
-  const [failures, isRecorded] = await Promise.all([
-    deliver(),
-    change.isRecorded || record(parts, toEntry(change)),
-  ]);
+  const [failures, isRecorded] = await Promise.all([deliver(), change.isRecorded || record(parts, toEntry(change))]);
   for (const failure of failures ?? []) await record(parts, toFailureEntry(change, failure));
   // While the process is closing, a delivery is not repeated. Another process repeats it.
   const isDelivered = failures !== null;

@@ -53,7 +53,7 @@ export async function readAlertReadings(parts: ReadingParts, nowMs: number, sign
   const nowS = Math.floor(nowMs / MINUTE_MS) * (MINUTE_MS / 1000);
   const orNull = <T>(read: Promise<T>): Promise<T | null> =>
     read.catch((fault) => {
-      onFault(fault, 'cannot read for alerts; the alerts of some rules do not change');
+      onFault(fault, 'cannot read the state for alerts; the alerts of some rules do not change');
       return null;
     });
   const [minutes, counts, erasures, deadLetters, keys] = await Promise.all([

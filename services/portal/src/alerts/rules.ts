@@ -35,8 +35,7 @@ const sum = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'rejected
   minutes.reduce((total, minute) => total + minute[name], 0);
 
 const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
-  MessagesRejected:
-    ({ minutes }) =>
+  MessagesRejected: ({ minutes }) =>
     minutes &&
     (({ id }) => {
       const all = minutes.get(id) ?? [];
@@ -48,14 +47,16 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       return { value: share, text };
     }),
 
-  NoMessages:
-    ({ minutes, counts }) =>
+  NoMessages: ({ minutes, counts }) =>
     minutes &&
     counts &&
     (({ id, kind }) => {
       if (kind !== 'production' || sum(minutes.get(id) ?? [], 'accepted') > 0) return null;
-      const { 'same minutes of yesterday': usual, 'day before': dayBefore, 'hour before': hourBefore } =
-        counts.get(id) ?? NO_COUNTS;
+      const {
+        'same minutes of yesterday': usual,
+        'day before': dayBefore,
+        'hour before': hourBefore,
+      } = counts.get(id) ?? NO_COUNTS;
       if (usual >= USUAL_MIN)
         return { value: usual, text: `No message for 15 minutes; ${number(usual)} in the same 15 minutes yesterday.` };
       // Without messages on the day before, the usual number at this time is not known.
@@ -63,8 +64,7 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       return { value: hourBefore, text: `No message for 15 minutes; ${number(hourBefore)} in the hour before.` };
     }),
 
-  MessagesDelayed:
-    ({ minutes, counts }) =>
+  MessagesDelayed: ({ minutes, counts }) =>
     minutes &&
     counts &&
     (({ id }) => {
@@ -76,8 +76,7 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       return { value: delayMs / 1000, text: `1 % of the messages are stored after ${duration(delayMs)} or later.` };
     }),
 
-  DeadLettersOpen:
-    ({ deadLetters }) =>
+  DeadLettersOpen: ({ deadLetters }) =>
     deadLetters &&
     (({ id }) => {
       const open = deadLetters.byEnvironment.get(id) ?? 0;
@@ -86,8 +85,7 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       return { value: open, text: `${count} dead ${open === 1 ? 'letter is' : 'letters are'} open.` };
     }),
 
-  ErasureLate:
-    ({ erasures, nowMs }) =>
+  ErasureLate: ({ erasures, nowMs }) =>
     erasures &&
     (({ id }) => {
       const open = erasures.get(id);
@@ -115,7 +113,9 @@ function countRule(part: 'pending mints' | 'failed mints', min: number, toText: 
     counts &&
     (({ id }) => {
       const value = counts.get(id)?.[part] ?? 0;
-      return value < min ? null : { value, text: toText(`${number(value)} mint ${value === 1 ? 'request' : 'requests'}`) };
+      return value < min
+        ? null
+        : { value, text: toText(`${number(value)} mint ${value === 1 ? 'request' : 'requests'}`) };
     });
 }
 

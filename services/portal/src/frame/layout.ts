@@ -90,7 +90,8 @@ function toSwitch({ projects, path, environment: current }: Visit, { project, en
 
 function toNavLink(visit: Visit, { project, environment }: Scope, [, text, name, pattern, action]: NavLink): Markup {
   const firing = (text === 'Alerts' && visit.firing.get(project?.id ?? '')) || 0;
-  const badge = firing === 0 ? '' : html`<span class="tag bad">${firing}<span class="visually-hidden"> firing</span></span>`;
+  const badge =
+    firing === 0 ? '' : html`<span class="tag bad">${firing}<span class="visually-hidden"> firing</span></span>`;
   const content = html`${icon(name)}${text}${badge}`;
   const names: Readonly<Record<string, string | undefined>> = { project: project?.id, environment: environment?.name };
   const path = pattern.replace(/:(\w+)/g, (_, key: string) => encodeURIComponent(names[key] ?? ''));

@@ -46,9 +46,7 @@ it('alertCounts counts each part in its time range, for each requested environme
     // The ranges include their start and exclude their end.
     ...[15, 1, 0, 16].map((minutes) => toCount('counted', day + minutes * MINUTE_MS, minutes + 1)),
     ...[76, 75, 16, 15].map((minutes) => toCount('counted', minutes * MINUTE_MS, minutes)),
-    ...[49, 30, 23].map((hours) =>
-      toCount('counted', hours * HOUR_MS + 30 * MINUTE_MS, hours, { step_s: 3600 }),
-    ),
+    ...[49, 30, 23].map((hours) => toCount('counted', hours * HOUR_MS + 30 * MINUTE_MS, hours, { step_s: 3600 })),
     toCount('counted', day + MINUTE_MS, 1_000, { kind: 'event', name: 'jump' }),
     toCount('also counted', 16 * MINUTE_MS, 7),
     toCount('not requested', 16 * MINUTE_MS, 7),

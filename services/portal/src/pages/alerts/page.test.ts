@@ -24,7 +24,14 @@ async function openProject(role: 'analyst' | 'developer' | 'owner') {
 
 async function fire(projectId: string, changes: Partial<ActiveAlert> = {}) {
   const scope = { projectId, environmentId: `${projectId}-production` };
-  const alert = { rule: 'NoMessages', ...scope, value: 7, text: 'No message.', firedAt: Date.now(), contrary: 0 } as const;
+  const alert = {
+    rule: 'NoMessages',
+    ...scope,
+    value: 7,
+    text: 'No message.',
+    firedAt: Date.now(),
+    contrary: 0,
+  } as const;
   await store.write('', { changed: [{ ...alert, ...changes }], removed: [], changes: [] }, Date.now());
 }
 
@@ -82,7 +89,15 @@ it.each([
 
 it('the history shows the alerts of the audit log in pages, and no other entries', async () => {
   const { browser, path, project, environmentId } = await openProject('analyst');
-  const entry = { kind: 'entry', revision: 0, requestId: 'r', address: '', actor: '', environmentId, object: 'NoMessages' };
+  const entry = {
+    kind: 'entry',
+    revision: 0,
+    requestId: 'r',
+    address: '',
+    actor: '',
+    environmentId,
+    object: 'NoMessages',
+  };
   const toLine = (index: number, action: string, detail: object): AuditLine => ({
     ...entry,
     entryId: `entry-${String(index).padStart(3, '0')}`,
@@ -110,7 +125,9 @@ it('the history shows the alerts of the audit log in pages, and no other entries
 it('only administrators see the rules of the deployment', async () => {
   const { browser, path } = await openProject('owner');
   const administrator = await portal.signIn();
-  const shown = [browser, administrator].map(async (each) => (await each.get(path)).text.includes('Rules of the deployment'));
+  const shown = [browser, administrator].map(async (each) =>
+    (await each.get(path)).text.includes('Rules of the deployment'),
+  );
   expect(await Promise.all(shown)).toEqual([false, true]);
 });
 

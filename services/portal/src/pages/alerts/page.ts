@@ -120,7 +120,10 @@ const testAction = (parts: Parts): FormAction => ({
     const [environment] = project.environments;
     const finding = { rule: PROJECT_RULES[0].name, projectId: project.id, environmentId: environment?.id ?? '' };
     const text = 'This is a test. The condition of the rule is not true.';
-    const failures = await parts.alerts.delivery.test(toChange('test', { ...finding, value: 0, text }, Date.now()), project);
+    const failures = await parts.alerts.delivery.test(
+      toChange('test', { ...finding, value: 0, text }, Date.now()),
+      project,
+    );
     if (failures.length === 0) return { kind: 'redirect', notice: 'tested' };
     const reasons = failures.map(({ channel, reason }) => `${channel}: ${reason}`);
     throw new PublicError('CONFLICT_ERROR', { message: `The test was not delivered by ${reasons.join(', ')}.` });
@@ -228,5 +231,7 @@ function toDeploymentRules(): Markup {
     ]),
   }));
   const note = 'Evaluated by Prometheus, not by the portal. Visible to administrators.';
-  return panel('Rules of the deployment', table('Rules of the deployment', ['Rule', 'Severity', 'Meaning'], rows), { note });
+  return panel('Rules of the deployment', table('Rules of the deployment', ['Rule', 'Severity', 'Meaning'], rows), {
+    note,
+  });
 }
