@@ -110,13 +110,8 @@ await runService(logger, async (use) => {
   const signIns = await use('sessions', () => openRedisSessions(redis));
   const records = await openAllRecords(use, log);
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
-  const people = createPortalPeople({
-    ...log,
-    people: graph,
-    keyOf,
-    clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
-    onFault,
-  });
+  const { ERASURE_CLOCK_SKEW_MS: clockSkewMs } = config;
+  const people = createPortalPeople({ ...log, people: graph, keyOf, clockSkewMs, onFault });
   const usage = await use('key usage', () => openRedisKeyUsage(redis));
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
