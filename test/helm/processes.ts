@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { readSettings } from '../service-settings.ts';
 
 const SECRET =
-  /PASSWORD$|SECRET$|^IDENTITY_PEPPER$|^SIGNER_|^CURSOR_KEYS$|^REDIS_URL$|^CHAIN_NODES$|^ANALYST_ACCOUNTS$/;
+  /PASSWORD$|SECRET$|^IDENTITY_PEPPER$|^SIGNER_|^CURSOR_KEYS$|^REDIS_URL$|^CHAIN_NODES$|^ANALYST_ACCOUNTS$|^SMTP_URL$/;
 
 /** The settings that infra/kafka/main.ts reads without a schema. */
 const topicSettings = Object.fromEntries(

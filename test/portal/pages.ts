@@ -123,6 +123,13 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
   },
   '/projects/:project/audit': {},
   '/instance/audit': {},
+  '/projects/:project/alerts': {
+    actions: {
+      acknowledge: { references: ({ environmentId }) => ({ alert: `${environmentId} NoMessages` }) },
+      save: { fields: () => ({ webhook: 'https://chat.example/hook', emails: 'ada@example.com' }) },
+      test: {},
+    },
+  },
   '/projects/:project/analyst-settings': {
     actions: { save: { fields: () => ({ 'time-zone': 'Europe/Berlin', 'safe-properties': 'level' }) } },
   },

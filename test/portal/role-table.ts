@@ -40,6 +40,10 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'POST /projects/:project/environments/:environment/connect create': 'sign-in 404 200 200 200 200 fresh',
   // 404: an analyst sees only the own credentials; these belong to the developer.
   'POST /projects/:project/environments/:environment/connect revoke': 'sign-in 404 404 303 303 303 fresh',
+  'GET /projects/:project/alerts': READERS,
+  'POST /projects/:project/alerts acknowledge': 'sign-in 404 404 303 303 303',
+  'POST /projects/:project/alerts save': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project/alerts test': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/analyst-settings': READERS,
   'POST /projects/:project/analyst-settings save': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/limits': READERS,

@@ -13,6 +13,7 @@ import {
   refreshKey,
   setRates,
 } from '@playline/access-keys';
+import type { AlertStore } from '@playline/alerts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { type SeededPortal, seedActivities, seedRows, seedTimeline } from './seeded-portal.ts';
 
@@ -43,8 +44,10 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
   const environmentId = `${id}-${environment}`;
   const created = await setRates({ store }, { project: id, environment: environmentId }, { cap: CAP, limit: LIMIT });
   // Written directly to the store, because forms reject some of these strings.
-  const project = (await store.change(() => ({ ...created, name: toText('project name') }))) ?? created;
+  const targets = { alertWebhook: toText('webhook'), alertEmails: [toText('e-mail address')] };
+  const project = (await store.change(() => ({ ...created, ...targets, name: toText('project name') }))) ?? created;
   const scope = { projectId: id, environmentId };
+  await seedAlert(portal, scope, toText);
   await seedKeys(portal, { ...scope, environment: 'development' }, toText);
   const erasureId = randomUUID();
   seedRows(portal, { ...scope, erasureId }, toText);
@@ -115,6 +118,14 @@ export function createMissingSeed(id: string, environment = 'nil'): Seed {
     credentials: 'analyst_none',
     disabledAddress: `0x${'d'.repeat(40)}`,
   };
+}
+
+/** Adds a firing alert to the store of the portal. */
+async function seedAlert({ parts }: TestPortal, scope: EnvironmentScope, toText: ToText): Promise<void> {
+  const text = toText('alert text');
+  const alert = { rule: 'NoMessages', ...scope, value: 73, text, firedAt: Date.now() - 60_000, contrary: 0 } as const;
+  const store = parts.alerts.store as AlertStore;
+  await store.write('a test', { changed: [alert], removed: [], changes: [] }, Date.now());
 }
 
 interface EnvironmentScope {

@@ -84,7 +84,8 @@ export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToTex
     properties: JSON.stringify({ level: toText('stored property') }),
     traits: toText('stored traits'),
   };
-  rows.audit[projectId] = [toAuditLine(environmentId, toText)];
+  const fired = { action: 'alert.fired', entryId: 'an alert', detail: JSON.stringify({ text: toText('fired text') }) };
+  rows.audit[projectId] = [toAuditLine(environmentId, toText), { ...toAuditLine(environmentId, toText), ...fired }];
   rows.live[environmentId] = toEvents(toText);
 }
 

@@ -72,6 +72,7 @@ export function toArguments(environment: Environment): Record<string, Record<str
       span: '3600',
     },
     portal_open_erasures: { environments: `[${quoted(environment)}]` },
+    portal_alert_counts: { environments: `[${quoted(environment)}]`, now: toSeconds(NOW_MS + 3_600_000) },
     portal_fences: { ...scope, after: "''", since: '0' },
     portal_erasure_receipt: { ...scope, erasure: quoted(ERASURE[environment]) },
     portal_audit: { project: quoted(PROJECT_OF[environment]), ...range, actor: "''", action: "''" },

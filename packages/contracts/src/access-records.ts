@@ -83,6 +83,9 @@ export interface ProjectRecord extends Revision {
   timeZone: string;
   /** Names of the event properties that analysts without raw ids may read. */
   safeProperties: string[];
+  /** URL to which alerts are posted, which can contain a secret; '' if none is set. */
+  alertWebhook: string;
+  alertEmails: string[];
   createdAt: number;
 }
 

@@ -15,6 +15,8 @@ function projectWith(id: string, rates: Pick<ProjectEnvironment, 'cap' | 'limit'
     environments: [environment],
     timeZone: 'UTC',
     safeProperties: [],
+    alertWebhook: '',
+    alertEmails: [],
     createdAt: 1,
     changedAt: 1,
     changedBy: 'ada',

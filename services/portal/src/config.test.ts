@@ -65,6 +65,22 @@ it.each<Record<string, string>>([
   expect(() => read({ ...provider, ...invalid })).not.toThrow('the secret');
 });
 
+const smtp = { SMTP_URL: 'smtps://user:the-password@mail.example', SMTP_FROM: 'Playline <alerts@example.com>' };
+
+it.each<Record<string, string>>([
+  { SMTP_URL: '' },
+  { SMTP_FROM: '' },
+  { SMTP_URL: 'mail.example:the-password' },
+  { SMTP_URL: 'https://user:the-password@mail.example' },
+  { SMTP_URL: 'smtp://user:the-password@mail.example/path' },
+])('the SMTP settings %j are rejected, and the error does not contain the password', (invalid) => {
+  const parse = (environment: Record<string, string>) => parseConfig(configSchema, { ...required, ...environment });
+  expect(parse(smtp)).toMatchObject(smtp);
+  expect(parse({})).toMatchObject({ ALERT_PRIVATE_WEBHOOKS: false });
+  expect(() => parse({ ...smtp, ...invalid })).toThrow(new RegExp(`${Object.keys(invalid)[0]}: (expected|required)`));
+  expect(() => parse({ ...smtp, ...invalid })).not.toThrow('the-password');
+});
+
 it('OPENID_ALSO_AT accepts only origins that are safe in a content security policy', () => {
   const text = fc.array(
     fc.constantFrom('https://', 'a.example', ',', ';', ' ', "'self'", '*', ':8', '/', '\n', '#', '@'),

@@ -35,6 +35,14 @@ function parseOrigins(text: string): string[] {
   });
 }
 
+/** Never quotes the URL, which contains a password. */
+function parseSmtpUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^smtps?:$/.test(url.protocol) || url.hostname === '' || !/^\/?$/.test(url.pathname))
+    throw new Error('expected smtp://user:password@host:587 or smtps://user:password@host:465');
+  return text;
+}
+
 const schema = z.object({
   ...processSettings,
   ...tracingSettings,
@@ -86,9 +94,24 @@ const schema = z.object({
   OPENID_LABEL: settings.text().default('single sign-on'),
   /** Comma-separated list of additional provider origins for requests and redirects. */
   OPENID_ALSO_AT: settings.parsed(parseOrigins).optional(),
+  /** URL of the SMTP server that sends alerts, with user and password; without it, alerts are sent only by webhook. */
+  SMTP_URL: settings.parsed(parseSmtpUrl).optional(),
+  /** Sender of the e-mails, such as `Playline <alerts@example.com>`. */
+  SMTP_FROM: settings.text().optional(),
+  /** Allows webhooks to private addresses. All owners of projects can then send requests to the network of the portal. */
+  ALERT_PRIVATE_WEBHOOKS: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(false),
 });
 
 export const configSchema = schema.superRefine((config, context) => {
+  for (const [name, other] of [
+    ['SMTP_URL', 'SMTP_FROM'],
+    ['SMTP_FROM', 'SMTP_URL'],
+  ] as const)
+    if (config[name] === undefined && config[other] !== undefined)
+      context.addIssue({ code: 'custom', path: [name], message: `required if ${other} is set` });
   const names = ['OPENID_ISSUER', 'OPENID_CLIENT_ID', 'OPENID_CLIENT_SECRET'] as const;
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length === names.length) return;

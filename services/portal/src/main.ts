@@ -1,6 +1,7 @@
 import {
   ACCESS_KEYS,
   ACCOUNTS,
+  type AuditLog,
   type Change,
   COLLECTIONS,
   createAnalystStore,
@@ -14,6 +15,7 @@ import {
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
+import { openRedisAlerts } from '@playline/alerts/redis';
 import { createReadCode } from '@playline/chain/read-code';
 import { TOPICS } from '@playline/contracts';
 import { DEMO_TOPICS } from '@playline/demo-game';
@@ -34,6 +36,10 @@ import {
 } from '@playline/runtime';
 import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
+import { createAlertDelivery } from './alerts/delivery.ts';
+import { openAlertEvaluator } from './alerts/evaluator.ts';
+import { type ReadingParts, readAlertReadings } from './alerts/readings.ts';
+import { findAlerts } from './alerts/rules.ts';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
 import { createPortalLimiters } from './frame/limiters.ts';
@@ -84,6 +90,18 @@ async function openAllRecords(use: Use, log: LogParts) {
   };
 }
 
+async function openAlerts(use: Use, parts: ReadingParts, audit: AuditLog) {
+  const store = await use('alerts', async () => openRedisAlerts(redis));
+  const delivery = createAlertDelivery({ config, origin });
+  const findAll = async (nowMs: number, signal: AbortSignal) =>
+    findAlerts(await readAlertReadings(parts, nowMs, signal));
+  const { projects } = parts;
+  await use('alert evaluator', async () =>
+    openAlertEvaluator({ store, delivery, projects, findAlerts: findAll, audit, metrics, onFault }),
+  );
+  return { store, delivery };
+}
+
 await runService(logger, async (use) => {
   const tracing = await openTracing(use, { service: SERVICE, config, logger });
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
@@ -92,13 +110,8 @@ await runService(logger, async (use) => {
   const signIns = await use('sessions', () => openRedisSessions(redis));
   const records = await openAllRecords(use, log);
   const graph = await use('people', () => openRedisPeople({ ...redis, commandTimeoutMs: 2_000 }));
-  const people = createPortalPeople({
-    ...log,
-    people: graph,
-    keyOf,
-    clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
-    onFault,
-  });
+  const { ERASURE_CLOCK_SKEW_MS: clockSkewMs } = config;
+  const people = createPortalPeople({ ...log, people: graph, keyOf, clockSkewMs, onFault });
   const usage = await use('key usage', () => openRedisKeyUsage(redis));
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
@@ -106,6 +119,8 @@ await runService(logger, async (use) => {
   const audit = createAudit(log);
   if (analysts !== null)
     await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
+  const pipeline = createPipelineStatus(log);
+  const alerts = await openAlerts(use, { ...records, usage, reads, pipeline, onFault }, audit);
   let server: HttpServer | null = null;
   // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
@@ -144,7 +159,8 @@ await runService(logger, async (use) => {
     analysts,
     readCode: createReadCode(config.CHAIN_NODES),
     settings: toSettings(config),
-    pipeline: createPipelineStatus(log),
+    pipeline,
+    alerts,
   });
   // Opened last and therefore closed first, so that the stores stay open until all requests have completed.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));

@@ -10,6 +10,8 @@ import type {
   ReadCode,
   SignableKeyRecord,
 } from '@playline/access-keys';
+import type { AlertStore } from '@playline/alerts';
+import type { AlertDelivery } from './alerts/delivery.ts';
 import type { PortalSettings } from './config.ts';
 import type { LiveHub } from './live/index.ts';
 import type { DemoLoader } from './pages/demo/loader.ts';
@@ -35,6 +37,10 @@ export interface PortalParts {
   readonly audit: AuditLog;
   /** Database credentials of members. Null without CLICKHOUSE_ACCOUNTS_PASSWORD. */
   readonly analysts: AnalystStore | null;
+  readonly alerts: {
+    readonly store: Pick<AlertStore, 'read' | 'acknowledge'>;
+    readonly delivery: Pick<AlertDelivery, 'hasEmail' | 'secretOf' | 'test'>;
+  };
   readonly readCode: ReadCode;
   readonly settings: PortalSettings;
 }

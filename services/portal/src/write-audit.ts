@@ -24,7 +24,9 @@ export type AuditedAction =
   | 'identity.unlink'
   | 'member.remove'
   | 'analyst.create'
-  | 'analyst.revoke';
+  | 'analyst.revoke'
+  | 'alert.acknowledged'
+  | 'alert.test';
 
 /** An audited action. Must not contain secrets, logins or player ids. */
 export interface AuditedEvent {

@@ -30,7 +30,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
     ...[`${base}/people`, `${base}/people?person=${PERSON}`, `${base}/people?person=${PERSON}&as=csv`],
     ...[`${base}/erasures`, `${base}/erasures/${ERASURE_ID}`, `${base}/erasures/${ERASURE_ID}/receipt`],
     ...[`${base}/mints`, `${base}/mints?status=failed`, `${base}/mints?as=csv`, ...activityPathsOf(base)],
-    ...[`${project}/members`, `${project}/audit`, `${project}/audit?as=csv`],
+    ...[`${project}/members`, `${project}/audit`, `${project}/audit?as=csv`, `${project}/alerts`],
     ...[`${project}/analyst-settings`, `${base}/connect`, `${base}/demo`],
     ...['/settings', '/instance/accounts', '/instance/rate-limit-keys', '/instance/audit'],
     ...['/sign-in?again=1', '/sign-out', invitation],

@@ -21,6 +21,8 @@ const EXPECTED: Record<string, [boolean, boolean, boolean]> = {
   'demo.load': [YES, NO, NO],
   'cap.set': [NO, NO, NO],
   'analysis.set': [YES, NO, NO],
+  'alerts.acknowledge': [YES, YES, NO],
+  'alerts.set': [YES, NO, NO],
   'rate-limit-keys.read': [NO, NO, NO],
   'rate-limit-keys.create': [NO, NO, NO],
   'rate-limit-keys.refresh': [NO, NO, NO],

@@ -24,6 +24,8 @@ const MINIMUM_ROLES = {
   'demo.load': 'owner',
   'cap.set': 'administrator',
   'analysis.set': 'owner',
+  'alerts.acknowledge': 'developer',
+  'alerts.set': 'owner',
   'rate-limit-keys.read': 'administrator',
   'rate-limit-keys.create': 'administrator',
   'rate-limit-keys.refresh': 'administrator',

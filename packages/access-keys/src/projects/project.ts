@@ -92,7 +92,8 @@ function makeProject(
 ): Content<ProjectRecord> {
   const environments: ProjectEnvironment[] = [];
   for (const each of wanted) environments.push(makeEnvironment({ id, environments }, each, projects));
-  return { id, name, environments, state: 'live', timeZone: 'UTC', safeProperties: [], createdAt: Date.now() };
+  const settings = { timeZone: 'UTC', safeProperties: [], alertWebhook: '', alertEmails: [] };
+  return { id, name, environments, state: 'live', ...settings, createdAt: Date.now() };
 }
 
 export const FIRST_PROJECT = 'demo';
@@ -162,6 +163,50 @@ export function setAnalysisSettings(
     timeZone: timeZone ?? record.timeZone,
     safeProperties: names ?? record.safeProperties,
   }));
+}
+
+/** Where the alerts of a project are sent. */
+export interface AlertTargets {
+  /** Empty if none is set. */
+  readonly alertWebhook: string;
+  readonly alertEmails: readonly string[];
+}
+
+/** Records from older releases have no targets. */
+export function alertTargetsOf(project: ProjectRecord): AlertTargets {
+  const { alertWebhook = '', alertEmails = [] } = project as Partial<ProjectRecord>;
+  return { alertWebhook, alertEmails };
+}
+
+export const ALERT_EMAILS_MAX = 10;
+const WEBHOOK_CHARACTERS_MAX = 500;
+/** Excludes the characters that separate addresses or quote names. */
+const EMAIL = /^[^\s@<>()[\]:;,"\\]{1,64}@[a-z0-9.-]{1,255}$/i;
+
+/** @throws PublicError VALIDATION_ERROR for an invalid URL or address; see `changeProject` */
+export function setAlertTargets(
+  context: ProjectContext,
+  project: string,
+  wanted: AlertTargets,
+): Promise<ProjectRecord> {
+  const alertWebhook = wanted.alertWebhook.trim();
+  const alertEmails = [...new Set(wanted.alertEmails)];
+  if (alertWebhook !== '' && !isWebhook(alertWebhook))
+    throw invalid('The webhook must be an http or https URL without a user, a password or a fragment.', {
+      webhook: 'URL',
+    });
+  if (alertEmails.length > ALERT_EMAILS_MAX)
+    throw invalid(`Enter at most ${ALERT_EMAILS_MAX} e-mail addresses.`, { emails: 'count' });
+  const wrong = alertEmails.find((each) => !EMAIL.test(each));
+  if (wrong !== undefined)
+    throw invalid(`${wrong} is not an e-mail address. Enter one address per line.`, { emails: 'address' });
+  return changeProject(context, project, (record) => ({ ...record, alertWebhook, alertEmails }));
+}
+
+function isWebhook(text: string): boolean {
+  const url = text.length > WEBHOOK_CHARACTERS_MAX ? null : URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return false;
+  return url.username === '' && url.password === '' && url.hash === '';
 }
 
 /** Null removes a rate; an absent rate is unchanged. */

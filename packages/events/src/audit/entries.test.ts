@@ -55,6 +55,8 @@ const project: ProjectRecord = {
   state: 'live',
   timeZone: 'Europe/Berlin',
   safeProperties: ['level'],
+  alertWebhook: `https://chat.example/${secret('webhook')}`,
+  alertEmails: [`${secret('login')}@example.com`],
   createdAt: 1_000,
   ...author,
   environments: [

@@ -23,6 +23,8 @@ const toProject = (id: string, changes: Partial<ProjectRecord> = {}): ProjectRec
   environments: [{ id: `${id}-live`, name: 'live', kind: 'production', cap: null, limit: null, createdAt: 0 }],
   timeZone: 'UTC',
   safeProperties: [],
+  alertWebhook: '',
+  alertEmails: [],
   createdAt: 0,
   changedAt: Date.now(),
   changedBy: 'ada',

@@ -6,11 +6,14 @@ import {
   type ProjectRecord,
   type Sessions,
 } from '@playline/access-keys';
+import { type AlertStore, isFiring } from '@playline/alerts';
 import { PublicError } from '@playline/errors';
 import { type ClientAddressOf, createBytesInFlight, createClientAddress, type Exchange } from '@playline/http';
 import { createWindowLimiter } from '@playline/rate-limit';
 import type { Logger } from '@playline/runtime';
 import type { Config } from '../config.ts';
+import { createCachedRead } from '../pipeline-status.ts';
+import type { PortalParts } from '../portal-parts.ts';
 import type { PortalRecords } from '../stores/portal-records.ts';
 import { createBrowserCookie, createOpenedCookie, createProviderCookie, createSessionCookie } from './cookies.ts';
 import { createFormTokens } from './form-tokens.ts';
@@ -25,6 +28,7 @@ export interface FrameOptions {
   readonly limiters: PortalLimiters;
   readonly accounts: PortalRecords<AccountRecord>;
   readonly projects: PortalRecords<ProjectRecord>;
+  readonly alerts: PortalParts['alerts'];
   readonly logger: Logger;
 }
 
@@ -50,6 +54,7 @@ export function createFrameParts(parts: FrameOptions, onFault: (exchange: Exchan
     /** @throws Error if the accounts cannot be read, in which case access is denied */
     accounts: parts.accounts.all,
     projects: parts.projects.all,
+    countFiring: createCountFiring(parts.alerts.store),
     /** Counts a form submitted before sign-in. @throws PublicError TOO_MANY_REQUESTS_ERROR */
     admitAnonymous: createAdmit(ANONYMOUS_FORMS, 'your address'),
     admitAccount: createAdmit(ACCOUNT_FORMS, 'your account'),
@@ -57,6 +62,20 @@ export function createFrameParts(parts: FrameOptions, onFault: (exchange: Exchan
     formBytes: createBytesInFlight(FORM_BYTES_TOTAL_MAX),
     wallClockMs: Date.now,
   };
+}
+
+/** A new alert appears in the sidebar after at most this time, in addition to the evaluations that it takes to fire. */
+const FIRING_TTL_MS = 5_000;
+
+/** Returns the number of firing alerts by project id; an empty map if they cannot be read. */
+function createCountFiring(store: Pick<AlertStore, 'read'>): () => Promise<ReadonlyMap<string, number>> {
+  const count = createCachedRead(async () => {
+    const counts = new Map<string, number>();
+    for (const { projectId } of (await store.read()).filter(isFiring))
+      counts.set(projectId, (counts.get(projectId) ?? 0) + 1);
+    return counts;
+  }, FIRING_TTL_MS);
+  return () => count().catch(() => new Map());
 }
 
 const FORWARDED_HEADERS = ['x-forwarded-for', 'forwarded'];

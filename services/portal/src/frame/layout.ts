@@ -89,7 +89,10 @@ function toSwitch({ projects, path, environment: current }: Visit, { project, en
 }
 
 function toNavLink(visit: Visit, { project, environment }: Scope, [, text, name, pattern, action]: NavLink): Markup {
-  const content = html`${icon(name)}${text}`;
+  const firing = (text === 'Alerts' && visit.firing.get(project?.id ?? '')) || 0;
+  const badge =
+    firing === 0 ? '' : html`<span class="tag bad">${firing}<span class="visually-hidden"> firing</span></span>`;
+  const content = html`${icon(name)}${text}${badge}`;
   const names: Readonly<Record<string, string | undefined>> = { project: project?.id, environment: environment?.name };
   const path = pattern.replace(/:(\w+)/g, (_, key: string) => encodeURIComponent(names[key] ?? ''));
   const isKnown = !pattern.includes(':') || (project !== null && environment !== null);
@@ -112,6 +115,7 @@ export const NAVIGATION: readonly NavLink[] = [
   ['Events', 'Live', 'activity', `${ENVIRONMENT}/live`, 'live.read'],
   ['Events', 'Explore', 'list', `${ENVIRONMENT}/explore`, 'live.read'],
   ['Events', 'Rejections', 'circle-alert', `${ENVIRONMENT}/rejections`, 'rejections.read'],
+  ['Events', 'Alerts', 'bell', `${PROJECT}/alerts`, 'project.read'],
   ['People', 'Find a person', 'user-search', `${ENVIRONMENT}/people`, 'people.raw-ids'],
   ['People', 'Erasures', 'trash', `${ENVIRONMENT}/erasures`, 'erasures.read'],
   ['Chain', 'Collections', 'box', `${ENVIRONMENT}/collections`, 'project.read'],

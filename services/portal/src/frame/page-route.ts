@@ -326,6 +326,7 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
   const visitor = await findVisitor(parts, exchange);
   const names = Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)]));
   const projects = visitor === null ? [] : await listProjects(parts, visitor);
+  const firing = visitor === null ? new Map<string, number>() : await parts.countFiring();
   const { project = null, environment = null } = visitor === null ? {} : findScope(projects, names);
   const account = visitor?.account ?? null;
   const sessionId = visitor?.session.id ?? '';
@@ -341,6 +342,7 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
     account,
     params: names,
     projects,
+    firing,
     opened,
     headers: isUnchanged ? [] : ['set-cookie', parts.openedCookie.toSetCookie(opened.toString())],
     signal: exchange.disconnectSignal,

@@ -35,6 +35,8 @@ export interface Visit {
   readonly params: Readonly<Record<string, string>>;
   /** The projects that the account can read. Sorted by name; live projects first. */
   readonly projects: readonly ProjectRecord[];
+  /** The number of firing alerts by project id. */
+  readonly firing: ReadonlyMap<string, number>;
   /** The names of the environments that were opened last, by project id. The latest is first. */
   readonly opened: URLSearchParams;
   /** Added to the response if it is a page. */

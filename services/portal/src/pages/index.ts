@@ -5,6 +5,7 @@ import type { PortalParts } from '../portal-parts.ts';
 import type { WriteAudit } from '../write-audit.ts';
 import { createAccountsPage } from './accounts/page.ts';
 import { createActivitiesPage } from './activities/page.ts';
+import { createAlertsPage } from './alerts/page.ts';
 import { createAnalystSettingsPage } from './analyst-settings/page.ts';
 import { createAuditPages } from './audit/page.ts';
 import { createCollectionsPage } from './collections/page.ts';
@@ -46,6 +47,7 @@ export function createPages(parts: PageParts): PortalPage[] {
     createHomePage(parts),
     createProjectPage(parts),
     ...createOverviewPages(parts),
+    createAlertsPage(parts),
     createAnalystSettingsPage(parts),
     createKeysPage(parts),
     createCollectionsPage(parts),

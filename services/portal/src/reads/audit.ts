@@ -6,6 +6,8 @@ export interface AuditSearch extends TimeRange {
   /** Empty in the audit log of the instance. */
   readonly projectId: string;
   readonly before?: AuditPosition | undefined;
+  /** Returns only actions that start with this text. */
+  readonly actionPrefix?: string | undefined;
   readonly entriesMax: number;
 }
 
@@ -29,19 +31,23 @@ export type AuditLine = Row<typeof COLUMNS>;
 export type AuditPosition = Pick<AuditLine, 'happenedMs' | 'entryId'>;
 
 export function readAudit(queryView: QueryView, search: AuditSearch): Promise<AuditLine[]> {
-  const { projectId, sinceMs, before, entriesMax } = search;
+  const { projectId, sinceMs, before, actionPrefix, entriesMax } = search;
   const untilMs = before === undefined ? search.untilMs : Math.min(search.untilMs, before.happenedMs + 1);
+  const conditions = [
+    ...(before === undefined ? [] : [toCondition(before)]),
+    ...(actionPrefix === undefined ? [] : [`startsWith(action, ${quoteText(actionPrefix)})`]),
+  ];
   return queryView({
     view: 'portal_audit',
     args: { project: projectId, since: sinceMs, until: untilMs, actor: '', action: '' },
     columns: COLUMNS,
-    tail: `${before === undefined ? '' : toCondition(before)} ORDER BY happened_at DESC, entry_id DESC`,
+    tail: `${conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`} ORDER BY happened_at DESC, entry_id DESC`,
     rowsMax: entriesMax,
   });
 }
 
 const toCondition = ({ happenedMs, entryId }: AuditPosition) =>
-  `WHERE (${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quoteText(entryId)})`;
+  `(${msOf('happened_at')}, entry_id) < (${Math.trunc(happenedMs)}, ${quoteText(entryId)})`;
 
 const ENTRIES_PER_QUERY = 2_000;
 

@@ -1,5 +1,6 @@
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import { readTokens, searchActivities } from './activities.ts';
+import { readAlertCounts } from './alerts.ts';
 import { readAudit } from './audit.ts';
 import { readErasure, readErasures, readOpenErasures, readReceipt } from './erasures.ts';
 import { countMessages, readMessage, searchMessages } from './messages.ts';
@@ -11,6 +12,7 @@ import { readRejectionCauses, readRejectionsOfTrace } from './rejections.ts';
 
 export type * from './activities.ts';
 export { readManyActivities } from './activities.ts';
+export { type AlertCounts, ENVIRONMENTS_MAX, NO_COUNTS } from './alerts.ts';
 export type * from './audit.ts';
 export { readAllAudit } from './audit.ts';
 export type { ErasureLine, OpenErasures } from './erasures.ts';
@@ -42,6 +44,7 @@ const READS = {
   activities: searchActivities,
   tokens: readTokens,
   audit: readAudit,
+  alertCounts: readAlertCounts,
 };
 
 /**

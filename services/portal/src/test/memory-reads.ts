@@ -3,6 +3,7 @@ import type {
   ActivityPage,
   ActivityPosition,
   ActivitySearch,
+  AlertCounts,
   AuditLine,
   AuditPosition,
   ErasureLine,
@@ -46,6 +47,7 @@ export interface MemoryRows {
   /** The profile of all people in an environment. */
   readonly profiles?: Readonly<Record<string, PersonProfile>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
+  readonly alertCounts?: Readonly<Record<string, AlertCounts>>;
 }
 
 const NO_EVENTS: Overview = {
@@ -140,8 +142,11 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
       if (found === undefined || found.state === 'waiting') return null;
       return { erasureId, environmentId };
     },
-    audit: async ({ projectId, sinceMs, untilMs, before, entriesMax }) =>
+    alertCounts: async ({ environmentIds }) =>
+      new Map(Object.entries(rows.alertCounts ?? {}).filter(([id]) => environmentIds.includes(id))),
+    audit: async ({ projectId, sinceMs, untilMs, before, actionPrefix = '', entriesMax }) =>
       (rows.audit?.[projectId] ?? [])
+        .filter(({ action }) => action.startsWith(actionPrefix))
         .filter(({ happenedMs }) => happenedMs >= sinceMs && happenedMs < untilMs)
         .filter((line) => before === undefined || byAuditPosition(line, before) < 0)
         .sort((a, b) => byAuditPosition(b, a))

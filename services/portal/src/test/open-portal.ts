@@ -25,6 +25,7 @@ import {
   createMemoryRecords,
   createMemorySessions,
 } from '@playline/access-keys/test';
+import { createMemoryAlerts } from '@playline/alerts/memory';
 import { openHttpServer } from '@playline/http';
 import { freePorts } from '@playline/infra/ports';
 import { createIdentityKeyer } from '@playline/people';
@@ -188,6 +189,10 @@ function createParts(origin: URL): PortalAppParts {
     },
     audit: { append: async () => {} },
     analysts: createMemoryAnalysts(),
+    alerts: {
+      store: createMemoryAlerts(),
+      delivery: { hasEmail: true, secretOf: (projectId) => `secret-of-${projectId}`, test: async () => [] },
+    },
     readCode: async () => null,
     settings: SETTINGS,
   };

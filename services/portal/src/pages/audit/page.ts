@@ -72,7 +72,7 @@ async function readNames(parts: Parts, ownerId: string): Promise<ReadonlyMap<str
 /** Longer than any entry id, which consists of a kind, an object id and a request id. */
 const ENTRY_CHARACTERS_MAX = 700;
 
-function readPosition({ query }: Visit): AuditPosition | undefined {
+export function readPosition({ query }: Visit): AuditPosition | undefined {
   const [time = '', entryId = ''] = [query.get('before') ?? '', query.get('entry') ?? ''];
   if (!/^\d{1,14}$/.test(time) || entryId.length > ENTRY_CHARACTERS_MAX) return undefined;
   return { happenedMs: Number(time), entryId };

@@ -2,7 +2,7 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { explainRejection } from '../../explain-rejection.ts';
 import { chart, duration, number, panel, percentage, stat, status, table, time } from '../../frame/components.ts';
-import { pathInEnvironment } from '../../frame/layout.ts';
+import { pathInEnvironment, projectPath } from '../../frame/layout.ts';
 import { orNull } from '../../frame/or-null.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
@@ -85,11 +85,19 @@ function toContent(visit: Visit, view: View): HtmlValue {
   const { overview, search, range } = view;
   const times = html`${time(search.sinceS * 1000)} to ${time(search.untilS * 1000)}`;
   const explore = html`<a href="${pathInEnvironment(visit, 'explore')}?range=${range.name}">Explore</a>`;
-  return html`${toCallout(visit, view)}
+  return html`${toFiring(visit)}${toCallout(visit, view)}
 <section class="cards" aria-label="Figures">${toStats(view)}</section>
 ${panel('Messages per minute', toChart(view), { note: html`accepted, and recorded errors in red, ${times}` })}
 <div class="split numbers">${panel('Top events', toEvents(overview), { note: `last ${range.text}`, actions: explore })}
 <div>${panel('Clients', toClients(overview))}${panel('Open work', toWork(visit, view))}</div></div>`;
+}
+
+function toFiring(visit: Visit): HtmlValue {
+  const { id } = scopeOf(visit).project;
+  const count = visit.firing.get(id) ?? 0;
+  if (count === 0) return '';
+  const text = count === 1 ? 'An alert is firing in this project.' : `${count} alerts are firing in this project.`;
+  return html`<div class="notice warn"><span class="grow"><b>${text}</b></span><a class="btn" href="${projectPath(id)}/alerts">Show alerts</a></div>`;
 }
 
 /** A cause is shown if it has at least this many errors and three times as many as in the previous span. */

@@ -1,0 +1,175 @@
+/** Delivers alerts of projects by webhook and e-mail. */
+import { createHmac } from 'node:crypto';
+import { request } from 'node:http';
+import { request as requestTls } from 'node:https';
+import { type BlockList, connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { alertTargetsOf, type ProjectRecord } from '@playline/access-keys';
+import { type AlertChange, findProjectRule } from '@playline/alerts';
+import { pause } from '@playline/stores';
+import type { Transporter } from 'nodemailer';
+import { projectPath } from '../frame/layout.ts';
+import { NON_PUBLIC } from './non-public.ts';
+
+export interface FailedDelivery {
+  readonly channel: 'webhook' | 'e-mail';
+  /** Contains neither the URL nor an address. */
+  readonly reason: string;
+}
+
+export interface AlertDelivery {
+  /** False without SMTP_URL. */
+  readonly hasEmail: boolean;
+  /** The key that signs the webhooks of a project. */
+  secretOf(projectId: string): string;
+  /** Attempts each delivery three times. Returns null if `closed` was aborted before the last attempt. */
+  deliver(change: AlertChange, project: ProjectRecord, closed: AbortSignal): Promise<FailedDelivery[] | null>;
+  /** Attempts each delivery once. */
+  test(change: AlertChange, project: ProjectRecord): Promise<FailedDelivery[]>;
+}
+
+export interface DeliveryParts {
+  readonly config: {
+    readonly PORTAL_SECRET: Buffer;
+    readonly SMTP_URL?: string | undefined;
+    readonly SMTP_FROM?: string | undefined;
+    readonly ALERT_PRIVATE_WEBHOOKS: boolean;
+  };
+  readonly origin: URL;
+  /** Pauses between attempts; defaults to `PAUSES_MS`. */
+  readonly pausesMs?: readonly number[];
+}
+
+/** A receiver that restarts is back after the second pause. */
+const PAUSES_MS = [1_000, 10_000];
+const ATTEMPT_MAX_MS = 5_000;
+
+export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: DeliveryParts): AlertDelivery {
+  const secretOf = (projectId: string) =>
+    createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${projectId}`).digest('hex');
+  const sendMail = createSendMail(config);
+  const blockList = config.ALERT_PRIVATE_WEBHOOKS ? undefined : NON_PUBLIC;
+  const toAttempts = (change: AlertChange, project: ProjectRecord) => {
+    const { alertWebhook, alertEmails } = alertTargetsOf(project);
+    const message = toMessage(change, project, origin);
+    const post = () =>
+      postSigned(new URL(alertWebhook), JSON.stringify(message), { key: secretOf(project.id), blockList });
+    const attempts: [FailedDelivery['channel'], () => Promise<void>][] = [];
+    if (alertWebhook !== '') attempts.push(['webhook', post]);
+    if (alertEmails.length > 0 && sendMail !== null) attempts.push(['e-mail', () => sendMail(alertEmails, message)]);
+    return attempts;
+  };
+  const attempt = async (send: () => Promise<void>, pauses: readonly number[], closed?: AbortSignal) => {
+    for (let count = 0; ; count++) {
+      const fault = await send().then(
+        () => null,
+        (error: unknown) => error,
+      );
+      const pauseMs = pauses[count];
+      if (fault === null || pauseMs === undefined) return fault;
+      await pause(pauseMs, closed);
+      if (closed?.aborted) return CLOSED;
+    }
+  };
+  const run = async (change: AlertChange, project: ProjectRecord, pauses: readonly number[], closed?: AbortSignal) => {
+    const outcomes = toAttempts(change, project).map(async ([channel, send]) => ({
+      channel,
+      fault: await attempt(send, pauses, closed),
+    }));
+    const failed = (await Promise.all(outcomes)).filter(({ fault }) => fault !== null);
+    if (failed.some(({ fault }) => fault === CLOSED)) return null;
+    return failed.map(({ channel, fault }) => ({ channel, reason: toReason(fault) }));
+  };
+  return {
+    hasEmail: sendMail !== null,
+    secretOf,
+    deliver: (change, project, closed) => run(change, project, pausesMs, closed),
+    test: async (change, project) => (await run(change, project, [])) ?? [],
+  };
+}
+
+const CLOSED = Symbol('closed');
+
+type AlertMessage = ReturnType<typeof toMessage>;
+
+/** The body of a webhook. */
+function toMessage(change: AlertChange, { id, name, environments }: ProjectRecord, origin: URL) {
+  const environment = environments.find((each) => each.id === change.environmentId);
+  const { summary = 'A test of the delivery', severity = 'warning' } = findProjectRule(change.rule) ?? {};
+  return {
+    id: change.id,
+    state: change.state,
+    rule: change.rule,
+    severity,
+    summary,
+    text: change.text,
+    value: change.value,
+    project: { id, name },
+    environment: { id: change.environmentId, name: environment?.name ?? '' },
+    firedAt: new Date(change.firedAt).toISOString(),
+    url: `${origin.origin}${projectPath(id)}/alerts`,
+  };
+}
+
+interface PostOptions {
+  readonly key: string;
+  readonly blockList: BlockList | undefined;
+}
+
+/** Redirects are not followed, and the response body is not read. @throws Error unless the status is 2xx */
+function postSigned(url: URL, body: string, { key, blockList }: PostOptions): Promise<void> {
+  const sentAtMs = Date.now();
+  const seconds = Math.floor(sentAtMs / 1000);
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'user-agent': 'Playline',
+    'playline-signature': `t=${seconds},v1=${createHmac('sha256', key).update(`${seconds}.${body}`).digest('hex')}`,
+  };
+  const signal = AbortSignal.timeout(ATTEMPT_MAX_MS);
+  const options = { method: 'POST', headers, signal, createConnection: () => openConnection(url, blockList) };
+  return new Promise((resolve, reject) => {
+    const outgoing = (url.protocol === 'https:' ? requestTls : request)(url, options, (response) => {
+      response.destroy();
+      const { statusCode = 0 } = response;
+      if (statusCode >= 200 && statusCode < 300) resolve();
+      else reject(new StatusFault(`status ${statusCode}`));
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** Node.js applies a block list only to TCP connections that are opened with it, not to those that `https` opens. */
+function openConnection({ protocol, hostname, port }: URL, blockList: BlockList | undefined): Socket {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const defaultPort = protocol === 'https:' ? 443 : 80;
+  const socket = connect({ host, port: port === '' ? defaultPort : Number(port), ...(blockList && { blockList }) });
+  if (protocol !== 'https:') return socket;
+  return connectTls({ socket, host, ...(isIP(host) === 0 && { servername: host }) });
+}
+
+class StatusFault extends Error {}
+
+function createSendMail({ SMTP_URL: url, SMTP_FROM: from }: DeliveryParts['config']) {
+  if (url === undefined || from === undefined) return null;
+  let transport: Promise<Transporter> | null = null;
+  const limits = { connectionTimeout: ATTEMPT_MAX_MS, greetingTimeout: ATTEMPT_MAX_MS, socketTimeout: ATTEMPT_MAX_MS };
+  return async (to: readonly string[], message: AlertMessage): Promise<void> => {
+    // The module is loaded only if e-mail is used.
+    transport ??= import('nodemailer').then(({ createTransport }) => createTransport({ url, ...limits }));
+    const { state, severity, rule, summary, text, project, environment, firedAt, url: page } = message;
+    const subject = `${state === 'fired' ? severity : state}: ${rule} in ${project.name} ${environment.name}`.trim();
+    const lines = [summary, '', text, '', `Fired at ${firedAt}`, page];
+    await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
+  };
+}
+
+/** Messages of other errors may contain the URL, an address or a response. */
+function toReason(fault: unknown): string {
+  const { code, name, responseCode } = fault as { code?: unknown; name?: unknown; responseCode?: unknown };
+  if (fault instanceof StatusFault) return fault.message;
+  if (code === 'ERR_IP_BLOCKED') return 'the address is not public';
+  if (name === 'TimeoutError' || name === 'AbortError') return 'no response within 5 s';
+  return [code ?? 'failed', responseCode].filter((each) => each !== undefined).join(' ');
+}
