@@ -1,8 +1,13 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { DEPLOYMENT_RULES } from '@playline/alerts';
 import { createMetrics } from '@playline/runtime';
 import { describe, expect, it } from 'vitest';
 import { alertsOf, DASHBOARDS, readQueries, toJson } from './dashboards.ts';
+import { growth, orZero } from './panels/panel.ts';
+import { provideProgram } from './programs.ts';
 
 // To regenerate infra/dashboards/operations-*.json, run `npx vitest run test/alerts/dashboards.test.ts -u`.
 
@@ -62,5 +67,38 @@ describe('the queries of the operations dashboards', () => {
     );
     expect([...shown].filter((name) => !all?.includes(name))).toEqual([]);
     expect(own?.filter((name) => !shown.has(name))).toEqual([]);
+  });
+
+  it('count events before the first scrape of a series and after a restart, and show stopped services as 0', async () => {
+    const [health] = readQueries().filter(({ panel }) => panel === 'Instances that respond');
+    const samples: Record<string, Record<string, number>> = {
+      [growth('m_total', 'of')]: { '{of="new"}': 5, '{of="old"}': 7, '{of="restarted"}': 2 },
+      [orZero('sum by (of) (missing)', 'of')]: { '{of="none"}': 0 },
+      [orZero(growth('m_total{of="old"}', 'of'), 'of')]: { '{of="old"}': 7 },
+      [health?.query ?? '']: { '{service="gateway"}': 2, '{service="minter"}': 0 },
+    };
+    const series = {
+      'm_total{of="new"}': '_x100 5x20',
+      'm_total{of="old"}': '100x110 107x10',
+      'm_total{of="restarted"}': '100x110 2x10',
+      'up{job="playline",service="gateway",instance="a"}': '1x120',
+      'up{job="playline",service="gateway",instance="b"}': '1x120',
+      'up{job="playline",service="minter",instance="c"}': '1x50 stale',
+    };
+    const test = {
+      interval: '1m',
+      input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
+      promql_expr_test: Object.entries(samples).map(([expr, values]) => ({
+        expr,
+        eval_time: '115m',
+        exp_samples: Object.entries(values).map(([labels, value]) => ({ labels, value })),
+      })),
+    };
+    const folder = mkdtempSync(join(tmpdir(), 'dashboards-'));
+    const file = join(folder, 'test.json');
+    // YAML is a superset of JSON.
+    writeFileSync(file, JSON.stringify({ rule_files: [], tests: [test] }));
+    execFileSync(await provideProgram('promtool'), ['test', 'rules', file]);
+    rmSync(folder, { recursive: true });
   });
 });

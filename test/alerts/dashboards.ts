@@ -17,15 +17,10 @@ export const DASHBOARDS: Readonly<Record<string, Dashboard>> = {
 };
 
 /** Returns every query with the variables of Grafana replaced. */
-export const readQueries = (): { dashboard: string; panel: string; query: string; emptyBecause?: string }[] =>
+export const readQueries = (): { dashboard: string; panel: string; query: string }[] =>
   Object.entries(DASHBOARDS).flatMap(([dashboard, { panels }]) =>
-    panels.flatMap(({ title, queries, emptyBecause }) =>
-      queries.map(([query]) => ({
-        dashboard,
-        panel: title,
-        query: query.replaceAll('$__rate_interval', '1m'),
-        ...(emptyBecause !== undefined && { emptyBecause }),
-      })),
+    panels.flatMap(({ title, queries }) =>
+      queries.map(([query]) => ({ dashboard, panel: title, query: query.replaceAll('$__rate_interval', '1m') })),
     ),
   );
 

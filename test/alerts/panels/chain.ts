@@ -1,4 +1,4 @@
-import { type Dashboard, growth, orZero, perSecond } from './panel.ts';
+import { type Dashboard, growth, orEmpty, orZero, perSecond } from './panel.ts';
 
 export const CHAIN: Dashboard = {
   title: 'Chains and mints',
@@ -10,7 +10,6 @@ export const CHAIN: Dashboard = {
       description: 'Their activities are missing from the chain API.',
       alert: 'IndexerBehind',
       queries: [['max by (chain) (playline_chain_indexer_behind_blocks)', '{{chain}}']],
-      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Halted chains',
@@ -24,7 +23,6 @@ export const CHAIN: Dashboard = {
         ['max by (chain) (playline_chain_indexer_halted)', '{{chain}} halted'],
         ['max by (chain) (playline_chain_indexer_too_large)', '{{chain}} too large'],
       ],
-      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Delay of the feeds',
@@ -44,7 +42,6 @@ export const CHAIN: Dashboard = {
       description: 'No node has a higher block. Compare with a public explorer.',
       alert: 'ChainStalled',
       queries: [['max by (chain) (playline_chain_indexer_head_unchanged_seconds)', '{{chain}}']],
-      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Overdue steps of the indexer',
@@ -52,7 +49,6 @@ export const CHAIN: Dashboard = {
       description: 'Nodes or brokers do not respond.',
       alert: 'IndexerSilent',
       queries: [['max by (chain) (playline_chain_indexer_silent_seconds)', '{{chain}}']],
-      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Faults of nodes',
@@ -66,7 +62,6 @@ export const CHAIN: Dashboard = {
         ],
         ['max by (chain, node) (playline_chain_indexer_node_lags)', '{{chain}} {{node}} lags'],
       ],
-      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Incomplete activities within an hour',
@@ -81,7 +76,6 @@ export const CHAIN: Dashboard = {
           '{{chain}} malformed: {{reason}}',
         ],
       ],
-      emptyBecause: 'no chain is configured',
     },
     {
       title: 'Oldest unsettled mint',
@@ -104,10 +98,9 @@ export const CHAIN: Dashboard = {
     {
       title: 'Balance of signers',
       unit: 'none',
-      description: 'In the native currency of the chain. Mints wait when it is used up.',
+      description: 'In the native currency of the chain. Mints wait when it is used up. Empty until a signer mints.',
       alert: 'SignerBalanceLow',
-      queries: [['min by (chain, signer) (playline_minter_funds_ether)', '{{chain}} {{signer}}']],
-      emptyBecause: 'no signer has minted',
+      queries: [[orEmpty('min by (chain, signer) (playline_minter_funds_ether)', 'chain'), '{{chain}} {{signer}}']],
     },
     {
       title: 'Settled assets within an hour',

@@ -88,7 +88,6 @@ export const CONSUMERS: Dashboard = {
       description:
         'Inserts of more than a few seconds mean that ClickHouse is overloaded: check its merges, disks and running queries.',
       queries: [[quantile(0.99, 'playline_store_insert_duration_seconds_bucket', 'table'), '{{table}}']],
-      emptyBecause: 'no row has been inserted',
     },
     {
       title: 'Faults of ClickHouse',

@@ -36,7 +36,6 @@ export const INGEST: Dashboard = {
           'p99 {{instance}}',
         ],
       ],
-      emptyBecause: 'no message has been posted',
     },
     {
       title: 'Acknowledgement by Kafka (p99)',

@@ -17,8 +17,6 @@ export interface Panel {
   readonly isStat?: true;
   /** Pairs of a query and the legend of its series. */
   readonly queries: readonly (readonly [query: string, legend: string])[];
-  /** Why a healthy system may have no series. Given only if a zero would be wrong. */
-  readonly emptyBecause?: string;
 }
 
 export interface Dashboard {
@@ -28,8 +26,10 @@ export interface Dashboard {
 }
 
 /** Adds a zero if there is no series. Counters with labels have no series before their first event. */
-export const orZero = (query: string, label: string) =>
-  `${query} or on() label_replace(vector(0), "${label}", "none", "", "")`;
+export const orZero = (query: string, label: string, zero = '0') =>
+  `${query} or on() label_replace(vector(${zero}), "${label}", "none", "", "")`;
+/** Adds an empty series if there is none, where a zero would be wrong. */
+export const orEmpty = (query: string, label: string) => orZero(query, label, 'NaN');
 export const perSecond = (metric: string, by: string) => `sum by (${by}) (rate(${metric}[$__rate_interval]))`;
 /** `increase` ignores the first value of a series, so the value of a series that is younger than the range is used. */
 export const growth = (metric: string, by: string, range = '1h') =>
