@@ -64,7 +64,9 @@ const SERIES: Record<string, Record<string, string>> = {
   ChainNodeLags: { 'playline_chain_indexer_node_lags{chain="c",node="n"}': gauge(0, 1) },
   ChainStalled: { 'playline_chain_indexer_head_unchanged_seconds{chain="c"}': gauge(0, 60) },
   ChainHalted: { 'playline_chain_indexer_halted{chain="c"}': gauge(0, 1) },
-  FeedBehind: { playline_activity_writer_watermark_timestamp_seconds: '0+15x4 60x7 180+15x14' },
+  FeedBehind: {
+    'playline_activity_writer_watermark_timestamp_seconds{partition="0"}': '0+15x4 60x7 180+15x14',
+  },
   MintsBlocked: { 'playline_minter_oldest_pending_seconds{chain="c",signer="s"}': gauge(30, 601) },
   SignerBalanceLow: { 'playline_minter_funds_ether{chain="c",signer="s"}': gauge(1, 0.04) },
 };

@@ -23,15 +23,15 @@ export type TrafficMode = 'normal' | 'flood' | 'invalid' | 'none';
 
 export type World = Awaited<ReturnType<typeof openWorld>>;
 
-/** Repeats `work` until it is closed. Errors are ignored, because stores and services are stopped during the faults. */
-function repeat(everyMs: () => number, work: () => Promise<unknown>) {
+/** Repeats `work`, whose errors are ignored, because stores and services are stopped. @returns a function that ends it */
+function repeat(everyMs: () => number, work: () => Promise<unknown>): () => void {
   let timer: NodeJS.Timeout;
   const run = () => {
     void work().catch(() => {});
     timer = setTimeout(run, everyMs());
   };
   run();
-  return { close: () => clearTimeout(timer) };
+  return () => clearTimeout(timer);
 }
 
 /** A TLS server whose certificate can be replaced. */
@@ -72,13 +72,16 @@ function mountDisk(folder: string) {
 
 /** Starts a complete stack with traffic, whose chain nodes are proxies, and its monitoring. */
 export async function openWorld() {
+  await using opened = new AsyncDisposableStack();
   const root = testStackFolder('alerts');
   const clock = overrideWallClock();
+  opened.defer(clock.close);
   const toNode = () => {
     const { ports } = JSON.parse(readFileSync(join(root, '.playline', 'ports.json'), 'utf8'));
     return `http://127.0.0.1:${ports.chain}`;
   };
   const nodes = [await openChainProxy(toNode), await openChainProxy(toNode)] as const;
+  for (const node of nodes) opened.defer(node.close);
   const options: StackOptions = {
     chain: true,
     isDisposable: true,
@@ -90,25 +93,31 @@ export async function openWorld() {
     },
   };
   const journey = await startJourneyStack(options, root);
+  opened.defer(journey.close);
   const chain = toNode();
   const tls = await openTlsServer(root);
+  opened.defer(tls.close);
   const disk = mountDisk(join(root, 'disk'));
+  opened.defer(disk.unmount);
   const { admin = {} } = journey.file();
   const monitoring = await openMonitoring(join(root, 'monitoring'), { targets: admin, tlsPort: tls.port });
+  opened.defer(monitoring.close);
   const state = { traffic: 'normal' as TrafficMode, hasBlocks: true };
   const isFlooded = () => state.traffic === 'flood';
   const toMessage = (_: unknown, index: number) =>
     trackMessage(state.traffic === 'invalid' && index % 2 === 0 ? { type: 'none' } : {});
-  const loops = [
+  opened.defer(
     repeat(
       () => (isFlooded() ? BATCH_MS / 10 : BATCH_MS),
       async () => state.traffic !== 'none' && journey.post(Array.from({ length: MESSAGES_PER_BATCH }, toMessage)),
     ),
+  );
+  opened.defer(
     repeat(
       () => BLOCK_MS,
       async () => state.hasBlocks && callRpc(chain, 'evm_mine'),
     ),
-  ];
+  );
   const pidOf = (name: string) => {
     const pid = journey.stack.file.processes[name];
     if (pid === undefined) throw new Error(`${name} is not running`);
@@ -120,6 +129,7 @@ export async function openWorld() {
     const values = text.split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
     return values.reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
   };
+  const owned = opened.move();
   return {
     ...journey,
     monitoring,
@@ -160,14 +170,6 @@ export async function openWorld() {
       const response = await fetch(url, { method: 'DELETE', headers });
       return response.headers.get('x-erasure-id') ?? '';
     },
-    close: async () => {
-      for (const loop of loops) loop.close();
-      await monitoring.close();
-      disk.unmount();
-      await journey.close();
-      tls.close();
-      for (const node of nodes) node.close();
-      clock.close();
-    },
+    close: () => owned.disposeAsync(),
   };
 }

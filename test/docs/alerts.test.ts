@@ -20,7 +20,7 @@ it('infra/prometheus/alerts.yml contains every rule', async () => {
   );
 });
 
-it('infra/ALERTS.md says of every rule what it means and what to do', async () => {
+it('infra/ALERTS.md shows what every rule means and what to do', async () => {
   const sections = DEPLOYMENT_RULES.map(
     ({ name, severity, meaning, action, expr, forSeconds }) => `## ${name}
 

@@ -24,6 +24,9 @@ const TWO_SCRAPES_S = 30;
 const growth = (metric: string, by: string) =>
   `sum by (${by}) (${metric}) - (sum by (${by}) (${metric} offset 1m) or sum by (${by}) (${metric}) * 0) > 0`;
 
+const UP = 'count by (service) (up{job="playline"})';
+const UP_BEFORE = 'count by (service) (up{job="playline"} offset 2m)';
+
 const share = (part: string, total: string) => `${part} / (${total} > 0)`;
 
 const byService = (filter = '') => `sum by (service) (rate(playline_http_request_duration_seconds_count${filter}[1m]))`;
@@ -39,10 +42,11 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
   {
     name: 'ServiceDown',
     severity: 'critical',
-    summary: '{{ $labels.instance }} does not respond',
+    summary: '{{ or $labels.instance $labels.service }} does not respond',
     meaning: 'A process cannot be scraped: it has exited, is suspended, or cannot be reached.',
     action: 'Run `npm run status`, then `npm run logs -- <service>`. On Kubernetes, see the events of the pod.',
-    expr: 'up{job="playline"} == 0',
+    // A container that is stopped has no address in DNS, and therefore no series.
+    expr: `up{job="playline"} == 0 or (${UP_BEFORE} unless ${UP})`,
     forSeconds: TWO_SCRAPES_S,
   },
   {
@@ -58,7 +62,7 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'ServiceDegraded',
     severity: 'warning',
     summary: '{{ $labels.service }} is degraded: {{ $labels.check }}',
-    meaning: 'A process works, but the named part of it does not, for example consents or new activities.',
+    meaning: 'A process works, but the named part does not, for example consents or new activities.',
     action: 'Read `reasons` in `/readyz` of the admin port, or run `npm run status`.',
     expr: 'playline_degraded == 1',
     forSeconds: TWO_SCRAPES_S,
@@ -98,7 +102,7 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     summary: '{{ $value | humanizePercentage }} of the requests to {{ $labels.service }} exceed a limit',
     meaning: 'More than 10 % of the requests have a 429 response: a project or an address sends more than its limit.',
     action:
-      'The label `limit` of `playline_gateway_rate_limited_total` names the limit, and the page Limits of the portal the project. Increase the limit with `npm run projects -- limits`, or stop the sender.',
+      'The label `limit` of `playline_gateway_rate_limited_total` names the limit, and the page Limits of the portal the project. Increase the limit with `npm run projects -- limit`, or stop the sender.',
     expr: `${share(byService('{status="429"}'), byService())} > 0.1`,
     forSeconds: 15,
   },
@@ -134,7 +138,7 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'KafkaUnavailable',
     severity: 'critical',
     summary: '{{ $labels.service }} cannot reach Kafka',
-    meaning: 'Messages are refused with 503, and clients retain them.',
+    meaning: 'Messages are refused with 500, and clients retain them.',
     action: 'Repair the brokers. Nothing accepted is lost; services continue without a restart.',
     expr: 'playline_ready{check="broker"} == 0',
     forSeconds: TWO_SCRAPES_S,
@@ -329,9 +333,10 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'FeedBehind',
     severity: 'warning',
     summary: 'Activity feeds end {{ $value | humanizeDuration }} ago',
-    meaning: 'The watermark of a partition has not moved for 45 s, so pages of the chain API end earlier.',
+    meaning: 'The watermark of a partition has not moved for 70 s, so pages of the chain API end earlier.',
     action: 'Run `npm run logs -- activity-writer --level warn --since 10m`.',
-    expr: 'time() - min(playline_activity_writer_watermark_timestamp_seconds) > 45',
+    // Idle partitions advance every 64 s. A previous owner of a partition still exposes its last value.
+    expr: 'time() - min(max by (partition) (playline_activity_writer_watermark_timestamp_seconds)) > 70',
     forSeconds: 0,
   },
   {
@@ -339,7 +344,7 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     severity: 'critical',
     summary: 'A mint of {{ $labels.signer }} on {{ $labels.chain }} has waited for {{ $value | humanizeDuration }}',
     meaning: 'An asset is unsettled ten minutes after its request. Later requests of the signer wait as well.',
-    action: 'Run `npm run mints -- list` for the reason: fees, balance, nodes, or a stuck nonce.',
+    action: 'Run `npm run mints -- signers` for the reason: fees, balance, nodes, or a stuck nonce.',
     expr: 'max by (chain, signer) (playline_minter_oldest_pending_seconds) > 600',
     forSeconds: 0,
   },
