@@ -1,4 +1,4 @@
-/** Evaluates the rules about projects. Packages/alerts contains their texts. */
+/** Evaluates the rules about projects, whose texts are in packages/alerts. */
 import type { EnvironmentMinute } from '@playline/access-keys';
 import type { Finding, Findings, ProjectRuleName } from '@playline/alerts';
 import { duration, number, percentage } from '../frame/format.ts';
