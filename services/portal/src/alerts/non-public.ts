@@ -1,3 +1,4 @@
+/** The addresses to which the portal sends no webhooks, because owners of projects choose the URLs. */
 import { BlockList } from 'node:net';
 
 const IPV4 = [

@@ -36,7 +36,7 @@ const QUIET: Readings = {
 const namesOf = (readings: Partial<Readings>) =>
   [...findAlerts({ ...QUIET, ...readings })].flatMap(([rule, found]) => (found ?? []).map(() => rule));
 
-const letters = (count: number, isComplete = true) => ({ byEnvironment: new Map([[ID, count]]), isComplete });
+const toDeadLetters = (count: number, isComplete = true) => ({ byEnvironment: new Map([[ID, count]]), isComplete });
 const endsAt = NOW_MS + 86_400_000;
 const silentAfter = (minute: number) => toMinutes(Array.from({ length: 16 }, (_, at) => [at < minute ? 100 : 0, 0]));
 
@@ -58,8 +58,8 @@ const FOUND: readonly (readonly [ProjectRuleName, Partial<Readings>, string])[] 
     '1 % of the messages are stored after 3\u00a0min or later.',
   ],
   ['MessagesDelayed', { minutes: silentAfter(3) }, 'None of 300 messages is stored after five minutes.'],
-  ['DeadLettersOpen', { deadLetters: letters(1) }, '1 dead letter is open.'],
-  ['DeadLettersOpen', { deadLetters: letters(1_000, false) }, 'At least 1,000 dead letters are open.'],
+  ['DeadLettersOpen', { deadLetters: toDeadLetters(1) }, '1 dead letter is open.'],
+  ['DeadLettersOpen', { deadLetters: toDeadLetters(1_000, false) }, 'At least 1,000 dead letters are open.'],
   ['ErasureLate', { erasures: toErasures(3 * 3_600_000) }, 'The oldest open erasure was requested 3\u00a0h ago.'],
   ['MintsPending', { counts: toCounts({ 'pending mints': 1 }) }, '1 mint request pending for more than 30 minutes.'],
   ['MintsFailed', { counts: toCounts({ 'failed mints': 3 }) }, '3 mint requests failed in the last hour.'],
@@ -93,7 +93,7 @@ describe('the rules about projects', () => {
       { counts: toCounts({ 'same minutes of yesterday': 49, 'day before': 49 }) },
     ],
     [
-      'messages stopped at a time at which none came yesterday',
+      'messages stopped at a time at which none arrived yesterday',
       { counts: toCounts({ 'hour before': 900, 'day before': 9_000 }) },
     ],
     [

@@ -1,4 +1,4 @@
-/** Evaluates the rules about projects. Packages/alerts contains their texts. */
+/** Evaluates the rules about projects, whose texts are in packages/alerts. */
 import type { EnvironmentMinute } from '@playline/access-keys';
 import type { Finding, Findings, ProjectRuleName } from '@playline/alerts';
 import { duration, number, percentage } from '../frame/format.ts';
@@ -82,7 +82,7 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       const open = deadLetters.byEnvironment.get(id) ?? 0;
       if (open === 0) return null;
       const count = `${deadLetters.isComplete ? '' : 'At least '}${number(open)}`;
-      return { value: open, text: `${count} dead ${open === 1 ? 'letter is' : 'letters are'} open.` };
+      return { value: open, text: `${count} ${open === 1 ? 'dead letter is' : 'dead letters are'} open.` };
     }),
 
   ErasureLate: ({ erasures, nowMs }) =>
