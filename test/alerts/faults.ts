@@ -146,13 +146,9 @@ export const FAULTS: readonly Fault[] = [
     repair: (world) => world.shiftClock('gateway', 0),
   },
   {
-    ...suspend('clickhouse', [
-      ...['ClickHouseUnavailable', 'WriteStuck', 'WritesRepeated', 'ConsumerBehind'],
-      ...['RetentionEnds', 'FeedBehind', 'EraserFails'],
-    ]),
+    ...suspend('clickhouse', ['ClickHouseUnavailable', 'WriteStuck', 'ConsumerBehind', 'RetentionEnds']),
     inject: async (world) => {
       world.signal('clickhouse', 'SIGSTOP');
-      await world.requestErasure(randomUUID());
       await world.shiftClock('event-writer', TOPICS.messages.retentionMs - HOUR_MS);
     },
     repair: async (world) => {
@@ -160,7 +156,16 @@ export const FAULTS: readonly Fault[] = [
       await world.shiftClock('event-writer', 0);
     },
   },
-  suspend('kafka', ['KafkaUnavailable', 'IngestErrors']),
+  {
+    what: 'ClickHouse has no table for events',
+    rules: ['WritesRepeated', 'EraserFails'],
+    inject: async (world) => {
+      await world.query('DETACH TABLE events');
+      await world.requestErasure(randomUUID());
+    },
+    repair: (world) => world.query('ATTACH TABLE events'),
+  },
+  suspend('kafka', ['KafkaUnavailable', 'IngestErrors', 'FeedBehind']),
   {
     what: 'Kafka is slow',
     rules: ['SlowPublish'],
