@@ -62,6 +62,12 @@ const SETTINGS: Record<string, string> = {
   MINTS_BURST: '1000',
   REFRESHES_PER_HOUR: '500',
   MINTS_LISTED_AFTER_MS: '4000',
+  // No collector or mail server listens there.
+  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+  OTEL_TRACES_SAMPLER_ARG: '0.5',
+  SMTP_URL: 'smtp://127.0.0.1:1',
+  SMTP_FROM: 'night@example.com',
+  ALERT_PRIVATE_WEBHOOKS: 'true',
 };
 
 /** Settings that a stack sets itself. These values for another deployment must have no effect. */
@@ -78,6 +84,8 @@ const STACK_SETTINGS: Record<string, string> = {
   CHAINS: '[{"name":"elsewhere","id":"eip155:1"}]',
   CURSOR_KEYS: `7=${'ef'.repeat(32)}`,
   PORTAL_ORIGIN: 'https://elsewhere.invalid',
+  CLICKHOUSE_PUBLIC_URL: 'https://elsewhere.invalid',
+  ANALYST_ACCOUNTS: 'elsewhere=unknown',
   PORTAL_SECRET: 'cd'.repeat(32),
   SIGNER_PUBLIC_KEY: 'no-one',
   SIGNER_KEYS: 'no-one',
