@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net';
+import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
@@ -107,8 +108,7 @@ it('the admin listener has at most four pending requests per connection', async 
     probes++;
     return new Promise<boolean>(() => {});
   };
-  const metrics = { contentType: 'text/plain', text: async () => '' };
-  const admin = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics: metrics as never });
+  const admin = await openAdminServer({ host: '127.0.0.1', port: 0, ready, metrics: createMetrics('test') });
   onTestFinished(admin.close);
   openSocket(admin.port).write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
   await until('probes are called', () => probes > 0);
