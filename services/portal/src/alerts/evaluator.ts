@@ -44,21 +44,21 @@ export function openAlertEvaluator(parts: EvaluatorParts): { close(): Promise<vo
   };
   let delivering: Promise<unknown> | null = null;
   const runUntilClosed = async () => {
-    let hasFailed = false;
+    let failures = 0;
     while (!closed.signal.aborted) {
       try {
         await evaluate();
-        hasFailed = false;
+        failures = 0;
+        // Deliveries do not delay the next evaluation.
+        delivering ??= deliverDue(parts, closed.signal).finally(() => {
+          delivering = null;
+        });
       } catch (fault) {
         evaluations.inc({ outcome: 'failed' });
-        // The first evaluation of a new process fails until its records are in sync.
-        if (hasFailed) onFault(fault, 'cannot evaluate the alerts of projects; retrying');
-        hasFailed = true;
+        failures += 1;
+        // Logs an outage once. The first evaluation of a new process fails until its records are in sync.
+        if (failures === 2) onFault(fault, 'cannot evaluate the alerts of projects; retrying');
       }
-      // Deliveries do not delay the next evaluation.
-      delivering ??= deliverDue(parts, closed.signal).finally(() => {
-        delivering = null;
-      });
       await nextPoll(everyMs, closed.signal);
     }
   };
@@ -82,8 +82,8 @@ async function deliverDue(parts: EvaluatorParts, closed: AbortSignal): Promise<v
     }
   };
   const works = Array.from({ length: CONCURRENT_DELIVERIES }, work);
-  for (const result of await Promise.allSettled(works))
-    if (result.status === 'rejected') parts.onFault(result.reason, 'cannot deliver the alerts of projects; retrying');
+  const failed = (await Promise.allSettled(works)).find((result) => result.status === 'rejected');
+  if (failed !== undefined) parts.onFault(failed.reason, 'cannot deliver the alerts of projects; retrying');
 }
 
 async function settle(parts: EvaluatorParts, change: AlertChange, closed: AbortSignal): Promise<void> {
