@@ -19,11 +19,12 @@ const request = (status: string) =>
   `playline_http_request_duration_seconds_count{service="gateway",route="/",method="POST",status="${status}"}`;
 const messages = (verdict: string) => `playline_gateway_messages_${verdict}_total{environment="e"}`;
 const ready = (check: string, service = 'event-writer') => `playline_ready{check="${check}",service="${service}"}`;
+const UP = 'up{job="playline",instance="a"}';
 const published = (le: string) => `playline_gateway_publish_duration_seconds_bucket{le="${le}"}`;
 
 /** Series of which the rule fires in the second state, and only there. */
 const SERIES: Record<string, Record<string, string>> = {
-  ServiceDown: { 'up{job="playline",instance="a"}': gauge(1, 0) },
+  ServiceDown: { 'up{job="playline",instance="a",service="s"}': gauge(1, 0) },
   ServiceNotReady: { [ready('consumer')]: gauge(1, 0) },
   ServiceDegraded: { 'playline_degraded{check="lanes"}': gauge(0, 1) },
   ServiceRestarts: { 'process_start_time_seconds{job="playline"}': '1x3 2x2 3x2 4x2 4x14' },
@@ -47,8 +48,8 @@ const SERIES: Record<string, Record<string, string>> = {
   },
   CertificateExpires: { probe_ssl_earliest_cert_expiry: gauge(15 * 86_400, 13 * 86_400) },
   ConsumerBehind: {
-    'playline_stream_lag_records{topic="t",partition="0"}': gauge(5_000, 7_000),
-    'playline_stream_records_total{topic="t",outcome="written",reason=""}': '1000000+1500x25',
+    'playline_stream_lag_records{service="s",topic="t",partition="0"}': gauge(5_000, 7_000),
+    'playline_stream_records_total{service="s",topic="t",outcome="written",reason=""}': '1000000+1500x25',
   },
   WriteStuck: { 'playline_stream_oldest_write_seconds{topic="t"}': gauge(5, 31) },
   WritesRepeated: { 'playline_stream_retries_total{topic="t",step="write"}': counter(3) },
@@ -56,8 +57,8 @@ const SERIES: Record<string, Record<string, string>> = {
   DeadLetters: { 'playline_stream_open_dead_letters{topic="t"}': gauge(0, 1) },
   RetentionEnds: { 'playline_stream_retention_left_seconds{topic="t"}': gauge(7 * 3600, 5 * 3600) },
   ErasureLate: { playline_eraser_oldest_unverified_seconds: gauge(3599, 3601) },
-  EraserFails: { 'playline_eraser_faults_total{during="verify"}': '_x4 1+1x8 9x12' },
-  ErasedDataFound: { 'playline_eraser_survivors_total{table="events"}': '_x8 5x16' },
+  EraserFails: { [UP]: gauge(1, 1), 'playline_eraser_faults_total{during="verify"}': '_x4 1+1x8 9x12' },
+  ErasedDataFound: { [UP]: gauge(1, 1), 'playline_eraser_survivors_total{table="events"}': '_x8 5x16' },
   IndexerBehind: { 'playline_chain_indexer_behind_blocks{chain="c"}': gauge(90, 101) },
   BlockUnreadable: { 'playline_chain_indexer_too_large{chain="c"}': gauge(0, 1) },
   IndexerSilent: { 'playline_chain_indexer_silent_seconds{chain="c"}': gauge(9, 31) },
@@ -91,19 +92,67 @@ it('every rule has a test', () => {
   expect(Object.keys(SERIES)).toEqual(DEPLOYMENT_RULES.map(({ name }) => name));
 });
 
-it.each(Object.entries(SERIES))('%s fires during a fault, and neither before nor after it', (alertname, series) => {
-  const firing = (eval_time: string, count: number) => ({
-    expr: `count(ALERTS{alertname="${alertname}",alertstate="firing"})`,
-    eval_time,
-    exp_samples: count === 0 ? [] : [{ labels: '{}', value: count }],
-  });
+interface RuleRun {
+  readonly series: Readonly<Record<string, string>>;
+  /** Number of alerts by time. */
+  readonly expected: Readonly<Record<string, number>>;
+}
+
+/** Runs a rule on series with a sample every 15 s. */
+function runRule(alertname: string, { series, expected }: RuleRun) {
   const test = {
     interval: '15s',
     input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
-    promql_expr_test: [firing('45s', 0), firing('165s', 1), firing('330s', 0)],
+    promql_expr_test: Object.entries(expected).map(([eval_time, count]) => ({
+      expr: `count(ALERTS{alertname="${alertname}",alertstate="firing"})`,
+      eval_time,
+      exp_samples: count === 0 ? [] : [{ labels: '{}', value: count }],
+    })),
   };
-  const file = join(folder, `${alertname}.json`);
+  const file = join(folder, 'test.json');
   // YAML is a superset of JSON.
   writeFileSync(file, JSON.stringify({ rule_files: [RULES], evaluation_interval: '15s', tests: [test] }));
-  expect(run('test', 'rules', file)).toMatchObject({ status: 0 });
+  return run('test', 'rules', file);
+}
+
+/** Conditions that the faults above do not contain. */
+const CASES: Record<string, [rule: string, RuleRun]> = {
+  'fires while no process of a service has an address': [
+    'ServiceDown',
+    { series: { 'up{job="playline",service="s"}': '1x4 stale' }, expected: { '15m': 1 } },
+  ],
+  'ignores the address of a stopped process if others remain': [
+    'ServiceDown',
+    {
+      series: {
+        'up{job="playline",service="s",instance="a"}': '1x4 stale',
+        'up{job="playline",service="s",instance="b"}': '1x99',
+      },
+      expected: { '15m': 0 },
+    },
+  ],
+  'ignores values from before the start of Prometheus': [
+    'ErasedDataFound',
+    { series: { [UP]: '1x9', 'playline_eraser_survivors_total{table="events"}': '5x9' }, expected: { '30s': 0 } },
+  ],
+  'fires for a consumer that has stored nothing': [
+    'ConsumerBehind',
+    { series: { 'playline_stream_lag_records{service="s",topic="t"}': '100x20' }, expected: { '2m': 1 } },
+  ],
+  'ignores idle partitions': [
+    'FeedBehind',
+    {
+      series: { 'playline_activity_writer_watermark_timestamp_seconds{partition="0"}': '0x4 75x4 150x4 225x4' },
+      expected: { '75s': 0, '150s': 0, '225s': 0 },
+    },
+  ],
+};
+
+it.each(Object.entries(CASES))('an alert %s', (_, [alertname, ruleRun]) => {
+  expect(runRule(alertname, ruleRun)).toMatchObject({ status: 0 });
+});
+
+it.each(Object.entries(SERIES))('%s fires during a fault, and neither before nor after it', (alertname, series) => {
+  const expected = { '45s': 0, '165s': 1, '330s': 0 };
+  expect(runRule(alertname, { series, expected })).toMatchObject({ status: 0 });
 });

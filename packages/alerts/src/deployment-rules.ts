@@ -20,21 +20,25 @@ export interface DeploymentRule extends AlertRule {
 /** Two scrapes at an interval of 15 s. */
 const TWO_SCRAPES_S = 30;
 
-/** The growth of a counter. `increase` ignores the first value of a series, which is often the only one. */
+/**
+ * The growth of a counter in the last minute. `increase` ignores the first value of a series, which is often the only one.
+ * Without data from two minutes ago, Prometheus has just started, and an old value would be taken for growth.
+ */
 const growth = (metric: string, by: string) =>
-  `sum by (${by}) (${metric}) - (sum by (${by}) (${metric} offset 1m) or sum by (${by}) (${metric}) * 0) > 0`;
+  `sum by (${by}) (${metric} - (${metric} offset 1m or ${metric} * 0)) > 0 and on () count(up{job="playline"} offset 2m)`;
 
-const UP = 'count by (service) (up{job="playline"})';
-const UP_BEFORE = 'count by (service) (up{job="playline"} offset 2m)';
+/** Services that have responded within a day. */
+const KNOWN = 'count by (service) (last_over_time(up{job="playline"}[1d]))';
 
 const share = (part: string, total: string) => `${part} / (${total} > 0)`;
 
-const byService = (filter = '') => `sum by (service) (rate(playline_http_request_duration_seconds_count${filter}[1m]))`;
+const requests = (filter = '') =>
+  `sum(rate(playline_http_request_duration_seconds_count{${['service="gateway"', filter].filter(Boolean).join()}}[1m]))`;
 const messages = (verdict: 'accepted' | 'rejected') =>
   `sum by (environment) (rate(playline_gateway_messages_${verdict}_total[1m]))`;
 
-const LAG = 'sum by (topic) (playline_stream_lag_records)';
-const READ_RATE = 'sum by (topic) (rate(playline_stream_records_total[1m]))';
+const LAG = 'sum by (service, topic) (playline_stream_lag_records)';
+const READ_RATE = 'sum by (service, topic) (rate(playline_stream_records_total[1m]))';
 
 /** The rules for Prometheus: infra/prometheus/alerts.yml and infra/ALERTS.md are generated from this list. */
 export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
@@ -43,10 +47,11 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'ServiceDown',
     severity: 'critical',
     summary: '{{ or $labels.instance $labels.service }} does not respond',
-    meaning: 'A process cannot be scraped: it has exited, is suspended, or cannot be reached.',
+    meaning:
+      'A process cannot be scraped: it has exited, is suspended, or cannot be reached. If processes are found by DNS, the alert fires only when all processes of a service are missing.',
     action: 'Run `npm run status`, then `npm run logs -- <service>`. On Kubernetes, see the events of the pod.',
-    // A container that is stopped has no address in DNS, and therefore no series.
-    expr: `up{job="playline"} == 0 or (${UP_BEFORE} unless ${UP})`,
+    // A stopped container has no address in DNS, and therefore no series.
+    expr: `up{job="playline"} == 0 or (${KNOWN} unless count by (service) (up{job="playline"}))`,
     forSeconds: TWO_SCRAPES_S,
   },
   {
@@ -55,7 +60,8 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     summary: '{{ $labels.service }} is not ready: {{ $labels.check }}',
     meaning: 'A process runs but does no work, because the named check fails.',
     action: 'Read `reasons` in `/readyz` of the admin port, or run `npm run status`. Repair stores first.',
-    expr: 'playline_ready == 0',
+    // For the stores, there are KafkaUnavailable and ClickHouseUnavailable.
+    expr: 'playline_ready{check!~"broker|store"} == 0',
     forSeconds: TWO_SCRAPES_S,
   },
   {
@@ -90,29 +96,32 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
   {
     name: 'IngestErrors',
     severity: 'critical',
-    summary: '{{ $value | humanizePercentage }} of the requests to {{ $labels.service }} fail',
-    meaning: 'More than 1 % of the requests have a 5xx response. Clients repeat such requests.',
+    summary: '{{ $value | humanizePercentage }} of the requests to gateways fail',
+    meaning:
+      'More than 1 % of the requests, and more than three a minute, have a 5xx response. Clients repeat such requests.',
     action: 'Run `npm run logs -- gateway --level warn --since 10m`; a line contains the cause and the trace id.',
-    expr: `${share(byService('{status=~"5.."}'), byService())} > 0.01`,
+    expr: `${share(requests('status=~"5.."'), requests())} > 0.01 and ${requests('status=~"5.."')} > 0.05`,
     forSeconds: 15,
   },
   {
     name: 'RateLimited',
     severity: 'warning',
-    summary: '{{ $value | humanizePercentage }} of the requests to {{ $labels.service }} exceed a limit',
-    meaning: 'More than 10 % of the requests have a 429 response: a project or an address sends more than its limit.',
+    summary: '{{ $value | humanizePercentage }} of the requests to gateways exceed a limit',
+    meaning:
+      'More than 10 % of the requests, and more than three a minute, have a 429 response: a project or an address sends more than its limit.',
     action:
       'The label `limit` of `playline_gateway_rate_limited_total` names the limit, and the page Limits of the portal the project. Increase the limit with `npm run projects -- limit`, or stop the sender.',
-    expr: `${share(byService('{status="429"}'), byService())} > 0.1`,
+    expr: `${share(requests('status="429"'), requests())} > 0.1 and ${requests('status="429"')} > 0.05`,
     forSeconds: 15,
   },
   {
     name: 'MessagesRejected',
     severity: 'warning',
     summary: '{{ $value | humanizePercentage }} of the messages of {{ $labels.environment }} are rejected',
-    meaning: 'More than 20 % of the messages of an environment are invalid. Rejected messages are not stored.',
+    meaning:
+      'More than 20 % of the messages of an environment, and more than one a second, are invalid. Rejected messages are not stored. Members of the project are alerted by the portal from 5 %.',
     action: 'The page Rejections of the portal shows causes and examples. Often a new client version is the cause.',
-    expr: `${share(messages('rejected'), `${messages('accepted')} + ${messages('rejected')}`)} > 0.2`,
+    expr: `${share(messages('rejected'), `${messages('accepted')} + ${messages('rejected')}`)} > 0.2 and ${messages('rejected')} > 1`,
     forSeconds: 15,
   },
   {
@@ -192,11 +201,12 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
   {
     name: 'ConsumerBehind',
     severity: 'warning',
-    summary: '{{ $labels.topic }} has a backlog of {{ $value | humanizeDuration }}',
+    summary: '{{ $labels.service }} needs {{ $value | humanizeDuration }} for the backlog of {{ $labels.topic }}',
     meaning: 'At the current rate, the backlog of a topic takes longer than a minute to process.',
     action:
       'Run `npm run status` for the reason. If the consumers work at full speed, add processes, up to one per partition.',
-    expr: `${LAG} / clamp_min(${READ_RATE}, 1) > 60`,
+    // A consumer that has stored nothing since its start has no rate.
+    expr: `${LAG} / clamp_min(${READ_RATE} or ${LAG} * 0, 1) > 60`,
     forSeconds: TWO_SCRAPES_S,
   },
   {
@@ -212,8 +222,10 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'WritesRepeated',
     severity: 'warning',
     summary: '{{ $labels.service }} repeats work on {{ $labels.topic }}',
-    meaning: 'A consumer has repeated a step for a minute because of temporary faults.',
-    action: 'Run `npm run logs -- <service> --level warn --since 10m`. Usually, a store is slow or unavailable.',
+    meaning:
+      'A consumer repeats a step more than six times a minute, because a store refuses it or a connection fails.',
+    action:
+      'Run `npm run logs -- <service> --level warn --since 10m`. If a store does not respond at all, WriteStuck fires instead.',
     expr: 'sum by (service, topic) (rate(playline_stream_retries_total[1m])) > 0.1',
     forSeconds: TWO_SCRAPES_S,
   },
@@ -259,7 +271,8 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'EraserFails',
     severity: 'warning',
     summary: 'The eraser fails during {{ $labels.during }}',
-    meaning: 'Attempts to erase, to verify or to store a receipt fail and are repeated.',
+    meaning:
+      'Within the last minute, an attempt to erase, to verify or to store a receipt has failed. Attempts are repeated.',
     action: 'Run `npm run logs -- eraser --level warn --since 10m`.',
     expr: growth('playline_eraser_faults_total', 'during'),
     forSeconds: 0,
@@ -333,10 +346,10 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     name: 'FeedBehind',
     severity: 'warning',
     summary: 'Activity feeds end {{ $value | humanizeDuration }} ago',
-    meaning: 'The watermark of a partition has not moved for 70 s, so pages of the chain API end earlier.',
+    meaning: 'The watermark of a partition has not moved for 85 s, so pages of the chain API end earlier.',
     action: 'Run `npm run logs -- activity-writer --level warn --since 10m`.',
-    // Idle partitions advance every 64 s. A previous owner of a partition still exposes its last value.
-    expr: 'time() - min(max by (partition) (playline_activity_writer_watermark_timestamp_seconds)) > 70',
+    // Idle partitions advance every 64 s, and a sample is up to 15 s old. A previous owner of a partition still exposes its last value.
+    expr: 'time() - min(max by (partition) (playline_activity_writer_watermark_timestamp_seconds)) > 85',
     forSeconds: 0,
   },
   {

@@ -43,7 +43,7 @@ export const drain: Figure = {
             value: drained.rate,
             peer: 'floor: one writer times their number, up to the cores there are',
             peerValue: Math.min(writers * alone.rate, coresMax),
-            bars: [atLeast('ratio', 0.8)],
+            ...(writers > 1 && { bars: [atLeast('ratio', 0.8)] }),
             notes: `${(drained.cpuPerRow * 1e6).toFixed(1)} CPU-seconds of all processes per million rows`,
           }),
         );

@@ -54,8 +54,11 @@ export const soak: Figure = {
       const loading = runChild<LoadResult>('load-process', { args: [JSON.stringify(load)] });
       while (hoursSinceStart() < hours) {
         await Promise.race([delay(SAMPLE_MS), loading]);
-        for (const [name, pid] of Object.entries(processes))
+        const { processes: current } = readStack();
+        for (const [name, pid] of Object.entries(processes)) {
+          if (current[name] !== pid) throw new Error(`${name} was restarted`);
           samples.get(name)!.push({ hours: hoursSinceStart(), mib: memoryMibOf(pid) });
+        }
       }
       const cores = (name: string, pid: number) =>
         (cpuSecondsOf(pid) - cpuBefore.get(name)!) / ((performance.now() - startMs) / 1000);
@@ -74,9 +77,6 @@ export const soak: Figure = {
       });
       const { events, refused, p50Ms, p99Ms } = await loading;
       if (Object.keys(refused).length > 0) throw new Error(`responses other than 200: ${JSON.stringify(refused)}`);
-      const restarted = Object.entries(readStack().processes).filter(([name, pid]) => processes[name] !== pid);
-      if (restarted.length > 0)
-        throw new Error(`processes were restarted: ${restarted.map(([name]) => name).join(', ')}`);
       await clone.command('verify');
       const latency = { case: `${events} messages in ${hours} hours`, unit: 'ms (p99)', value: p99Ms };
       return [
