@@ -1,7 +1,7 @@
--- Everything on the overview of an environment in one query, because planning a query costs more than reading these small
--- tables. Times are epoch seconds. `since` and `before` are the starts of the shown and of the previous time range, and `step`
+-- The overview of an environment. Planning a query costs more than reading these small tables, so there are only two views,
+-- which the portal queries at the same time, so that two cores plan them. Times are epoch seconds. `since` and `before` are the starts of the shown and of the previous time range, and `step`
 -- is the length of the counted intervals. Players are counted a minute before the messages of the same time.
-CREATE VIEW IF NOT EXISTS portal_overview DEFINER = views SQL SECURITY DEFINER AS
+CREATE VIEW IF NOT EXISTS portal_overview_counts DEFINER = views SQL SECURITY DEFINER AS
 SELECT * FROM
 (
     SELECT
@@ -25,10 +25,13 @@ SELECT if(kind = 'client', 'accepted', 'rejected'), '', '', '', '', toUnixTimest
 FROM event_counts FINAL
 WHERE environment_id = {environment: String} AND step_s = {step: UInt16} AND start_at >= {since: UInt32} AND start_at < {until: UInt32} AND kind != 'event'
 GROUP BY kind, start_at
-UNION ALL
+COMMENT 'portal_overview_counts(environment = …, step = …, before = …, since = …, until = …): most frequent events, clients and errors, and messages per interval';
+
+CREATE VIEW IF NOT EXISTS portal_overview_state DEFINER = views SQL SECURITY DEFINER AS
 SELECT
-    if(kind = 'all', 'players', 'event players'), name, '', '', '', toUnixTimestamp(max(until_at)),
-    sumIf(players, until_at = latest_at), sumIf(players, until_at = previous_at), 0, 0
+    if(kind = 'all', 'players', 'event players') AS part, name, '' AS field, '' AS library, '' AS library_version,
+    toUnixTimestamp(max(until_at)) AS at_s, sumIf(players, until_at = latest_at) AS value, sumIf(players, until_at = previous_at) AS previous,
+    toUInt64(0) AS total, toUInt64(0) AS previous_total
 FROM
 (
     SELECT
@@ -39,7 +42,7 @@ FROM
 )
 WHERE until_at IN (latest_at, previous_at)
 GROUP BY kind, name
-ORDER BY sumIf(players, until_at = latest_at) DESC, name
+ORDER BY value DESC, name
 LIMIT 1000 BY kind
 UNION ALL
 SELECT
@@ -65,4 +68,4 @@ SELECT 'mints', '', '', '', '', 0, countIf(status = 'pending'), 0, 0, 0
 FROM mint_requests FINAL
 WHERE environment_id = {environment: String} AND requested_at >= fromUnixTimestamp64Milli(1000 * toInt64({until: UInt32}), 'UTC') - INTERVAL 90 DAY
 GROUP BY environment_id
-COMMENT 'portal_overview(environment = …, step = …, before = …, since = …, until = …, span = …): counts, players, delay and open work of an environment';
+COMMENT 'portal_overview_state(environment = …, step = …, before = …, since = …, until = …, span = …): players, delay and open work of an environment';

@@ -34,6 +34,9 @@ export function toArguments(environment: Environment): Record<string, Record<str
   const range = { since: String(NOW_MS - DAY_MS), until: String(NOW_MS + DAY_MS) };
   const identities = { identities: `[${quoted(KEY[environment])}]` };
   const errorFilter = { code: "''", field: "''" };
+  const since = toSeconds(NOW_MS - DAY_MS);
+  const before = toSeconds(NOW_MS - 2 * DAY_MS);
+  const overview = { ...scope, step: '60', before, since, until: toSeconds(NOW_MS + DAY_MS) };
   return {
     portal_messages: { ...scope, ...range, before: "''" },
     portal_message: { ...scope, message: quoted(MESSAGE[environment]) },
@@ -63,14 +66,8 @@ export function toArguments(environment: Environment): Record<string, Record<str
     portal_tokens: { contracts: `['main ${addressOf(environment)}']` },
     portal_mints: { ...scope, since: range.since, status: "''" },
     portal_mint_signers: { ...scope, since: range.since },
-    portal_overview: {
-      ...scope,
-      step: '60',
-      before: toSeconds(NOW_MS - 2 * DAY_MS),
-      since: toSeconds(NOW_MS - DAY_MS),
-      until: toSeconds(NOW_MS + DAY_MS),
-      span: '3600',
-    },
+    portal_overview_counts: overview,
+    portal_overview_state: { ...overview, span: '3600' },
     portal_open_erasures: { environments: `[${quoted(environment)}]` },
     portal_alert_counts: { environments: `[${quoted(environment)}]`, now: toSeconds(NOW_MS + 3_600_000) },
     portal_fences: { ...scope, after: "''", since: '0' },

@@ -48,10 +48,13 @@ export interface Overview {
 
 export async function readOverview(queryView: QueryView, search: OverviewSearch): Promise<Overview> {
   const { environmentId: environment, spanS: span, stepS: step, sinceS: since, untilS: until } = search;
-  const args = { environment, step, before: since - span, since, until, span };
-  const [columns, tail] = [COLUMNS, 'ORDER BY at_s, value DESC'];
-  const lines = await queryView({ view: 'portal_overview', args, columns, tail, rowsMax: 20_000 });
-  const parts = Map.groupBy(lines, ({ part }) => part);
+  const args = { environment, step, before: since - span, since, until };
+  const common = { columns: COLUMNS, tail: 'ORDER BY at_s, value DESC', rowsMax: 20_000 };
+  const lines = await Promise.all([
+    queryView({ ...common, view: 'portal_overview_counts', args }),
+    queryView({ ...common, view: 'portal_overview_state', args: { ...args, span } }),
+  ]);
+  const parts = Map.groupBy(lines.flat(), ({ part }) => part);
   const linesOf = (part: string) => parts.get(part) ?? [];
   return {
     events: linesOf('events'),
