@@ -8,6 +8,7 @@ import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './dat
 import { type LogStores, readCommits } from './log-state.ts';
 import { type NewManifest, toBackupId } from './manifest.ts';
 import type { SavedSchema } from './schemas.ts';
+import { readGate } from './read-gate.ts';
 import { listSecrets } from './secrets.ts';
 import { copyTables } from './tables.ts';
 import { copyTopics } from './topic-files.ts';
@@ -33,9 +34,11 @@ export interface CreatedBackup {
 /**
  * Creates a backup. The order makes it complete: every record before a commit has its
  * row in a table that is copied afterwards, and every record after the commit is in a topic that is copied last.
+ * @throws Error if a restore is running
  */
 export async function createBackup(sources: BackupSources, store: BackupStore): Promise<CreatedBackup> {
   const { client, account, onProgress, signal } = sources;
+  await assertNotRestoring(client);
   const newest = (await store.list()).at(-1);
   const previous = newest === undefined ? null : await store.open(newest);
   const backup = await store.create(toBackupId(sources.wallClockMs()));
@@ -57,7 +60,15 @@ export async function createBackup(sources: BackupSources, store: BackupStore): 
     secrets: listSecrets(sources.secrets),
     accounts: await readSqlAccounts(client),
   };
+  // A restore that has begun since may have emptied tables before they were copied.
+  await assertNotRestoring(client);
   return { location: await backup.finish(manifest), manifest };
+}
+
+async function assertNotRestoring(client: SqlClient): Promise<void> {
+  const gate = await readGate(client);
+  if (gate === null) return;
+  throw new Error(`backup ${gate.backup} is being restored: complete the restore, and run the backup again`);
 }
 
 /** Lists the schemas that this release writes, and adds those of copied records, which an earlier release may have written. */
