@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openOwnDatabase } from '@playline/testkit';
@@ -7,6 +7,7 @@ import { createSqlClient } from '../columns/tables.ts';
 import { type BackupSources, createBackup } from './create-backup.ts';
 import { openFolder } from './folder.ts';
 import { closeGate, openGate } from './read-gate.ts';
+import { publishTopics } from './topic-files.ts';
 
 /** Opens a database, an empty log, and a folder of backups. */
 async function openFixture() {
@@ -28,7 +29,7 @@ async function openFixture() {
     onProgress: () => {},
     signal: new AbortController().signal,
   };
-  return { sources, store: openFolder(folder) };
+  return { sources, folder, store: openFolder(folder) };
 }
 
 it('a backup is refused while tables are restored, also if the restore began after the backup', async () => {
@@ -53,4 +54,32 @@ it('a backup is refused while tables are restored, also if the restore began aft
   await openGate(client);
   await createBackup(sources, store);
   expect(await store.list()).toHaveLength(1);
+});
+
+it('a damaged backup does not prevent the next one, and none of its records are published', async () => {
+  const { sources, folder, store } = await openFixture();
+  await createBackup(sources, store);
+  const [id = ''] = await store.list();
+  const damaged = await store.open(id);
+  const { topics } = damaged.manifest;
+  const last = topics.at(-1)!;
+  await writeFile(join(folder, id, last.file), Buffer.alloc(last.bytes));
+  const openProducer = async () => Promise.reject(new Error('published'));
+  const publishing = publishTopics({
+    ...sources,
+    openProducer,
+    backup: damaged,
+    topics: topics.map((topic) => ({ ...topic, records: 1, partitions: 0 })),
+    toSchemaId: (schema) => schema,
+  });
+  await expect(publishing).rejects.toThrow(`${last.file} was changed after the backup`);
+  for (const damage of [
+    () => rm(join(folder, id, last.file)),
+    () => writeFile(join(folder, id, 'manifest.json'), '{'),
+  ]) {
+    await damage();
+    const copied = await createBackup({ ...sources, wallClockMs: () => Date.now() - 86_400_000 }, store);
+    await (await store.open(copied.location.split('/').at(-1) ?? '')).assertComplete();
+    await rm(copied.location, { recursive: true });
+  }
 });

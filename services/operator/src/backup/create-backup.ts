@@ -3,12 +3,12 @@ import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
-import type { BackupStore } from './backup-store.ts';
+import type { Backup, BackupStore } from './backup-store.ts';
 import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './database.ts';
 import { type LogStores, readCommits } from './log-state.ts';
 import { type NewManifest, toBackupId } from './manifest.ts';
-import type { SavedSchema } from './schemas.ts';
 import { readGate } from './read-gate.ts';
+import type { SavedSchema } from './schemas.ts';
 import { listSecrets } from './secrets.ts';
 import { copyTables } from './tables.ts';
 import { copyTopics } from './topic-files.ts';
@@ -39,8 +39,7 @@ export interface CreatedBackup {
 export async function createBackup(sources: BackupSources, store: BackupStore): Promise<CreatedBackup> {
   const { client, account, onProgress, signal } = sources;
   await assertNotRestoring(client);
-  const newest = (await store.list()).at(-1);
-  const previous = newest === undefined ? null : await store.open(newest);
+  const previous = await openPrevious(store, onProgress);
   const backup = await store.create(toBackupId(sources.wallClockMs()));
   const commits = await readCommits(sources);
   const propertyColumns = await readPropertyColumns(client);
@@ -63,6 +62,20 @@ export async function createBackup(sources: BackupSources, store: BackupStore): 
   // A restore that has begun since may have emptied tables before they were copied.
   await assertNotRestoring(client);
   return { location: await backup.finish(manifest), manifest };
+}
+
+/** A damaged backup must not prevent the next one, which then shares no files with it. */
+async function openPrevious(store: BackupStore, onProgress: (line: string) => void): Promise<Backup | null> {
+  const newest = (await store.list()).at(-1);
+  if (newest === undefined) return null;
+  try {
+    const previous = await store.open(newest);
+    await previous.assertComplete();
+    return previous;
+  } catch (fault) {
+    onProgress(`all files are copied, because backup ${newest} cannot be used: ${(fault as Error).message}`);
+    return null;
+  }
 }
 
 async function assertNotRestoring(client: SqlClient): Promise<void> {
