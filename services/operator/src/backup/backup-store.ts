@@ -10,6 +10,8 @@ export interface Backup {
   readonly location: string;
   readonly manifest: Manifest;
   read(file: StoredFile): Content;
+  /** @throws Error if a file is missing or has another size */
+  assertComplete(): Promise<void>;
 }
 
 /** A backup that `list` does not return before `finish` has written its manifest. */

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TOPICS } from '@playline/contracts';
@@ -6,6 +6,7 @@ import type { LogReader, StreamRecord } from '@playline/stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openFolder } from './folder.ts';
 import { compareLog, moveGroups, readCommits } from './log-state.ts';
+import { parseManifest } from './manifest.ts';
 import { restoreSchemas } from './schemas.ts';
 import { compareSecrets, listSecrets } from './secrets.ts';
 import { EMPTY, FIRST, SECOND, testStoreContract, toContent } from './test/store-contract.ts';
@@ -16,7 +17,15 @@ describe('a folder of backups', () => {
     const location = await mkdtemp(join(tmpdir(), 'playline-backups-'));
     const remove = (path: string) => rm(path, { recursive: true, force: true });
     onTestFinished(() => remove(location));
-    return { location, store: openFolder(location), remove: (id) => remove(join(location, id)) };
+    return {
+      location,
+      store: openFolder(location),
+      remove: (id) => remove(join(location, id)),
+      damage: (id, content) => {
+        const path = join(location, id, 'events.all.native');
+        return content === null ? remove(path) : writeFile(path, content);
+      },
+    };
   });
 
   it('contains nothing of a killed backup after the next one', async () => {
@@ -28,6 +37,11 @@ describe('a folder of backups', () => {
     await (await store.create(SECOND)).finish(EMPTY);
     expect(await readdir(location)).toEqual([SECOND]);
   });
+});
+
+it('a manifest of a release that did not save topic settings can be read', () => {
+  const { topicSettings: _, ...older } = EMPTY;
+  expect(parseManifest('', JSON.stringify({ format: 1, id: FIRST, ...older })).topicSettings).toEqual([]);
 });
 
 describe('the topic settings of a backup', () => {

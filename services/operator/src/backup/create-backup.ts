@@ -3,10 +3,11 @@ import { readTopicSchema, schemaSubjectOf, TOPICS, type Topic } from '@playline/
 import type { ClickHouseAccount } from '@playline/stores';
 import type { Schemas } from '../await-store.ts';
 import type { SqlClient } from '../columns/tables.ts';
-import type { BackupStore } from './backup-store.ts';
+import type { Backup, BackupStore } from './backup-store.ts';
 import { readPropertyColumns, readSchemaChecksums, readSqlAccounts } from './database.ts';
 import { type LogStores, readCommits } from './log-state.ts';
 import { type NewManifest, toBackupId } from './manifest.ts';
+import { readGate } from './read-gate.ts';
 import type { SavedSchema } from './schemas.ts';
 import { listSecrets } from './secrets.ts';
 import { copyTables } from './tables.ts';
@@ -33,11 +34,12 @@ export interface CreatedBackup {
 /**
  * Creates a backup. The order makes it complete: every record before a commit has its
  * row in a table that is copied afterwards, and every record after the commit is in a topic that is copied last.
+ * @throws Error if a restore is running
  */
 export async function createBackup(sources: BackupSources, store: BackupStore): Promise<CreatedBackup> {
   const { client, account, onProgress, signal } = sources;
-  const newest = (await store.list()).at(-1);
-  const previous = newest === undefined ? null : await store.open(newest);
+  await assertNotRestoring(client);
+  const previous = await openPrevious(store, onProgress);
   const backup = await store.create(toBackupId(sources.wallClockMs()));
   const commits = await readCommits(sources);
   const propertyColumns = await readPropertyColumns(client);
@@ -57,7 +59,29 @@ export async function createBackup(sources: BackupSources, store: BackupStore): 
     secrets: listSecrets(sources.secrets),
     accounts: await readSqlAccounts(client),
   };
+  // A restore that has begun since may have emptied tables before they were copied.
+  await assertNotRestoring(client);
   return { location: await backup.finish(manifest), manifest };
+}
+
+/** A damaged backup must not prevent the next one, which then shares no files with it. */
+async function openPrevious(store: BackupStore, onProgress: (line: string) => void): Promise<Backup | null> {
+  const newest = (await store.list()).at(-1);
+  if (newest === undefined) return null;
+  try {
+    const previous = await store.open(newest);
+    await previous.assertComplete();
+    return previous;
+  } catch (fault) {
+    onProgress(`all files are copied, because backup ${newest} cannot be used: ${(fault as Error).message}`);
+    return null;
+  }
+}
+
+async function assertNotRestoring(client: SqlClient): Promise<void> {
+  const gate = await readGate(client);
+  if (gate === null) return;
+  throw new Error(`backup ${gate.backup} is being restored: complete the restore, and run the backup again`);
 }
 
 /** Lists the schemas that this release writes, and adds those of copied records, which an earlier release may have written. */

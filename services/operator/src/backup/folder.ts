@@ -1,10 +1,10 @@
 /** Backups in a folder: one folder per backup, which gets its name when the manifest is written. */
 import { createReadStream, createWriteStream } from 'node:fs';
-import { copyFile, link, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { BackupStore } from './backup-store.ts';
-import { ID, parseManifest, toText } from './manifest.ts';
+import { assertSizes, ID, parseManifest, toText } from './manifest.ts';
 
 const MANIFEST = 'manifest.json';
 const UNFINISHED = '.unfinished';
@@ -18,7 +18,16 @@ export const openFolder = (parent: string): BackupStore => ({
     const location = join(parent, id);
     const path = join(location, MANIFEST);
     const manifest = parseManifest(path, await readFile(path, 'utf8'));
-    return { location, manifest, read: ({ file }) => createReadStream(join(location, file)) };
+    return {
+      location,
+      manifest,
+      read: ({ file }) => createReadStream(join(location, file)),
+      async assertComplete() {
+        const sizes = new Map<string, number>();
+        for (const name of await readdir(location)) sizes.set(name, (await stat(join(location, name))).size);
+        assertSizes({ location, manifest }, sizes);
+      },
+    };
   },
   async create(id) {
     await mkdir(parent, { recursive: true, mode: 0o700 });

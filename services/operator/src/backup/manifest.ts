@@ -58,8 +58,8 @@ const manifestSchema = z.object({
   tables: z.array(tableSchema),
   commits: z.array(commitSchema),
   topics: z.array(topicSchema),
-  /** Settings that were set on topics. */
-  topicSettings: z.array(z.object({ topic: z.string(), settings: z.record(z.string(), z.string()) })),
+  /** Settings that were set on topics. Missing in older manifests. */
+  topicSettings: z.array(z.object({ topic: z.string(), settings: z.record(z.string(), z.string()) })).default([]),
   schemas: z.array(z.object({ id: z.number(), subject: z.string(), schema: z.string() })),
   secrets: z.array(z.object({ name: z.string(), salt: z.string(), fingerprint: z.string() })),
   accounts: z.array(z.string()),
@@ -85,6 +85,18 @@ export function parseManifest(location: string, text: string): Manifest {
   const parsed = manifestSchema.safeParse(JSON.parse(text));
   if (parsed.success) return parsed.data;
   throw new Error(`${location} was written by another release: restore with that release.`);
+}
+
+/** @throws Error for a file that is missing or has another size. @param bytes sizes of stored files by name */
+export function assertSizes(
+  { location, manifest }: { location: string; manifest: Manifest },
+  bytes: ReadonlyMap<string, number>,
+): void {
+  const damaged = filesOf(manifest).find((each) => bytes.get(each.file) !== each.bytes);
+  if (damaged === undefined) return;
+  const found = bytes.get(damaged.file);
+  const problem = found === undefined ? 'is missing' : `has ${found} bytes instead of ${damaged.bytes}`;
+  throw new Error(`${location} is incomplete: ${damaged.file} ${problem}. Use another backup.`);
 }
 
 export const filesOf = ({ tables, topics }: NewManifest): StoredFile[] => [

@@ -61,7 +61,17 @@ export async function loadRows(
   const sending = send(account, { query: `${query} FORMAT Native`, settings, body, signal });
   const [response] = await Promise.all([sending, reading]).finally(() => body.destroy());
   response.resume();
-  const found = sum.read();
+  assertSameSum(name, sum.read(), expected);
+}
+
+/** @throws Error if the content of a file was changed */
+export async function assertUnchanged(name: string, content: Content, expected: FileSum): Promise<void> {
+  const sum = createFileSum();
+  await pipeline(content, sum.stream.resume());
+  assertSameSum(name, sum.read(), expected);
+}
+
+function assertSameSum(name: string, found: FileSum, expected: FileSum): void {
   if (found.sha256 !== expected.sha256)
     throw new Error(
       `${name} was changed after the backup: ${found.bytes} bytes instead of ${expected.bytes}. Use another backup.`,

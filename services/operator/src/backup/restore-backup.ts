@@ -71,6 +71,7 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
     onProgress(line);
   const gate = await readGate(client);
   const isLoaded = gate?.phase === 'loaded' && gate.backup === chosen.manifest.id;
+  if (!isLoaded) for (const backup of [chosen, newest]) await backup.assertComplete();
   const log = await compareLog(targets, chosen.manifest.commits);
   const plan = { log, isLoaded, isBegun: gate !== null };
   if (isLoaded) return plan;

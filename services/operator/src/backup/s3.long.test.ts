@@ -34,6 +34,11 @@ async function openFixture() {
     store: openS3(location, server.environment),
     listFiles: async () => (await server.listKeys(`${prefix}/files/`)).map((key) => key.slice(prefix.length + 7)),
     remove: (id: string) => server.deleteKey(`${prefix}/manifests/${id}.json`),
+    damage: (id: string, content: string | null) => {
+      const key = `${prefix}/files/${id}/events.all.native`;
+      return content === null ? server.deleteKey(key) : server.putKey(key, content);
+    },
+    damageManifest: (id: string) => server.putKey(`${prefix}/manifests/${id}.json`, '{'),
   };
 }
 
@@ -50,6 +55,20 @@ describe('a prefix of backups in S3', () => {
     await remove(FIRST);
     await addBackup(store, THIRD, 'changed');
     expect(await listFiles()).toEqual([`${FIRST}/events.all.native`, `${THIRD}/events.all.native`]);
+  });
+
+  it('deletes no files while a manifest cannot be read, but if one was deleted since it was listed', async () => {
+    const { store, remove, damageManifest, listFiles } = await openFixture();
+    const killed = await store.create(FIRST);
+    await killed.write(killed.toFile('events.all.native'), toContent('half'));
+    await addBackup(store, SECOND, 'content');
+    await damageManifest(SECOND);
+    await store.create(THIRD);
+    expect(await listFiles()).toHaveLength(2);
+    await remove(SECOND);
+    vi.spyOn(store, 'list').mockResolvedValueOnce([SECOND]);
+    await store.create(THIRD);
+    expect(await listFiles()).toEqual([`${SECOND}/events.all.native`]);
   });
 
   it('does not offer a backup of which another one has deleted a file', async () => {

@@ -15,7 +15,7 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import { UnreachableError, UsageError } from '../command.ts';
 import type { Backup, BackupStore, Content } from './backup-store.ts';
-import { filesOf, ID, type NewManifest, parseManifest, type StoredFile, toText } from './manifest.ts';
+import { assertSizes, filesOf, ID, type NewManifest, parseManifest, type StoredFile, toText } from './manifest.ts';
 
 /** S3 allows 10,000 parts, so a file can have 320 GB. */
 const PART_BYTES = 32 * 1024 * 1024;
@@ -79,7 +79,13 @@ class S3Backups implements BackupStore {
     const name = `manifests/${id}.json`;
     const bytes = await this.#read({ Key: this.#prefix + name });
     const manifest = parseManifest(this.#toUrl(name), Buffer.from(bytes).toString());
-    return { location: this.#toUrl(id), manifest, read: (file) => this.#readFile(file) };
+    const location = this.#toUrl(id);
+    return {
+      location,
+      manifest,
+      read: (file) => this.#readFile(file),
+      assertComplete: async () => assertSizes({ location, manifest }, await this.#readSizes()),
+    };
   }
 
   async create(id: string) {
@@ -134,10 +140,13 @@ class S3Backups implements BackupStore {
     await new Upload({ client: this.#client, params, partSize: PART_BYTES, queueSize: PARTS_MAX }).done();
   }
 
-  /** Deletes files of deleted and killed backups. A backup that is newer than the newest manifest may be running. */
+  /**
+   * Deletes files of deleted and killed backups. A backup that is newer than the newest manifest may be running. Deletes
+   * nothing while a manifest cannot be read, because its files are unknown.
+   */
   async #deleteUnused(ids: readonly string[]): Promise<void> {
-    const used = new Set<string>();
-    for (const id of ids) for (const { file } of filesOf((await this.open(id)).manifest)) used.add(file);
+    const used = await this.#readUsed(ids);
+    if (used === null) return;
     const newest = ids.at(-1) ?? '';
     for await (const { name } of this.#list('files/')) {
       if (used.has(name) || name > newest) continue;
@@ -145,10 +154,27 @@ class S3Backups implements BackupStore {
     }
   }
 
+  async #readUsed(ids: readonly string[]): Promise<Set<string> | null> {
+    const used = new Set<string>();
+    for (const id of ids)
+      try {
+        for (const { file } of filesOf((await this.open(id)).manifest)) used.add(file);
+      } catch (fault) {
+        // A manifest may be deleted at any time.
+        if (!(fault instanceof MissingObjectError)) return null;
+      }
+    return used;
+  }
+
+  async #readSizes(): Promise<Map<string, number>> {
+    const sizes = new Map<string, number>();
+    for await (const { name, bytes } of this.#list('files/')) sizes.set(name, bytes);
+    return sizes;
+  }
+
   /** @throws Error if another backup has deleted files of this one */
   async #assertStored(files: readonly StoredFile[]): Promise<void> {
-    const stored = new Map<string, number>();
-    for await (const { name, bytes } of this.#list('files/')) stored.set(name, bytes);
+    const stored = await this.#readSizes();
     const missing = files.find(({ file, bytes }) => stored.get(file) !== bytes);
     if (missing === undefined) return;
     throw new Error(
@@ -156,6 +182,8 @@ class S3Backups implements BackupStore {
     );
   }
 }
+
+class MissingObjectError extends Error {}
 
 const dayOf = (id = ''): string => id.slice(0, 8);
 
@@ -175,7 +203,7 @@ function toExplained(fault: unknown, { bucket, key }: { bucket: string; key: str
     $metadata?: { httpStatusCode?: number };
   };
   if (name === 'NoSuchBucket') return new Error(`the bucket ${bucket} does not exist: create it, or correct its name`);
-  if (name === 'NoSuchKey') return new Error(`s3://${bucket}/${key} does not exist: use another backup`);
+  if (name === 'NoSuchKey') return new MissingObjectError(`s3://${bucket}/${key} does not exist: use another backup`);
   if (name === 'CredentialsProviderError')
     return new Error('no credentials for S3: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY');
   if (message === 'Region is missing') return new Error('no region for S3: set AWS_REGION');

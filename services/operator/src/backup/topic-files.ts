@@ -8,7 +8,7 @@ import type { LogBounds, LogReader, Producer, PublishedRecord, StreamRecord } fr
 import { withStore } from '../await-store.ts';
 import type { Backup, Content, NewBackup } from './backup-store.ts';
 import type { BackedUpCommit, BackedUpTopic } from './manifest.ts';
-import { createFileSum } from './native-files.ts';
+import { assertUnchanged, createFileSum } from './native-files.ts';
 
 interface CopiedTopic {
   readonly topic: Topic;
@@ -128,9 +128,15 @@ export interface PublishOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Publishes the copied records to the partitions that they were in. Can be repeated. @throws Error if one is missing */
+/**
+ * Publishes the copied records to the partitions that they were in. Can be repeated.
+ * @throws Error if a file was changed, or a partition is missing
+ */
 export async function publishTopics(options: PublishOptions): Promise<void> {
-  for (const topic of options.topics) {
+  const { backup, topics } = options;
+  // All files before the first record, because published records cannot be removed.
+  for (const topic of topics) await assertUnchanged(`${backup.location}: ${topic.file}`, backup.read(topic), topic);
+  for (const topic of topics) {
     if (topic.records === 0) continue;
     const name = options.topicPrefix + topic.topic;
     const published = await readPublished(options, name);

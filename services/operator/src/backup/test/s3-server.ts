@@ -5,7 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { DeleteObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3';
+import { DeleteObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { CHECKOUT } from '@playline/infra/local';
 
 const PACKAGES = ['moto==5.2.5', 'flask==3.1.3', 'flask-cors==6.0.5', 'PyYAML==6.0.4'];
@@ -56,6 +56,8 @@ export async function openS3Server() {
       const { Contents = [] } = await client.send(new ListObjectsV2Command({ ...bucket, Prefix }));
       return Contents.map(({ Key = '' }) => Key);
     },
+    putKey: async (Key: string, Body: string) =>
+      void (await client.send(new PutObjectCommand({ ...bucket, Key, Body }))),
     deleteKey: async (Key: string) => void (await client.send(new DeleteObjectCommand({ ...bucket, Key }))),
     async close(): Promise<void> {
       client.destroy();

@@ -25,6 +25,8 @@ export interface StoreFixture {
   readonly store: BackupStore;
   /** Deletes a backup as the documentation describes. */
   remove(id: string): Promise<void>;
+  /** Replaces the stored file of a backup; null deletes it. */
+  damage(id: string, content: string | null): Promise<void>;
 }
 
 export async function* toContent(...chunks: readonly (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
@@ -78,6 +80,17 @@ export function testStoreContract(openFixture: () => Promise<StoreFixture>): voi
     await expect(findBackup(location, async () => store)).rejects.toThrow('contains no finished backup');
     await addBackup(store, SECOND, 'complete');
     expect(await store.list()).toEqual([SECOND]);
+  });
+
+  it('finds out that a file of a backup is missing or has another size', async () => {
+    const { store, damage } = await openFixture();
+    await addBackup(store, FIRST, 'content');
+    const backup = await store.open(FIRST);
+    await backup.assertComplete();
+    await damage(FIRST, 'cont');
+    await expect(backup.assertComplete()).rejects.toThrow('has 4 bytes instead of 7. Use another backup');
+    await damage(FIRST, null);
+    await expect(backup.assertComplete()).rejects.toThrow('is missing. Use another backup');
   });
 
   it('shares unchanged files with later backups, which remain complete if earlier ones are deleted', async () => {
