@@ -66,7 +66,7 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
         (error: unknown) => error,
       );
       const pauseMs = pauses[count];
-      if (fault === null || pauseMs === undefined) return fault;
+      if (fault === null || fault instanceof RefusedFault || pauseMs === undefined) return fault;
       await pause(pauseMs, closed);
       if (closed?.aborted) return CLOSED;
     }
@@ -151,24 +151,31 @@ function openConnection({ protocol, hostname, port }: URL, blockList: BlockList 
 
 class StatusFault extends Error {}
 
+/** Some recipients refused an e-mail. The others have received it. */
+class RefusedFault extends Error {}
+
 function createSendMail({ SMTP_URL: url, SMTP_FROM: from }: DeliveryParts['config']) {
   if (url === undefined || from === undefined) return null;
   let transport: Promise<Transporter> | null = null;
+  const { protocol, username } = new URL(url);
+  // Otherwise, an attacker in between can suppress STARTTLS and read the password.
+  const requireTLS = protocol === 'smtp:' && username !== '';
   const limits = { connectionTimeout: ATTEMPT_MAX_MS, greetingTimeout: ATTEMPT_MAX_MS, socketTimeout: ATTEMPT_MAX_MS };
   return async (to: readonly string[], message: AlertMessage): Promise<void> => {
     // The module is loaded only if e-mail is used.
-    transport ??= import('nodemailer').then(({ createTransport }) => createTransport({ url, ...limits }));
+    transport ??= import('nodemailer').then(({ createTransport }) => createTransport({ url, requireTLS, ...limits }));
     const { state, severity, rule, summary, text, project, environment, firedAt, url: page } = message;
     const subject = `${state === 'fired' ? severity : state}: ${rule} in ${project.name} ${environment.name}`.trim();
     const lines = [summary, '', text, '', `Fired at ${firedAt}`, page];
-    await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
+    const { rejected } = await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
+    if (rejected.length > 0) throw new RefusedFault(`${rejected.length} of ${to.length} recipients refused`);
   };
 }
 
 /** Messages of other errors may contain the URL, an address or a response. */
 function toReason(fault: unknown): string {
   const { code, name, responseCode } = fault as { code?: unknown; name?: unknown; responseCode?: unknown };
-  if (fault instanceof StatusFault) return fault.message;
+  if (fault instanceof StatusFault || fault instanceof RefusedFault) return fault.message;
   if (code === 'ERR_IP_BLOCKED') return 'the address is not public';
   if (name === 'TimeoutError' || name === 'AbortError') return 'no response within 5 s';
   return [code ?? 'failed', responseCode].filter((each) => each !== undefined).join(' ');
