@@ -11,7 +11,7 @@ import { openMailReceiver, openWebhookReceiver } from './test/receivers.ts';
 const NEVER = new AbortController().signal;
 const FIRED_AT = Date.parse('2026-11-20T10:00:00Z');
 const finding = { rule: 'NoMessages', projectId: 'demo', environmentId: 'demo-live', value: 7, text: 'None.' } as const;
-const change = toChange('fired', finding, FIRED_AT);
+const change = toChange('fired', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT });
 
 const toProject = (alertWebhook: string, alertEmails: string[] = []) =>
   ({
@@ -108,6 +108,10 @@ it.each([
   '[fd00::1]',
   '[fe80::1]',
   '[64:ff9b::a00:1]',
+  '168.63.129.16',
+  '[2002:a00:1::1]',
+  '[64:ff9b:1::a00:1]',
+  '[::10.0.0.1]',
 ])('a webhook to the private address %s is refused', async (host) => {
   const delivery = createDelivery({ ALERT_PRIVATE_WEBHOOKS: false });
   const failures = await delivery.test(change, toProject(`https://${host}/`));

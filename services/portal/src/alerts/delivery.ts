@@ -9,7 +9,7 @@ import { type AlertChange, findProjectRule } from '@playline/alerts';
 import { pause } from '@playline/stores';
 import type { Transporter } from 'nodemailer';
 import { projectPath } from '../frame/layout.ts';
-import { NON_PUBLIC } from './non-public.ts';
+import { createNonPublic } from './non-public.ts';
 
 export interface FailedDelivery {
   readonly channel: 'webhook' | 'e-mail';
@@ -48,12 +48,14 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
   const secretOf = (projectId: string) =>
     createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${projectId}`).digest('hex');
   const sendMail = createSendMail(config);
-  const blockList = config.ALERT_PRIVATE_WEBHOOKS ? undefined : NON_PUBLIC;
   const toAttempts = (change: AlertChange, project: ProjectRecord) => {
     const { alertWebhook, alertEmails } = alertTargetsOf(project);
     const message = toMessage(change, project, origin);
     const post = () =>
-      postSigned(new URL(alertWebhook), JSON.stringify(message), { key: secretOf(project.id), blockList });
+      postSigned(new URL(alertWebhook), JSON.stringify(message), {
+        key: secretOf(project.id),
+        blockList: config.ALERT_PRIVATE_WEBHOOKS ? undefined : createNonPublic(),
+      });
     const attempts: [FailedDelivery['channel'], () => Promise<void>][] = [];
     if (alertWebhook !== '') attempts.push(['webhook', post]);
     if (alertEmails.length > 0 && sendMail !== null) attempts.push(['e-mail', () => sendMail(alertEmails, message)]);
@@ -167,7 +169,7 @@ function createSendMail({ SMTP_URL: url, SMTP_FROM: from }: DeliveryParts['confi
     const { state, severity, rule, summary, text, project, environment, firedAt, url: page } = message;
     const subject = `${state === 'fired' ? severity : state}: ${rule} in ${project.name} ${environment.name}`.trim();
     const lines = [summary, '', text, '', `Fired at ${firedAt}`, page];
-    const { rejected } = await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
+    const { rejected = [] } = await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
     if (rejected.length > 0) throw new RefusedFault(`${rejected.length} of ${to.length} recipients refused`);
   };
 }
