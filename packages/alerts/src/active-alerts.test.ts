@@ -8,14 +8,20 @@ const RULE = PROJECT_RULES[0].name;
 const scope = { projectId: 'demo', environmentId: 'demo-production' };
 const found: Finding = { rule: RULE, ...scope, value: 1, text: 'It is true.' };
 
-/** What an evaluation finds: the condition is true, false, or could not be evaluated. */
-type Reading = boolean | null;
+/** What an evaluation finds: the condition is true, false, undecided, or could not be evaluated. */
+type Reading = boolean | 'undecided' | null;
+
+function toFindings(reading: Reading) {
+  if (reading === null) return null;
+  if (reading === 'undecided') return [{ rule: RULE, environmentId: scope.environmentId, isUndecided: true as const }];
+  return reading ? [found] : [];
+}
 
 function play(readings: readonly Reading[]) {
   let active: readonly ActiveAlert[] = [];
   const changes: (AlertChange & { readonly at: number })[] = [];
   for (const [at, reading] of readings.entries()) {
-    const findings: Findings = new Map([[RULE, reading === null ? null : reading ? [found] : []]]);
+    const findings: Findings = new Map([[RULE, toFindings(reading)]]);
     const step = advance(active, findings, at);
     const known = active.filter(({ environmentId, rule }) => !step.removed.includes(`${environmentId} ${rule}`));
     active = step.changed.length > 0 ? step.changed : known;
@@ -51,12 +57,12 @@ it.each<[string, Reading[], [number, string][]]>([
 
 it('an alert changes exactly when two consecutive evaluations contradict its state, whatever the readings are', () => {
   fc.assert(
-    fc.property(fc.array(fc.constantFrom<Reading>(true, false, null), { maxLength: 60 }), (readings) => {
+    fc.property(fc.array(fc.constantFrom<Reading>(true, false, 'undecided', null), { maxLength: 60 }), (readings) => {
       // The model: the last two readings that exist, compared with the state.
       const expected: [number, string][] = [];
       let [isFiring, previous] = [false, false];
       for (const [at, reading] of readings.entries()) {
-        if (reading === null) continue;
+        if (reading === null || reading === 'undecided') continue;
         const changes = reading !== isFiring && previous !== isFiring;
         if (changes) expected.push([at, reading ? 'fired' : 'cleared']);
         if (changes) isFiring = reading;

@@ -35,13 +35,29 @@ export interface AlertChange extends Finding {
   readonly id: string;
   readonly state: 'fired' | 'cleared' | 'test';
   readonly firedAt: number;
+  /** Epoch milliseconds of the change. */
+  readonly changedAt: number;
   readonly isDelivered: boolean;
   /** Whether the audit log contains the change. */
   readonly isRecorded: boolean;
+  /** Failed deliveries that the audit log does not contain yet. */
+  readonly failures: readonly RecordableFailure[];
+}
+
+export interface RecordableFailure {
+  readonly channel: string;
+  readonly reason: string;
+  /** Epoch milliseconds. */
+  readonly failedAt: number;
+}
+
+/** A rule cannot decide whether its condition is true in an environment, so its alert does not change. */
+export interface Undecided extends Pick<Finding, 'rule' | 'environmentId'> {
+  readonly isUndecided: true;
 }
 
 /** The findings of each rule; null if the rule could not be evaluated, which changes none of its alerts. */
-export type Findings = ReadonlyMap<ProjectRuleName, readonly Finding[] | null>;
+export type Findings = ReadonlyMap<ProjectRuleName, readonly (Finding | Undecided)[] | null>;
 
 export interface AlertStep {
   readonly changed: readonly ActiveAlert[];
@@ -62,8 +78,9 @@ export function advance(active: readonly ActiveAlert[], findings: Findings, nowM
   for (const finding of [...findings.values()].flatMap((found) => found ?? [])) {
     const { firedAt, contrary } = known.get(keyOfAlert(finding)) ?? { firedAt: null, contrary: 0 };
     known.delete(keyOfAlert(finding));
+    if ('isUndecided' in finding) continue;
     const fires = firedAt === null && contrary + 1 >= EVALUATIONS_TO_CHANGE;
-    if (fires) changes.push(toChange('fired', finding, nowMs));
+    if (fires) changes.push(toChange('fired', finding, { firedAt: nowMs, changedAt: nowMs }));
     const next = firedAt === null && !fires ? contrary + 1 : 0;
     changed.push({ ...finding, firedAt: fires ? nowMs : firedAt, contrary: next });
   }
@@ -73,7 +90,8 @@ export function advance(active: readonly ActiveAlert[], findings: Findings, nowM
     const clears = !isFiring(alert) || alert.contrary + 1 >= EVALUATIONS_TO_CHANGE;
     if (clears) removed.push(key);
     else changed.push({ ...alert, contrary: alert.contrary + 1 });
-    if (clears && isFiring(alert)) changes.push(toChange('cleared', alert, alert.firedAt));
+    if (clears && isFiring(alert))
+      changes.push(toChange('cleared', alert, { firedAt: alert.firedAt, changedAt: nowMs }));
   }
   return { changed, removed, changes };
 }
@@ -81,23 +99,25 @@ export function advance(active: readonly ActiveAlert[], findings: Findings, nowM
 export function toChange(
   state: AlertChange['state'],
   { rule, projectId, environmentId, value, text }: Finding,
-  firedAt: number,
+  times: Pick<AlertChange, 'firedAt' | 'changedAt'>,
 ): AlertChange {
   const finding = { rule, projectId, environmentId, value, text };
-  return { ...finding, id: randomUUID(), state, firedAt, isDelivered: false, isRecorded: false };
+  return { ...finding, id: randomUUID(), state, ...times, isDelivered: false, isRecorded: false, failures: [] };
 }
 
 export interface Acknowledgement {
   /** Account id. */
   readonly by: string;
   readonly at: number;
+  /** Identifies the acknowledged alert among those with the same key. */
+  readonly firedAt: number;
 }
 
 export type StoredAlert = ActiveAlert & { readonly acknowledged: Acknowledgement | null };
 
 /** Ignores an acknowledgement of an earlier alert with the same key. */
 export function toStored(alert: ActiveAlert, acknowledged: Acknowledgement | undefined): StoredAlert {
-  const applies = acknowledged !== undefined && isFiring(alert) && acknowledged.at >= alert.firedAt;
+  const applies = acknowledged !== undefined && isFiring(alert) && acknowledged.firedAt === alert.firedAt;
   return { ...alert, acknowledged: applies ? acknowledged : null };
 }
 
@@ -106,6 +126,8 @@ export interface AlertStore {
   /** Lets one process evaluate at a time. Returns false if another process has the turn. */
   takeTurn(owner: string, lifetimeMs: number): Promise<boolean>;
   read(): Promise<StoredAlert[]>;
+  /** Returns the time of the last step that was written; null if none was. */
+  evaluatedAt(): Promise<number | null>;
   /** Writes a step together with its changes. Returns false and writes nothing if the owner has lost the turn. */
   write(owner: string, step: AlertStep, nowMs: number): Promise<boolean>;
   acknowledge(alert: FiringAlert, acknowledgement: Acknowledgement): Promise<void>;

@@ -38,7 +38,7 @@ export interface PortalParts {
   /** Database credentials of members. Null without CLICKHOUSE_ACCOUNTS_PASSWORD. */
   readonly analysts: AnalystStore | null;
   readonly alerts: {
-    readonly store: Pick<AlertStore, 'read' | 'acknowledge'>;
+    readonly store: Pick<AlertStore, 'read' | 'evaluatedAt' | 'acknowledge'>;
     readonly delivery: Pick<AlertDelivery, 'hasEmail' | 'secretOf' | 'test'>;
   };
   readonly readCode: ReadCode;

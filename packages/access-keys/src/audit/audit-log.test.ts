@@ -14,7 +14,7 @@ const entry: AuditEntry = {
 };
 
 describe('the audit log', () => {
-  it('sends each entry with the project id as key, a unique id and a timestamp', async () => {
+  it('sends each entry with the project id as key, and a unique id and a timestamp unless the entry has its own', async () => {
     const sent: { key: Buffer; value: Buffer }[] = [];
     const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record), wallClockMs: () => 5_000 });
     await log.append(entry);
@@ -26,6 +26,9 @@ describe('the audit log', () => {
     ]);
     expect(read[0]).toMatchObject({ ...entry, happenedAt: 5_000, detail: '{"method":"passkey","attempts":2}' });
     expect(read[0]!.entryId).not.toBe(read[1]!.entryId);
+    const identity = { entryId: 'its own id', happenedAt: 4_000 };
+    await log.append({ ...entry, identity });
+    expect(auditEntryCodec.decode(sent[2]!.value.subarray(FRAME_BYTES))).toMatchObject(identity);
   });
 
   it('fails unless the broker confirms the entry', async () => {

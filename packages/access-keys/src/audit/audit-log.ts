@@ -5,6 +5,8 @@ import { type AuditEntryRecord, auditEntryCodec, frameRecord } from '@playline/c
 export type AuditEntry = Omit<AuditEntryRecord, 'entryId' | 'happenedAt' | 'detail'> & {
   /** Must not contain secrets or player ids. */
   readonly detail: Readonly<Record<string, string | number | boolean | null>>;
+  /** Set for an entry that is appended again if its confirmation is lost, so that the copies are merged. */
+  readonly identity?: Pick<AuditEntryRecord, 'entryId' | 'happenedAt'>;
 };
 
 export interface AuditLogParts {
@@ -37,7 +39,8 @@ export function createAuditLog({ schemaId, send, wallClockMs = Date.now }: Audit
       const texts = { actor, action, object, address, requestId, projectId, environmentId };
       for (const [name, text] of Object.entries(texts))
         if (text.length > TEXT_CHARS_MAX) throw new RangeError(`the ${name} of the audit entry is too long`);
-      const record: AuditEntryRecord = { ...texts, entryId: randomUUID(), happenedAt: wallClockMs(), detail };
+      const { identity = { entryId: randomUUID(), happenedAt: wallClockMs() } } = entry;
+      const record: AuditEntryRecord = { ...texts, ...identity, detail };
       await send({ key: Buffer.from(projectId), value: frameRecord(schemaId, auditEntryCodec.encode(record)) });
     },
   };

@@ -11,7 +11,7 @@ const finding = {
   text: 'None.',
 } as const;
 const alert: ActiveAlert = { ...finding, firedAt: 1_000, contrary: 0 };
-const change = toChange('fired', finding, 1_000);
+const change = toChange('fired', finding, { firedAt: 1_000, changedAt: 1_000 });
 const step: AlertStep = { changed: [alert], removed: [], changes: [change] };
 const TURN_MS = 60_000;
 
@@ -33,9 +33,13 @@ it('one process has the turn, and a process that has lost it writes nothing', as
   await until('the turn has expired', () => other.takeTurn('other', TURN_MS));
   expect(await one.takeTurn('one', TURN_MS)).toBe(false);
   expect(await one.write('one', step, 1_000)).toBe(false);
-  expect([await one.read(), await one.claim(Number.MAX_SAFE_INTEGER)]).toEqual([[], null]);
+  expect([await one.read(), await one.claim(Number.MAX_SAFE_INTEGER), await one.evaluatedAt()]).toEqual([
+    [],
+    null,
+    null,
+  ]);
   expect(await other.write('other', step, 1_000)).toBe(true);
-  expect(await one.read()).toEqual([{ ...alert, acknowledged: null }]);
+  expect([await one.read(), await one.evaluatedAt()]).toEqual([[{ ...alert, acknowledged: null }], 1_000]);
   expect(await other.write('other', { changed: [], removed: ['demo-production NoMessages'], changes: [] }, 2_000)).toBe(
     true,
   );
@@ -57,13 +61,13 @@ it('a change is claimed by one process, and again only if it was not settled in 
   await close();
 });
 
-it('an acknowledgement applies until the alert fires again', async () => {
+it('an acknowledgement applies until the alert fires again, whatever the clocks of the processes are', async () => {
   const { one, other, close } = await open('acknowledge:');
   await one.takeTurn('one', TURN_MS);
   await one.write('one', step, 1_000);
-  if (isFiring(alert)) await other.acknowledge(alert, { by: 'ada', at: 1_500 });
-  expect(await one.read()).toMatchObject([{ acknowledged: { by: 'ada', at: 1_500 } }]);
-  await one.write('one', { changed: [{ ...alert, firedAt: 2_000 }], removed: [], changes: [] }, 2_000);
+  if (isFiring(alert)) await other.acknowledge(alert, { by: 'ada', at: 500, firedAt: alert.firedAt });
+  expect(await one.read()).toMatchObject([{ acknowledged: { by: 'ada', at: 500 } }]);
+  await one.write('one', { changed: [{ ...alert, firedAt: 400 }], removed: [], changes: [] }, 2_000);
   expect(await one.read()).toMatchObject([{ acknowledged: null }]);
   await close();
 });

@@ -10,7 +10,7 @@ import {
   toStored,
 } from '../active-alerts.ts';
 
-/** KEYS: turn, active alerts, acknowledgements, changes. ARGV: owner, step as JSON, now. */
+/** KEYS: turn, active alerts, acknowledgements, changes, time of the step. ARGV: owner, step as JSON, now. */
 const WRITE_STEP = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local step = cjson.decode(ARGV[2])
@@ -20,6 +20,7 @@ for _, key in ipairs(step.removed) do
   redis.call('HDEL', KEYS[3], key)
 end
 for _, change in ipairs(step.changes) do redis.call('ZADD', KEYS[4], ARGV[3], change) end
+redis.call('SET', KEYS[5], ARGV[3])
 return 1`;
 
 /** KEYS: changes. ARGV: now, time of the next attempt. Returns a due change. */
@@ -45,6 +46,7 @@ export function openRedisAlerts(options: RedisAdapterOptions): AlertStore & { cl
   const active = `${namespace}alerts:active`;
   const acknowledged = `${namespace}alerts:acknowledged`;
   const changes = `${namespace}alerts:changes`;
+  const evaluatedAt = `${namespace}alerts:evaluated-at`;
   return {
     takeTurn: async (owner, lifetimeMs) => (await redis.set(turn, owner, 'PX', lifetimeMs, 'NX')) !== null,
     read: async () => {
@@ -57,13 +59,17 @@ export function openRedisAlerts(options: RedisAdapterOptions): AlertStore & { cl
         );
       });
     },
+    evaluatedAt: async () => {
+      const text = await redis.get(evaluatedAt);
+      return text === null ? null : Number(text);
+    },
     write: async (owner, step, nowMs) => {
       const text = JSON.stringify({
         changed: step.changed.map((alert) => ({ key: keyOfAlert(alert), text: JSON.stringify(alert) })),
         removed: step.removed,
         changes: step.changes.map((change) => JSON.stringify(change)),
       });
-      const keys = [turn, active, acknowledged, changes];
+      const keys = [turn, active, acknowledged, changes, evaluatedAt];
       return (await runScript(redis, { script: WRITE_STEP, keys, args: [owner, text, nowMs] })) === 1;
     },
     acknowledge: async (alert, acknowledgement) =>

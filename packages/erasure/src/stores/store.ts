@@ -175,6 +175,7 @@ export const REDIS_STORES: readonly ErasureStore[] = [
   withoutPersonalData('alerts:active', 'counts of messages, names of keys'),
   withoutPersonalData('alerts:acknowledged', 'portal accounts'),
   withoutPersonalData('alerts:changes', 'counts of messages, names of keys'),
+  withoutPersonalData('alerts:evaluated-at', 'a time'),
   withoutPersonalData('chain:watermark', 'timestamps'),
   withoutPersonalData('mint:claim:{chain:contract}:<project id>:<reference id>', 'the current attempt of a reference'),
   withoutPersonalData('mint:state:{chain:contract}:<project id>:<reference id>', MINTED),

@@ -11,7 +11,7 @@ import { openMailReceiver, openWebhookReceiver } from './test/receivers.ts';
 const NEVER = new AbortController().signal;
 const FIRED_AT = Date.parse('2026-11-20T10:00:00Z');
 const finding = { rule: 'NoMessages', projectId: 'demo', environmentId: 'demo-live', value: 7, text: 'None.' } as const;
-const change = toChange('fired', finding, FIRED_AT);
+const change = toChange('fired', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT });
 
 const toProject = (alertWebhook: string, alertEmails: string[] = []) =>
   ({
@@ -108,6 +108,10 @@ it.each([
   '[fd00::1]',
   '[fe80::1]',
   '[64:ff9b::a00:1]',
+  '168.63.129.16',
+  '[2002:a00:1::1]',
+  '[64:ff9b:1::a00:1]',
+  '[::10.0.0.1]',
 ])('a webhook to the private address %s is refused', async (host) => {
   const delivery = createDelivery({ ALERT_PRIVATE_WEBHOOKS: false });
   const failures = await delivery.test(change, toProject(`https://${host}/`));
@@ -142,10 +146,28 @@ it('an e-mail is sent to all addresses, and its subject contains no line break f
 });
 
 it('the failure of an e-mail is reported by its codes, without an address or the password', async () => {
-  const { port } = await openMailReceiver({ refuses: true });
+  const { port } = await openMailReceiver({ refuses: 'MAIL' });
   const delivery = createDelivery({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM: 'alerts@example.com' });
   const failures = await delivery.test(change, toProject('', ['ada@example.com']));
   expect(failures).toEqual([{ channel: 'e-mail', reason: 'EENVELOPE 550' }]);
+});
+
+it('a password is not sent to an SMTP server without encryption', async () => {
+  const { sent, port } = await openMailReceiver();
+  const SMTP_URL = `smtp://user:password@127.0.0.1:${port}`;
+  const delivery = createDelivery({ SMTP_URL, SMTP_FROM: 'alerts@example.com' });
+  const failures = await delivery.test(change, toProject('', ['ada@example.com']));
+  expect(failures).toEqual([{ channel: 'e-mail', reason: 'ETLS 550' }]);
+  expect(sent).toEqual([expect.stringMatching(/^EHLO/), 'STARTTLS']);
+});
+
+it('an e-mail that some recipients refuse is reported with their number, and not sent again to the others', async () => {
+  const { received, port } = await openMailReceiver({ refuses: 'RCPT TO:<grace' });
+  const delivery = createDelivery({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM: 'alerts@example.com' });
+  const project = toProject('', ['ada@example.com', 'grace@example.com']);
+  const failures = await delivery.deliver(change, project, NEVER);
+  expect(failures).toEqual([{ channel: 'e-mail', reason: '1 of 2 recipients refused' }]);
+  expect(received).toHaveLength(1);
 });
 
 it('without SMTP settings, only webhooks are delivered', async () => {

@@ -9,7 +9,7 @@ import { type AlertChange, findProjectRule } from '@playline/alerts';
 import { pause } from '@playline/stores';
 import type { Transporter } from 'nodemailer';
 import { projectPath } from '../frame/layout.ts';
-import { NON_PUBLIC } from './non-public.ts';
+import { createNonPublic } from './non-public.ts';
 
 export interface FailedDelivery {
   readonly channel: 'webhook' | 'e-mail';
@@ -48,12 +48,14 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
   const secretOf = (projectId: string) =>
     createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${projectId}`).digest('hex');
   const sendMail = createSendMail(config);
-  const blockList = config.ALERT_PRIVATE_WEBHOOKS ? undefined : NON_PUBLIC;
   const toAttempts = (change: AlertChange, project: ProjectRecord) => {
     const { alertWebhook, alertEmails } = alertTargetsOf(project);
     const message = toMessage(change, project, origin);
     const post = () =>
-      postSigned(new URL(alertWebhook), JSON.stringify(message), { key: secretOf(project.id), blockList });
+      postSigned(new URL(alertWebhook), JSON.stringify(message), {
+        key: secretOf(project.id),
+        blockList: config.ALERT_PRIVATE_WEBHOOKS ? undefined : createNonPublic(),
+      });
     const attempts: [FailedDelivery['channel'], () => Promise<void>][] = [];
     if (alertWebhook !== '') attempts.push(['webhook', post]);
     if (alertEmails.length > 0 && sendMail !== null) attempts.push(['e-mail', () => sendMail(alertEmails, message)]);
@@ -66,7 +68,7 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
         (error: unknown) => error,
       );
       const pauseMs = pauses[count];
-      if (fault === null || pauseMs === undefined) return fault;
+      if (fault === null || fault instanceof RefusedFault || pauseMs === undefined) return fault;
       await pause(pauseMs, closed);
       if (closed?.aborted) return CLOSED;
     }
@@ -151,24 +153,31 @@ function openConnection({ protocol, hostname, port }: URL, blockList: BlockList 
 
 class StatusFault extends Error {}
 
+/** Some recipients refused an e-mail. The others have received it. */
+class RefusedFault extends Error {}
+
 function createSendMail({ SMTP_URL: url, SMTP_FROM: from }: DeliveryParts['config']) {
   if (url === undefined || from === undefined) return null;
   let transport: Promise<Transporter> | null = null;
+  const { protocol, username } = new URL(url);
+  // Otherwise, an attacker in between can suppress STARTTLS and read the password.
+  const requireTLS = protocol === 'smtp:' && username !== '';
   const limits = { connectionTimeout: ATTEMPT_MAX_MS, greetingTimeout: ATTEMPT_MAX_MS, socketTimeout: ATTEMPT_MAX_MS };
   return async (to: readonly string[], message: AlertMessage): Promise<void> => {
     // The module is loaded only if e-mail is used.
-    transport ??= import('nodemailer').then(({ createTransport }) => createTransport({ url, ...limits }));
+    transport ??= import('nodemailer').then(({ createTransport }) => createTransport({ url, requireTLS, ...limits }));
     const { state, severity, rule, summary, text, project, environment, firedAt, url: page } = message;
     const subject = `${state === 'fired' ? severity : state}: ${rule} in ${project.name} ${environment.name}`.trim();
     const lines = [summary, '', text, '', `Fired at ${firedAt}`, page];
-    await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
+    const { rejected = [] } = await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
+    if (rejected.length > 0) throw new RefusedFault(`${rejected.length} of ${to.length} recipients refused`);
   };
 }
 
 /** Messages of other errors may contain the URL, an address or a response. */
 function toReason(fault: unknown): string {
   const { code, name, responseCode } = fault as { code?: unknown; name?: unknown; responseCode?: unknown };
-  if (fault instanceof StatusFault) return fault.message;
+  if (fault instanceof StatusFault || fault instanceof RefusedFault) return fault.message;
   if (code === 'ERR_IP_BLOCKED') return 'the address is not public';
   if (name === 'TimeoutError' || name === 'AbortError') return 'no response within 5 s';
   return [code ?? 'failed', responseCode].filter((each) => each !== undefined).join(' ');

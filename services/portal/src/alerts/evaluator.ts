@@ -1,10 +1,10 @@
 /** Evaluates the rules about projects every half minute, in one portal process at a time. */
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type AuditEntry, type AuditLog, nextPoll, type ProjectRecord } from '@playline/access-keys';
-import { type AlertChange, type AlertStore, advance, type Findings } from '@playline/alerts';
+import { type AlertChange, type AlertStore, advance, type Findings, type RecordableFailure } from '@playline/alerts';
 import type { Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
-import type { AlertDelivery, FailedDelivery } from './delivery.ts';
+import type { AlertDelivery } from './delivery.ts';
 
 export interface EvaluatorParts {
   readonly store: AlertStore;
@@ -21,7 +21,7 @@ export interface EvaluatorParts {
 const EVERY_MS = 30_000;
 /** A turn ends before the next evaluation of the same process, which may otherwise be refused. */
 const TURN_SHARE = 0.9;
-/** If a webhook does not respond, it delays others less than the retries of all of them. */
+/** Webhooks that do not respond delay the deliveries to others only if there are this many of them. */
 const CONCURRENT_DELIVERIES = 8;
 const AUDIT_MAX_MS = 10_000;
 
@@ -92,10 +92,14 @@ async function settle(parts: EvaluatorParts, change: AlertChange, closed: AbortS
   const deliver = async () =>
     change.isDelivered || project === undefined ? [] : delivery.deliver(change, project, closed);
   const [failures, isRecorded] = await Promise.all([deliver(), change.isRecorded || record(parts, toEntry(change))]);
-  for (const failure of failures ?? []) await record(parts, toFailureEntry(change, failure));
+  const failedAt = Date.now();
+  const unrecorded: RecordableFailure[] = [];
+  for (const failure of [...change.failures, ...(failures ?? []).map((failed) => ({ ...failed, failedAt }))])
+    if (!(await record(parts, toFailureEntry(change, failure)))) unrecorded.push(failure);
   // While the process is closing, a delivery is not repeated. Another process repeats it.
   const isDelivered = failures !== null;
-  const remaining = isDelivered && isRecorded ? null : { ...change, isDelivered, isRecorded };
+  const isDone = isDelivered && isRecorded && unrecorded.length === 0;
+  const remaining = isDone ? null : { ...change, isDelivered, isRecorded, failures: unrecorded };
   await store.settle(change, remaining, Date.now());
 }
 
@@ -110,11 +114,27 @@ async function record({ audit, onFault }: EvaluatorParts, entry: AuditEntry): Pr
   }
 }
 
-function toEntry({ id, state, rule, projectId, environmentId, text, value }: AlertChange): AuditEntry {
+function toEntry({ id, state, rule, projectId, environmentId, text, value, changedAt }: AlertChange): AuditEntry {
   const scope = { projectId, environmentId, address: '', requestId: id, actor: '' };
-  return { ...scope, action: `alert.${state}`, object: rule, detail: { text, value } };
+  const action = `alert.${state}`;
+  const identity = { entryId: toUuid(id, action), happenedAt: changedAt };
+  return { ...scope, action, object: rule, detail: { text, value }, identity };
 }
 
-function toFailureEntry(change: AlertChange, { channel, reason }: FailedDelivery): AuditEntry {
-  return { ...toEntry(change), action: 'alert.delivery-failed', detail: { channel, reason, of: change.state } };
+function toFailureEntry(change: AlertChange, { channel, reason, failedAt }: RecordableFailure): AuditEntry {
+  const action = 'alert.delivery-failed';
+  const identity = { entryId: toUuid(change.id, action, channel), happenedAt: failedAt };
+  return { ...toEntry(change), action, detail: { channel, reason, of: change.state }, identity };
+}
+
+/** Returns the same UUID for the same parts, so that the audit log merges an entry that is appended again. */
+function toUuid(...parts: readonly string[]): string {
+  const hash = createHash('sha256').update(parts.join(':')).digest('hex');
+  return [
+    hash.slice(0, 8),
+    hash.slice(8, 12),
+    `8${hash.slice(13, 16)}`,
+    `a${hash.slice(17, 20)}`,
+    hash.slice(20, 32),
+  ].join('-');
 }

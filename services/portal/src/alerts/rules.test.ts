@@ -1,5 +1,5 @@
 import { type KeyRecord, type KeyUse, MINUTE_MS, NO_USE } from '@playline/access-keys';
-import { PROJECT_RULES, type ProjectRuleName } from '@playline/alerts';
+import { type ActiveAlert, advance, keyOfAlert, PROJECT_RULES, type ProjectRuleName } from '@playline/alerts';
 import { describe, expect, it } from 'vitest';
 import { type AlertCounts, NO_COUNTS } from '../reads/index.ts';
 import { COUNTED_MINUTES, type Readings } from './readings.ts';
@@ -34,7 +34,9 @@ const QUIET: Readings = {
 };
 
 const namesOf = (readings: Partial<Readings>) =>
-  [...findAlerts({ ...QUIET, ...readings })].flatMap(([rule, found]) => (found ?? []).map(() => rule));
+  [...findAlerts({ ...QUIET, ...readings })].flatMap(([rule, found]) =>
+    (found ?? []).flatMap((each) => ('isUndecided' in each ? [] : [rule])),
+  );
 
 const toDeadLetters = (count: number, isComplete = true) => ({ byEnvironment: new Map([[ID, count]]), isComplete });
 const endsAt = NOW_MS + 86_400_000;
@@ -56,6 +58,11 @@ const FOUND: readonly (readonly [ProjectRuleName, Partial<Readings>, string])[] 
     'MessagesDelayed',
     { minutes: steady(100), counts: toCounts({ stored: 1_000, 'delay in ms': 181_000 }) },
     '1 % of the messages are stored after 3\u00a0min or later.',
+  ],
+  [
+    'MessagesDelayed',
+    { minutes: steady(120), counts: toCounts({ stored: 1_100 }) },
+    '100 of 1,200 messages are not stored after five minutes.',
   ],
   ['MessagesDelayed', { minutes: silentAfter(3) }, 'None of 300 messages is stored after five minutes.'],
   ['DeadLettersOpen', { deadLetters: toDeadLetters(1) }, '1 dead letter is open.'],
@@ -87,7 +94,7 @@ describe('the rules about projects', () => {
 
   it.each<[string, Partial<Readings>]>([
     ['few messages are rejected', { minutes: steady(0, 3) }],
-    ['a small share of the messages is rejected', { minutes: steady(1_000, 50), counts: toCounts({ stored: 9_000 }) }],
+    ['a small share of the messages is rejected', { minutes: steady(1_000, 50), counts: toCounts({ stored: 10_000 }) }],
     [
       'an environment without messages had few on the day before',
       { counts: toCounts({ 'same minutes of yesterday': 49, 'day before': 49 }) },
@@ -108,12 +115,46 @@ describe('the rules about projects', () => {
       { minutes: toMinutes(Array.from({ length: 16 }, (_, at) => [at < 10 ? 0 : 100, 0])) },
     ],
     ['few messages were slow', { minutes: steady(1), counts: toCounts({ stored: 10, 'delay in ms': 900_000 }) }],
+    ['few messages of erased persons are not stored', { minutes: steady(20), counts: toCounts({ stored: 151 }) }],
+    ['a small share is not stored', { minutes: steady(1_000), counts: toCounts({ stored: 9_500 }) }],
     ['an erasure is in progress', { erasures: toErasures(3_500_000) }],
     ['a single mint failed', { counts: toCounts({ 'failed mints': 2 }) }],
     ['an unused key ends soon', { keys: toKeys({ endsAt }, {}) }],
     ['an ended key is not used any more', { keys: toKeys({ revokedAt: 1 }, { messagesOfDay: 7 }) }],
   ])('find nothing if %s', (_, readings) => {
     expect(namesOf(readings)).toEqual([]);
+  });
+
+  it('NoMessages fires once in an outage of 30 hours, and clears when messages are accepted again', () => {
+    const [hour, day, end] = [60, 1_440, 1_800];
+    /** Messages from a minute to another one, of ten per minute before and after the outage. */
+    const messages = (since: number, until: number) =>
+      10 * (Math.max(0, Math.min(until, 0) - since) + Math.max(0, until - Math.max(since, end)));
+    let active: readonly ActiveAlert[] = [];
+    const changes: [minute: number, state: string][] = [];
+    for (let now = 0; now < end + hour; now++) {
+      const counts = toCounts({
+        'same minutes of yesterday': messages(now - day - 15, now - day),
+        'day before': messages(now - 2 * day, now - day),
+        'hour before': messages(now - 75, now - 15),
+        stored: messages(now - 15, now - 5),
+      });
+      const minutes = toMinutes(Array.from({ length: 16 }, (_, at) => [messages(now - 15 + at, now - 14 + at), 0]));
+      const step = advance(active, findAlerts({ ...QUIET, minutes, counts }), now * MINUTE_MS);
+      const changed = new Set([...step.removed, ...step.changed.map(keyOfAlert)]);
+      active = [...active.filter((alert) => !changed.has(keyOfAlert(alert))), ...step.changed];
+      for (const { state } of step.changes) changes.push([now, state]);
+    }
+    expect(changes).toEqual([
+      [16, 'fired'],
+      [end + 1, 'cleared'],
+    ]);
+  });
+
+  it('DeadLettersOpen does not clear if only some dead letters were read', () => {
+    const deadLetters = { byEnvironment: new Map(), isComplete: false };
+    const found = findAlerts({ ...QUIET, deadLetters }).get('DeadLettersOpen');
+    expect(found).toEqual([{ rule: 'DeadLettersOpen', environmentId: ID, isUndecided: true }]);
   });
 
   it('are not evaluated if a reading that they need has failed', () => {

@@ -1,13 +1,13 @@
 /** Evaluates the rules about projects, whose texts are in packages/alerts. */
 import type { EnvironmentMinute } from '@playline/access-keys';
-import type { Finding, Findings, ProjectRuleName } from '@playline/alerts';
+import type { Finding, Findings, ProjectRuleName, Undecided } from '@playline/alerts';
 import { duration, number, percentage } from '../frame/format.ts';
 import { NO_COUNTS } from '../reads/index.ts';
 import type { KeyReading, Readings } from './readings.ts';
 
 type Environment = Readings['environments'][number];
-type Found = Pick<Finding, 'value' | 'text'> | null;
-/** Returns what a rule finds in an environment; null if a reading that the rule needs has failed. */
+type Found = Pick<Finding, 'value' | 'text'> | 'undecided' | null;
+/** Returns what a rule finds in an environment, null for nothing. Returns null instead of a function if a reading that the rule needs has failed. */
 type Rule = (readings: Readings) => ((environment: Environment) => Found) | null;
 
 /** A share that a single client version with a few percent of the players can cause. */
@@ -24,6 +24,9 @@ const DELAY_MS_MAX = 120_000;
 const STORED_MIN = 100;
 /** Accepted messages of which none is stored after five minutes. Fewer may all belong to erased persons. */
 const ACCEPTED_MIN = 10;
+/** One blocked partition of twelve is missing 8 %. Messages of erased persons are not stored. */
+const STORED_SHARE_MIN = 0.95;
+const MISSING_MIN = 50;
 /** Minutes that are too recent to expect all their messages to be stored. */
 const RECENT_MINUTES = 5;
 /** Erasures take less than a minute; an hour includes a restart of all stores. */
@@ -60,7 +63,8 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       if (usual >= USUAL_MIN)
         return { value: usual, text: `No message for 15 minutes; ${number(usual)} in the same 15 minutes yesterday.` };
       // Without messages on the day before, the usual number at this time is not known.
-      if (dayBefore > 0 || hourBefore < HOUR_BEFORE_MIN) return null;
+      // A firing alert clears only when messages are accepted again, although its reference moves during a long outage.
+      if (dayBefore > 0 || hourBefore < HOUR_BEFORE_MIN) return 'undecided';
       return { value: hourBefore, text: `No message for 15 minutes; ${number(hourBefore)} in the hour before.` };
     }),
 
@@ -72,6 +76,11 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
       const accepted = sum((minutes.get(id) ?? []).slice(0, -RECENT_MINUTES - 1), 'accepted');
       if (accepted >= ACCEPTED_MIN && stored === 0)
         return { value: accepted, text: `None of ${number(accepted)} messages is stored after five minutes.` };
+      const missing = accepted - stored;
+      if (missing >= MISSING_MIN && stored < STORED_SHARE_MIN * accepted) {
+        const text = `${number(missing)} of ${number(accepted)} messages are not stored after five minutes.`;
+        return { value: missing, text };
+      }
       if (stored < STORED_MIN || delayMs <= DELAY_MS_MAX) return null;
       return { value: delayMs / 1000, text: `1 % of the messages are stored after ${duration(delayMs)} or later.` };
     }),
@@ -80,7 +89,7 @@ const RULES: Readonly<Record<ProjectRuleName, Rule>> = {
     deadLetters &&
     (({ id }) => {
       const open = deadLetters.byEnvironment.get(id) ?? 0;
-      if (open === 0) return null;
+      if (open === 0) return deadLetters.isComplete ? null : 'undecided';
       const count = `${deadLetters.isComplete ? '' : 'At least '}${number(open)}`;
       return { value: open, text: `${count} ${open === 1 ? 'dead letter is' : 'dead letters are'} open.` };
     }),
@@ -143,7 +152,13 @@ export function findAlerts(readings: Readings): Findings {
   );
 }
 
-function toFinding(rule: ProjectRuleName, environment: Environment, find: (environment: Environment) => Found) {
+function toFinding(
+  rule: ProjectRuleName,
+  environment: Environment,
+  find: (environment: Environment) => Found,
+): (Finding | Undecided)[] {
   const found = find(environment);
-  return found === null ? [] : [{ rule, projectId: environment.projectId, environmentId: environment.id, ...found }];
+  const scope = { rule, environmentId: environment.id };
+  if (found === 'undecided') return [{ ...scope, isUndecided: true }];
+  return found === null ? [] : [{ ...scope, projectId: environment.projectId, ...found }];
 }

@@ -13,10 +13,13 @@ export function createMemoryAlerts(): AlertStore {
   const active = new Map<string, ActiveAlert>();
   const acknowledgements = new Map<string, Acknowledgement>();
   const due = new Map<string, { readonly change: AlertChange; readonly at: number }>();
+  let evaluatedAt: number | null = null;
   return {
     takeTurn: async () => true,
     read: async () => [...active].map(([key, alert]) => toStored(alert, acknowledgements.get(key))),
+    evaluatedAt: async () => evaluatedAt,
     write: async (_owner, { changed, removed, changes }, nowMs) => {
+      evaluatedAt = nowMs;
       for (const alert of changed) active.set(keyOfAlert(alert), alert);
       for (const key of removed) for (const each of [active, acknowledgements]) each.delete(key);
       for (const change of changes) due.set(change.id, { change, at: nowMs });

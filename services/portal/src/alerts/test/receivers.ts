@@ -38,14 +38,19 @@ export interface ReceivedMail {
   readonly text: string;
 }
 
-/** An SMTP server that accepts every message, or refuses the sender with a response that quotes it. */
-export async function openMailReceiver({ refuses = false } = {}) {
+/** An SMTP server without STARTTLS. @param refuses start of the command that it refuses with a response that quotes it */
+export async function openMailReceiver({ refuses }: { refuses?: string } = {}) {
   const received: ReceivedMail[] = [];
-  const port = await listen(createTcpServer((socket) => serveMail(socket, refuses, received)));
-  return { received, port };
+  const sent: string[] = [];
+  const refusesLine = (line: string) => {
+    sent.push(line);
+    return line === 'STARTTLS' || (refuses !== undefined && line.startsWith(refuses));
+  };
+  const port = await listen(createTcpServer((socket) => serveMail(socket, refusesLine, received)));
+  return { received, sent, port };
 }
 
-function serveMail(socket: Socket, refuses: boolean, received: ReceivedMail[]): void {
+function serveMail(socket: Socket, refuses: (line: string) => boolean, received: ReceivedMail[]): void {
   let [commands, text, isData] = [[] as string[], '', false];
   let rest = '';
   const answer = (line: string) => socket.write(`${line}\r\n`);
@@ -58,7 +63,7 @@ function serveMail(socket: Socket, refuses: boolean, received: ReceivedMail[]): 
     } else {
       commands.push(line);
       isData = line === 'DATA';
-      if (line.startsWith('MAIL') && refuses) answer(`550 refused ${line}`);
+      if (refuses(line)) answer(`550 refused ${line}`);
       else answer(isData ? '354 continue' : line.startsWith('EHLO') ? '250 mail.test' : '250 done');
     }
   };

@@ -22,7 +22,7 @@ async function openProject(role: 'analyst' | 'developer' | 'owner') {
   return { project, path, environmentId: `${project.id}-production`, browser: await portal.signIn({ project, role }) };
 }
 
-async function fire(projectId: string, changes: Partial<ActiveAlert> = {}) {
+async function fire(projectId: string, changes: Partial<ActiveAlert> = {}, nowMs = Date.now()) {
   const scope = { projectId, environmentId: `${projectId}-production` };
   const alert = {
     rule: 'NoMessages',
@@ -32,7 +32,7 @@ async function fire(projectId: string, changes: Partial<ActiveAlert> = {}) {
     firedAt: Date.now(),
     contrary: 0,
   } as const;
-  await store.write('', { changed: [{ ...alert, ...changes }], removed: [], changes: [] }, Date.now());
+  await store.write('', { changed: [{ ...alert, ...changes }], removed: [], changes: [] }, nowMs);
 }
 
 it('the alerts page shows firing alerts with what to do, and all rules with their state', async () => {
@@ -46,6 +46,16 @@ it('the alerts page shows firing alerts with what to do, and all rules with thei
   expect(text).not.toContain('not firing yet');
   for (const form of ['acknowledge', 'save', 'test']) expect(browser.formOf(text, form)).toBeNull();
   expect(text).not.toContain('secret-of');
+});
+
+it('the alerts page warns if the last evaluation is older than five minutes', async () => {
+  const { browser, path, project } = await openProject('analyst');
+  const warning = 'The rules are currently not evaluated';
+  await fire(project.id);
+  const { text } = await browser.get(path);
+  expect([text.includes('Evaluated '), text.includes(warning)]).toEqual([true, false]);
+  await fire(project.id, {}, Date.now() - 301_000);
+  expect((await browser.get(path)).text).toContain(warning);
 });
 
 it('a developer acknowledges an alert once, and the audit log records it', async () => {

@@ -74,8 +74,9 @@ async function show(parts: Parts, visit: Visit, values?: FormValues): Promise<Pa
   const project = projectOf(visit);
   const history = orNull(readHistory(parts, visit));
   const [firing, accounts] = [await readFiring(parts, project), await parts.accounts.all()];
+  const evaluatedAt = await parts.alerts.store.evaluatedAt();
   const toName = (id: string) => accounts.find((each) => each.id === id)?.name ?? id;
-  const view = { parts, visit, firing, history: await history, toName, values };
+  const view = { parts, visit, firing, evaluatedAt, history: await history, toName, values };
   const content = html`${toFiring(view)}${toRules(view)}${toDelivery(view)}${toHistory(view)}
 ${visit.can('accounts.read') ? toDeploymentRules() : ''}`;
   return { kind: 'page', title: 'Alerts', content };
@@ -84,6 +85,8 @@ ${visit.can('accounts.read') ? toDeploymentRules() : ''}`;
 interface AlertsView extends HistoryView {
   readonly parts: Parts;
   readonly firing: readonly Alert[];
+  /** Epoch milliseconds; null if the rules were never evaluated. */
+  readonly evaluatedAt: number | null;
   readonly values: FormValues | undefined;
 }
 
@@ -94,7 +97,11 @@ const acknowledgeAction = (parts: Parts): FormAction => ({
     const alert = firing.find((each) => keyOfAlert(each) === values.text('alert'));
     if (alert === undefined)
       throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This alert is not firing any more.' });
-    await parts.alerts.store.acknowledge(alert, { by: visit.author.changedBy, at: Date.now() });
+    await parts.alerts.store.acknowledge(alert, {
+      by: visit.author.changedBy,
+      at: Date.now(),
+      firedAt: alert.firedAt,
+    });
     const { rule: object, environmentId: environment } = alert;
     await parts.writeAudit(visit, { action: 'alert.acknowledged', object, detail: { environment } });
     return { kind: 'redirect', notice: 'acknowledged' };
@@ -120,10 +127,9 @@ const testAction = (parts: Parts): FormAction => ({
     const [environment] = project.environments;
     const finding = { rule: PROJECT_RULES[0].name, projectId: project.id, environmentId: environment?.id ?? '' };
     const text = 'This is a test. The condition of the rule is not true.';
-    const failures = await parts.alerts.delivery.test(
-      toChange('test', { ...finding, value: 0, text }, Date.now()),
-      project,
-    );
+    const firedAt = Date.now();
+    const change = toChange('test', { ...finding, value: 0, text }, { firedAt, changedAt: firedAt });
+    const failures = await parts.alerts.delivery.test(change, project);
     if (failures.length === 0) return { kind: 'redirect', notice: 'tested' };
     const reasons = failures.map(({ channel, reason }) => `${channel}: ${reason}`);
     throw new PublicError('CONFLICT_ERROR', { message: `The test was not delivered by ${reasons.join(', ')}.` });
@@ -143,7 +149,8 @@ const PAGES: Readonly<Partial<Record<ProjectRuleName, string>>> = {
   EndedKeyInUse: 'keys',
 };
 
-function toFiring({ visit, firing, toName }: AlertsView): Markup {
+function toFiring(view: AlertsView): Markup {
+  const { visit, firing, toName } = view;
   const rows = firing.map((alert) => {
     const rule = findProjectRule(alert.rule);
     const { environment, path } = findEnvironment(projectOf(visit), alert);
@@ -166,7 +173,18 @@ function toFiring({ visit, firing, toName }: AlertsView): Markup {
   });
   const headers = ['Severity', 'Alert', 'Environment', 'Since', 'Value', 'Acknowledged'];
   const none = html`<p>${status('ok', 'No alert is firing.')}</p>`;
-  return panel('Firing now', rows.length === 0 ? none : table('Firing alerts', headers, rows));
+  const alerts = rows.length === 0 ? none : table('Firing alerts', headers, rows);
+  return panel('Firing now', html`${alerts}${toEvaluated(view)}`);
+}
+
+/** Ten evaluations. A restart of the portal misses fewer. */
+const EVALUATED_MS_MAX = 300_000;
+
+function toEvaluated({ evaluatedAt, parts: { frame } }: Pick<AlertsView, 'evaluatedAt' | 'parts'>): Markup {
+  const evaluated = evaluatedAt === null ? 'Not evaluated yet.' : html`Evaluated ${time(evaluatedAt)}.`;
+  if (evaluatedAt !== null && frame.wallClockMs() - evaluatedAt <= EVALUATED_MS_MAX) return html`<p>${evaluated}</p>`;
+  const warning = 'The rules are currently not evaluated, so alerts neither fire nor clear. Contact the operator.';
+  return html`<p>${status('warn', warning)} ${evaluated}</p>`;
 }
 
 function findEnvironment({ id, environments }: ProjectRecord, { environmentId }: Pick<FiringAlert, 'environmentId'>) {
@@ -212,7 +230,7 @@ function toDelivery({ parts: { alerts }, visit, values }: AlertsView): Markup {
     : `E-mail is not set up on this instance: an operator has to set SMTP_URL and SMTP_FROM. One address per line, at most ${ALERT_EMAILS_MAX}.`;
   const form = visit.form(
     'save',
-    html`${field({ name: 'webhook', label: 'Webhook', value: submitted?.text('webhook') ?? alertWebhook, hint: 'An https URL that receives a POST request with JSON when an alert fires and when it clears. Leave empty for none.', maxLength: 500 })}
+    html`${field({ name: 'webhook', label: 'Webhook', value: submitted?.text('webhook') ?? alertWebhook, hint: 'An http or https URL that receives a POST request with JSON when an alert fires and when it clears. Leave empty for none.', maxLength: 500 })}
 ${multilineField({ name: 'emails', label: 'E-mail addresses', value: submitted?.text('emails') ?? alertEmails.join('\n'), hint: mail })}
 <button>Save delivery</button>`,
   );
