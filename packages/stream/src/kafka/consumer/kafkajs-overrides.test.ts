@@ -100,15 +100,17 @@ function openFailingGroup(failures: number, ids: { memberId: string | null; gene
   return { group, state };
 }
 
-it('a member that was removed from its group rejoins until the join succeeds', async () => {
-  const { group, state } = openFailingGroup(2, { memberId: null, generationId: 7 });
+it.each([
+  ['that was removed from its group', null],
+  ['whose coordinator is moving, although its generation may remain stable', 'member'],
+])('a member %s rejoins until the join succeeds', async (_, memberId) => {
+  const { group, state } = openFailingGroup(2, { memberId, generationId: 7 });
   await group.joinAndSync();
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
 });
 
 it.each([
   ['at startup', { memberId: null, generationId: null }, false],
-  ['by a member with an id', { memberId: 'member', generationId: 7 }, false],
   ['by a closing member', { memberId: null, generationId: 7 }, true],
 ])('a failed join %s is handled by kafkajs', async (_, ids, cancelled) => {
   const { group, state } = openFailingGroup(1, ids);

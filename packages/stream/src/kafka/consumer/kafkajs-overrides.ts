@@ -10,7 +10,7 @@ import type { FetchedRecords } from './record-decoding.ts';
 /**
  * Patches kafkajs 2.2.4:
  * - Timers run only while a request is waiting.
- * - Hooks run around `joinAndSync` and every fetch, and a member that was removed from its group rejoins.
+ * - Hooks run around `joinAndSync` and every fetch, and a failed `joinAndSync` of a member is repeated.
  * - The owner of a partition handles offsets that are out of range.
  * - Responses are read without a copy per chunk, and durations do not depend on the system clock.
  *
@@ -126,15 +126,19 @@ const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype a
 const { joinAndSync: originalJoin, fetch: originalFetch, heartbeat: originalHeartbeat } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
-/** Retries a failed join of a member that was removed from its group. kafkajs handles other failed joins. */
+/**
+ * Retries a failed join until it succeeds, except for the first one, which kafkajs handles. After another failed join,
+ * kafkajs continues to fetch without joining. If the group is stable when its coordinator responds again, the member would
+ * never rejoin, although `leaving` has ended its partitions.
+ */
 async function join(group: ConsumerGroup, membership: MembershipHooks | undefined): Promise<void> {
   for (;;) {
     try {
       return await originalJoin.call(group);
     } catch (fault) {
-      const isRemoved = group.memberId === null && group.generationId !== null;
+      const isFirst = group.generationId === null;
       const isPermanent = (fault as { retriable?: boolean }).retriable === false;
-      if (membership === undefined || membership.cancelled() || !isRemoved || isPermanent) throw fault;
+      if (membership === undefined || membership.cancelled() || isFirst || isPermanent) throw fault;
     }
     await delay(REJOIN_WAIT_MS);
   }
