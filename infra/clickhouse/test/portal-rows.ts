@@ -158,6 +158,16 @@ function toRows(environment: Environment): Record<string, Record<string, unknown
       messages: 1,
       counted_at: TIME,
     },
+    player_counts: {
+      ...scope,
+      span_s: 3600,
+      // Not deleted by the table's TTL.
+      slot_at: '2100-01-01 00:00:00',
+      kind: 'event',
+      name: `${name}_event`,
+      players: 1,
+      until_at: '2026-11-01 10:00:00',
+    },
     ...toChainRows(environment, key),
     erasure_requests: {
       ...scope,
