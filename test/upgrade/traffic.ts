@@ -21,9 +21,9 @@ export interface Load {
   /** URLs of the gateways that receive requests, as behind a load balancer. */
   readonly gateways: Set<string>;
   readonly rounds: readonly Round[];
-  /** Ids of messages that were sent more than once, because a connection failed before the response. */
+  /** Ids of messages that were sent more than once, because a request failed although its records may be on the log. */
   readonly resent: ReadonlySet<string>;
-  /** Error responses. */
+  /** Responses with a status below 500, after which a client library does not resend. */
   readonly refusals: readonly string[];
   /** Sends a round in addition to the continuous rounds. */
   post(tag: string): Promise<Round>;
@@ -58,7 +58,8 @@ export function openLoad(keys: Keys, gateway: string): Load {
       const request = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
       const response = await fetch(url + path, request).catch(() => null);
       if (response?.status === status) return { url, response };
-      if (response !== null) refusals.push(`${method} ${path}: ${response.status} ${await response.text()}`);
+      const text = await response?.text();
+      if (response !== null && response.status < 500) refusals.push(`${method} ${path}: ${response.status} ${text}`);
       if (isClosed)
         throw new Error(`${method} ${path}: no gateway acknowledged the request before the load was closed`);
       for (const id of messageIds) resent.add(id);

@@ -199,10 +199,9 @@ describe('an upgrade under load, to a release that changes every schema', () => 
 });
 
 describe('after the upgrade, the rollback and the second upgrade', () => {
-  it('each acknowledged message is stored exactly once, and no client received an error', async () => {
+  it('each acknowledged message is stored exactly once, and no valid request was refused', async () => {
     await load.close();
     await settle();
-    expect(load.refusals).toEqual([]);
     const inserted = await idsFrom('SELECT toString(message_id) AS id FROM inserted_messages');
     const sent = new Set(idsOf(load.rounds));
     const counts = new Map<string, number>();
@@ -212,6 +211,7 @@ describe('after the upgrade, the rollback and the second upgrade', () => {
       doubled: [...counts].filter(([id, count]) => count > 1 && !load.resent.has(id)),
       unknown: [...counts.keys()].filter((id) => !sent.has(id)),
     }).toEqual({ lost: [], doubled: [], unknown: [] });
+    expect(load.refusals).toEqual([]);
   });
 
   it('each erasure has a receipt, and only the rows of the erased persons are deleted', async () => {
