@@ -23,7 +23,7 @@ export interface Load {
   readonly rounds: readonly Round[];
   /** Ids of messages that were sent more than once, because a request failed although its records may be on the log. */
   readonly resent: ReadonlySet<string>;
-  /** Responses with a status below 500, after which a client library does not resend. */
+  /** Unexpected responses after which the client library does not resend: all except 429 and 5xx. */
   readonly refusals: readonly string[];
   /** Sends a round in addition to the continuous rounds. */
   post(tag: string): Promise<Round>;
@@ -59,7 +59,8 @@ export function openLoad(keys: Keys, gateway: string): Load {
       const response = await fetch(url + path, request).catch(() => null);
       if (response?.status === status) return { url, response };
       const text = await response?.text();
-      if (response !== null && response.status < 500) refusals.push(`${method} ${path}: ${response.status} ${text}`);
+      const isTemporary = response === null || response.status === 429 || response.status >= 500;
+      if (!isTemporary) refusals.push(`${method} ${path}: ${response.status} ${text}`);
       if (isClosed)
         throw new Error(`${method} ${path}: no gateway acknowledged the request before the load was closed`);
       for (const id of messageIds) resent.add(id);
