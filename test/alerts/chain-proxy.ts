@@ -17,7 +17,10 @@ const changeDigit = (_: string, start: string, digit: string) =>
 
 const toRefusal = ({ id }: { id: number }) => ({ jsonrpc: '2.0', id, error: { code: -32000, message: 'refused' } });
 
-/** A proxy on loopback between services and a chain node. @param toNode returns the URL of the node, which may start later */
+/**
+ * A proxy on loopback between services and a chain node.
+ * @param toNode returns the URL of the node, which may start later
+ */
 export async function openChainProxy(toNode: () => string) {
   const state: { mode: ChainProxyMode } = { mode: 'open' };
   let genesis = '';

@@ -28,8 +28,9 @@ const IPV6 = [
 ] as const;
 
 /**
- * Returns loopback addresses, private networks, and the current addresses of this machine. Node.js checks them when it connects, after resolving the host name,
- * so a DNS server cannot return another address in between. IPv4 rules also match addresses such as `::ffff:127.0.0.1`.
+ * Returns loopback addresses, private networks, and the current addresses of this machine. Node.js checks them when it
+ * connects, after resolving the host name, so a DNS server cannot return another address in between. IPv4 rules also match
+ * addresses such as `::ffff:127.0.0.1`.
  */
 export function createNonPublic(): BlockList {
   const blocked = new BlockList();

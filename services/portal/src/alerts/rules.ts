@@ -7,7 +7,10 @@ import type { KeyReading, Readings } from './readings.ts';
 
 type Environment = Readings['environments'][number];
 type Found = Pick<Finding, 'value' | 'text'> | 'undecided' | null;
-/** Returns what a rule finds in an environment, null for nothing. Returns null instead of a function if a reading that the rule needs has failed. */
+/**
+ * Returns what a rule finds in an environment, null for nothing. Returns null instead of a function if a reading that the
+ * rule needs has failed.
+ */
 type Rule = (readings: Readings) => ((environment: Environment) => Found) | null;
 
 /** A share that a single client version with a few percent of the players can cause. */
