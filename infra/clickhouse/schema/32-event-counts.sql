@@ -23,11 +23,12 @@ SELECT toStartOfMinute(received_at) AS minute_at, count() AS stored, now64(3, 'U
 ALTER TABLE counted_minutes_of_rejections {{comments of counted_minutes}};
 
 -- A new count of a minute replaces the earlier one. Events and clients are counted separately, because their combinations
--- would have many more rows. Hours are sums of their minutes.
+-- would have many more rows. A longer interval is the sum of its minutes. With these four lengths, each time range of the
+-- overview has at most 180 intervals, so that a page reads few rows.
 CREATE TABLE IF NOT EXISTS event_counts
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the messages',
-    step_s UInt16 COMMENT 'Length of the interval in seconds: 60 or 3600',
+    step_s UInt16 COMMENT 'Length of the interval in seconds: 60, 600, 3600 or 14400',
     start_at DateTime('UTC') COMMENT 'Start of the interval, by the time of receipt',
     kind LowCardinality(String) COMMENT 'event: messages by event name; client: messages by client version; rejection: recorded errors by code, field and client version',
     name LowCardinality(String) COMMENT 'Event name or error code; empty for events without a name and for clients',
@@ -40,7 +41,7 @@ CREATE TABLE IF NOT EXISTS event_counts
 ENGINE = {{engine ReplacingMergeTree(counted_at)}}
 ORDER BY (environment_id, step_s, start_at, kind, name, field, library, library_version)
 SETTINGS index_granularity = 2048
-COMMENT 'Messages and recorded errors by minute and by hour of receipt, computed from events and message_rejections by the event writer';
+COMMENT 'Messages and recorded errors by minute, ten minutes, hour and four hours of receipt, computed from events and message_rejections by the event writer';
 
 -- Messages that are older than the retention of the log were imported, and the messages of npm run demo have generated times
 -- of receipt, so their delay is 0. Delays are stored as upper bounds that grow by a fifth, so that the table is small. A block
@@ -48,7 +49,7 @@ COMMENT 'Messages and recorded errors by minute and by hour of receipt, computed
 CREATE TABLE IF NOT EXISTS event_delays
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the messages',
-    step_s UInt16 COMMENT 'Length of the interval in seconds: 60 or 3600',
+    step_s UInt16 COMMENT 'Length of the interval in seconds: 60, 600, 3600 or 14400',
     start_at DateTime('UTC') COMMENT 'Start of the interval, by the time of receipt',
     delay_ms UInt32 COMMENT 'Upper bound of the time from receipt to storage, in milliseconds; 0 for imported and generated messages',
     messages UInt64 COMMENT 'Number of stored messages with this delay, including test messages and copies'
@@ -56,10 +57,10 @@ CREATE TABLE IF NOT EXISTS event_delays
 ENGINE = {{engine SummingMergeTree(messages)}}
 ORDER BY (environment_id, step_s, start_at, delay_ms)
 SETTINGS index_granularity = 2048
-COMMENT 'Time from receipt to storage by minute and by hour';
+COMMENT 'Time from receipt to storage by minute, ten minutes, hour and four hours';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS event_delays_of_events TO event_delays AS
-SELECT environment_id, step_s, if(step_s = 60, minute_at, toStartOfHour(minute_at)) AS start_at, delay_ms, sum(stored) AS messages
+SELECT environment_id, step_s, toDateTime(intDiv(toUnixTimestamp(minute_at), step_s) * step_s, 'UTC') AS start_at, delay_ms, sum(stored) AS messages
 FROM
 (
     SELECT
@@ -68,7 +69,7 @@ FROM
     FROM events
     GROUP BY environment_id, minute_at, delay_ms
 )
-ARRAY JOIN [toUInt16(60), toUInt16(3600)] AS step_s
+ARRAY JOIN [toUInt16(60), toUInt16(600), toUInt16(3600), toUInt16(14400)] AS step_s
 GROUP BY environment_id, step_s, start_at, delay_ms;
 
 ALTER TABLE event_delays_of_events {{comments of event_delays}};

@@ -20,7 +20,7 @@ export async function fillEnvironment(engine: Engine, bench: Bench, projectId: s
 /** Events of people, rejections and the counts of the overview. */
 export async function fillEvents(engine: Engine, bench: Bench): Promise<void> {
   const events = bench.rows ?? scaled(bench, EVENTS);
-  const game = { ...createGame(bench.environmentId, events), people: scaled(bench, PEOPLE) };
+  const game = upToNow({ ...createGame(bench.environmentId, events), people: scaled(bench, PEOPLE) });
   for (let first = 0; first < events; first += CHUNK_ROWS) {
     const count = Math.min(CHUNK_ROWS, events - first);
     await engine.query(`${eventsStatement(game, rowsOf(game, { first, count }))} ${SETTINGS}`);
@@ -30,6 +30,12 @@ export async function fillEvents(engine: Engine, bench: Bench): Promise<void> {
   await waitForMerges(engine, bench.database, MERGES_MAX_MS);
   await createEventCounts({ ...bench.stores.clickhouse, database: bench.database }).update();
   await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');
+}
+
+/** The events end now, because the shortest time range of the overview is the last hour. */
+function upToNow(game: Game): Game {
+  const laterMs = Date.now() - game.endMs;
+  return { ...game, startMs: game.startMs + laterMs, endMs: game.endMs + laterMs };
 }
 
 function peopleStatement({ environmentId, people }: Game): string {

@@ -4,6 +4,8 @@ import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
+/** Lengths of the counted intervals, in seconds. Each is a multiple of the one before. */
+export const COUNT_STEPS_S = [MINUTE_S, 10 * MINUTE_S, HOUR_S, 4 * HOUR_S] as const;
 /** Time ranges of the overview, in seconds. */
 export const COUNTED_SPANS_S = [HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S] as const;
 
@@ -106,16 +108,19 @@ const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, l
 /** Earlier counts of the range are included as 0, because an earlier copy may have moved the only message of a count. */
 async function countRange(run: (statement: string) => Promise<void>, range: MinuteRange, countedAt: string) {
   const { minutes, sinceS, untilS } = range;
-  const hoursS = [sinceS - (sinceS % HOUR_S), Math.ceil(untilS / HOUR_S) * HOUR_S];
   await run(`INSERT INTO event_counts SELECT ${COLUMNS}, sum(messages), '${countedAt}' FROM (
     SELECT ${COLUMNS}, messages
     FROM derived_event_counts(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
     UNION ALL
     SELECT ${COLUMNS}, 0 FROM event_counts WHERE step_s = ${MINUTE_S} AND start_at >= ${sinceS} AND start_at < ${untilS}
   ) GROUP BY ${COLUMNS}`);
-  await run(`INSERT INTO event_counts
-    SELECT environment_id, ${HOUR_S}, toStartOfHour(start_at) AS hour_at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
-    FROM event_counts FINAL WHERE step_s = ${MINUTE_S} AND start_at >= ${hoursS[0]} AND start_at < ${hoursS[1]} GROUP BY ALL`);
+  for (const [index, stepS] of COUNT_STEPS_S.entries()) {
+    const shorterS = COUNT_STEPS_S[index - 1];
+    if (shorterS === undefined) continue;
+    await run(`INSERT INTO event_counts
+      SELECT environment_id, ${stepS}, toDateTime(intDiv(toUnixTimestamp(start_at), ${stepS}) * ${stepS}, 'UTC') AS at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
+      FROM event_counts FINAL WHERE step_s = ${shorterS} AND start_at >= ${sinceS - (sinceS % stepS)} AND start_at < ${Math.ceil(untilS / stepS) * stepS} GROUP BY ALL`);
+  }
   // Last, so that minutes of an interrupted count remain due.
   await run(
     `INSERT INTO counted_minutes (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`,

@@ -42,8 +42,9 @@ it('derive has wrong counts of the last day counted again, and erased messages t
   await run(
     `INSERT INTO event_counts SELECT * REPLACE ('invented' AS name) FROM event_counts FINAL WHERE environment_id = 'counted' AND step_s = 60 AND kind = 'event' LIMIT 1`,
   );
-  // Two minutes are too low and one is invented, so the hours of the two are too high, and the hour of the invented one is missing.
-  expect(await countDrift()).toEqual([3, 3, null]);
+  // Two minutes are too low and one is invented, so the three longer intervals of the two are too high, and those of the
+  // invented one are missing.
+  expect(await countDrift()).toEqual([5, 7, null]);
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows repaired')] });
   await counts.update();
   expect([await countDrift(), await readCounts()]).toEqual([[0, 0, null], expected]);

@@ -18,12 +18,12 @@ const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
 
-/** `barS` is the length of the intervals in the chart, and `rowS` in its table. */
+/** `stepS` is the length of the intervals in the chart, and `rowS` in its table. */
 export const OVERVIEW_RANGES = rangesWith({
-  '1h': { stepS: MINUTE_S, barS: MINUTE_S, rowS: 5 * MINUTE_S },
-  '24h': { stepS: MINUTE_S, barS: 10 * MINUTE_S, rowS: HOUR_S },
-  '7d': { stepS: HOUR_S, barS: HOUR_S, rowS: DAY_S },
-  '30d': { stepS: HOUR_S, barS: 4 * HOUR_S, rowS: DAY_S },
+  '1h': { stepS: MINUTE_S, rowS: 5 * MINUTE_S },
+  '24h': { stepS: 10 * MINUTE_S, rowS: HOUR_S },
+  '7d': { stepS: HOUR_S, rowS: DAY_S },
+  '30d': { stepS: 4 * HOUR_S, rowS: DAY_S },
 });
 type Range = (typeof OVERVIEW_RANGES)[number];
 
@@ -153,24 +153,23 @@ function toArrow(growth: number, text: string, effect: 'good' | 'bad'): Markup {
   return html`<span class="${isUp === (effect === 'good') ? 'up' : 'down'}"><span class="visually-hidden">${isUp ? 'up' : 'down'}</span><span aria-hidden="true">${isUp ? '▲' : '▼'}</span> ${text}</span>`;
 }
 
-function toChart({ overview: { accepted, rejected }, search, range: { barS, rowS } }: View): HtmlValue {
+function toChart({ overview: { accepted, rejected }, search, range: { rowS } }: View): HtmlValue {
   const { sinceS, untilS, stepS } = search;
   const values = [accepted, rejected].map((points) => new Map(points.map(({ atS, value }) => [atS, value])));
   const times = Array.from({ length: Math.ceil((untilS - sinceS) / stepS) }, (_, index) => sinceS + index * stepS);
-  const toIntervals = (lengthS: number) => [...Map.groupBy(times, (atS) => atS - (atS % lengthS))];
-  const sum = (of: ReadonlyMap<number, number>, at: readonly number[]) =>
-    at.reduce((total, atS) => total + (of.get(atS) ?? 0), 0);
-  // The last hour has not finished.
-  const minutesOf = (at: readonly number[]) => (Math.min(at.at(-1)! + stepS, untilS) - at[0]!) / MINUTE_S;
-  const bars = toIntervals(barS);
-  const rates = values.map((of) => bars.map(([, at]) => Number((sum(of, at) / minutesOf(at)).toFixed(2))));
-  const rows = toIntervals(rowS).map(([atS, at]) => [time(1000 * atS), ...values.map((of) => number(sum(of, at)))]);
+  // The last interval has not finished.
+  const minutesOf = (atS: number) => (Math.min(atS + stepS, untilS) - atS) / MINUTE_S;
+  const rates = values.map((of) => times.map((atS) => Number(((of.get(atS) ?? 0) / minutesOf(atS)).toFixed(2))));
+  const rows = [...Map.groupBy(times, (atS) => atS - (atS % rowS))].map(([atS, at]) => [
+    time(1000 * atS),
+    ...values.map((of) => number(at.reduce((total, each) => total + (of.get(each) ?? 0), 0))),
+  ]);
   const headers = ['From', { text: 'Messages', align: 'right' }, { text: 'Recorded errors', align: 'right' }] as const;
   const series = [
     ['accepted per minute', 'line', 'accent'],
     ['errors per minute', 'bars', 'red'],
   ] as const;
-  return html`${chart('Messages per minute', series, [bars.map(([atS]) => atS), ...rates])}
+  return html`${chart('Messages per minute', series, [times, ...rates])}
 <details class="numbers"><summary>View as table</summary>${table('Messages and recorded errors', headers, rows.toReversed())}</details>`;
 }
 
