@@ -154,13 +154,19 @@ export const FAULTS: readonly Fault[] = [
     },
   },
   {
-    what: 'ClickHouse has no table for events',
-    rules: ['WritesRepeated', 'EraserFails'],
+    what: 'ClickHouse refuses inserts, because events has too many parts',
+    rules: ['WritesRepeated'],
+    inject: (world) => world.query('ALTER TABLE events MODIFY SETTING parts_to_throw_insert = 1'),
+    repair: (world) => world.query('ALTER TABLE events RESET SETTING parts_to_throw_insert'),
+  },
+  {
+    what: 'a table of the eraser is missing',
+    rules: ['EraserFails'],
     inject: async (world) => {
-      await world.query('DETACH TABLE events');
+      await world.query('DETACH TABLE erasure_targets');
       await world.requestErasure(randomUUID());
     },
-    repair: (world) => world.query('ATTACH TABLE events'),
+    repair: (world) => world.query('ATTACH TABLE erasure_targets'),
   },
   suspend('kafka', ['KafkaUnavailable', 'IngestErrors', 'FeedBehind']),
   {
