@@ -15,7 +15,11 @@ const HASH_PARAMETER = /(eth_getBlockByHash","params":\["0x[0-9a-f]{63}|"blockHa
 const changeDigit = (_: string, start: string, digit: string) =>
   `${start}${(Number.parseInt(digit, 16) ^ 1).toString(16)}"`;
 
-const toRefusal = ({ id }: { id: number }) => ({ jsonrpc: '2.0', id, error: { code: -32000, message: 'refused' } });
+const toRefusal = ({ id }: { id: number }) => ({
+  jsonrpc: '2.0',
+  id,
+  error: { code: -32000, message: 'response size exceeded' },
+});
 
 /**
  * A proxy on loopback between services and a chain node.

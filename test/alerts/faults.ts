@@ -250,8 +250,14 @@ export const FAULTS: readonly Fault[] = [
   {
     what: 'no chain node returns logs',
     rules: ['IndexerBehind', 'BlockUnreadable'],
-    inject: async ({ chain, nodes }) => {
-      for (const node of nodes) node.set('noLogs');
+    inject: async (world) => {
+      const { chain } = world;
+      world.setNodes('noLogs');
+      // Logs of empty blocks are not requested.
+      const fromBlock = await callRpc(chain, 'eth_blockNumber', []);
+      await world.requestMint();
+      const logs = () => callRpc(chain, 'eth_getLogs', [{ fromBlock }]) as Promise<unknown[]>;
+      await until('a block has logs', async () => (await logs()).length > 0, MINUTE_MS);
       await callRpc(chain, 'anvil_mine', ['0x96', '0x0']);
     },
     repair: (world) => world.setNodes('open'),
