@@ -44,16 +44,18 @@ function toIdentityCondition(identityIds: readonly string[]): string {
 }
 
 function toPropertyCondition(properties: string, { name, operator, value }: PropertyFilter): string {
-  const [path, number] = [`${properties}, ${quoteText(name)}`, Number(value)];
-  if (operator === 'exists') return `JSONHas(${path})`;
-  const type = `JSONType(${path})`;
+  // ClickHouse evaluates equal expressions once, so the properties of a message are parsed only once.
+  const [json, number] = [`JSONExtractRaw(${properties}, ${quoteText(name)})`, Number(value)];
+  if (operator === 'exists') return `${json} != ''`;
   if (operator === 'gt' || operator === 'lt')
-    return `(${type} IN ('Int64', 'UInt64', 'Double') AND JSONExtractFloat(${path}) ${operator === 'gt' ? '>' : '<'} ${number})`;
-  const asText = `if(${type} = 'String', JSONExtractString(${path}), JSONExtractRaw(${path}))`;
+    return `(JSONType(${json}) IN ('Int64', 'UInt64', 'Double') AND JSONExtractFloat(${json}) ${operator === 'gt' ? '>' : '<'} ${number})`;
+  const equals = [`if(startsWith(${json}, '"'), JSONExtractString(${json}), ${json}) = ${quoteText(value)}`];
   // 12.50 equals 12.5, but integers are compared as text, because a double cannot represent large ids.
-  const isSameDouble =
-    value !== '' && Number.isFinite(number) ? ` OR (${type} = 'Double' AND JSONExtractFloat(${path}) = ${number})` : '';
-  return `(JSONHas(${path}) AND ${operator === 'ne' ? 'NOT ' : ''}(${asText} = ${quoteText(value)}${isSameDouble}))`;
+  if (value !== '' && Number.isFinite(number))
+    equals.push(`(JSONType(${json}) = 'Double' AND JSONExtractFloat(${json}) = ${number})`);
+  // ClickHouse returns 3.0 as 3.
+  if (/^-?\d+\.0+$/.test(value)) equals.push(`${json} = '${number}'`);
+  return `(${json} != '' AND ${operator === 'ne' ? 'NOT ' : ''}(${equals.join(' OR ')}))`;
 }
 
 /** A page of messages, newest first: up to a time, or after the last message of the previous page. */

@@ -105,6 +105,7 @@ it('reads.messages compares a property by its JSON type, and integers without lo
     text: '"12"',
     int: '12',
     double: '12.50',
+    whole: '3.0',
     id: '76561198000000001',
     yes: 'true',
     list: '[1]',
@@ -121,12 +122,13 @@ it('reads.messages compares a property by its JSON type, and integers without lo
   expect(await found('exists', '')).toEqual(Object.keys(values).toSorted());
   expect(await found('eq', '12')).toEqual(['int', 'text']);
   expect(await found('eq', '12.5')).toEqual(['double']);
+  expect(await found('eq', '3.0')).toEqual(['whole']);
   expect(await found('eq', '76561198000000002')).toEqual([]);
   expect(await found('eq', 'true')).toEqual(['yes']);
   expect(await found('eq', '')).toEqual([]);
-  expect(await found('ne', '12')).toEqual(['double', 'id', 'list', 'none', 'yes']);
+  expect(await found('ne', '12')).toEqual(['double', 'id', 'list', 'none', 'whole', 'yes']);
   expect(await found('gt', '12')).toEqual(['double', 'id']);
-  expect(await found('lt', '12.5')).toEqual(['int']);
+  expect(await found('lt', '12.5')).toEqual(['int', 'whole']);
 });
 
 it.each(['raw ids', 'masked ids'] as const)(

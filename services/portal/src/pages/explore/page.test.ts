@@ -141,7 +141,7 @@ it('an analyst can read and filter by a property that the project declares safe'
   details[ID] = { properties: '{"friend":"bob","level":3}' };
   const { text } = await browser.get(`${path}?message=${ID}&property=level&value=3`);
   expect(text).toContain('name="property"');
-  expect(text).toContain('JSONHas(safe_properties, ');
+  expect(text).toContain('JSONExtractRaw(safe_properties, ');
   expect([/level&quot;:3/.test(text), text.includes('friend')]).toEqual([true, false]);
 });
 
