@@ -36,9 +36,6 @@ export interface ServiceEntry {
 /** Most objects live only for one request. Smaller semi-spaces than the default of 16 MiB save 50 to 100 MiB. */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
-/** Used for the portal, where latency matters less: peak 242 -> 190 MiB, p99 of the slowest page 124 -> 272 ms. */
-const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
-
 /** Avoids full collections while the heap grows during startup: 1.16 -> 0.91 s of CPU time. */
 const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
 
@@ -48,7 +45,10 @@ const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** Starts a full collection when the heap has grown to 1.6 times its live size: 263 -> 201 MiB at the same rate. */
+/**
+ * Starts a full collection when the heap has grown to 1.6 times its live size. Gateway: 263 -> 201 MiB at the same rate.
+ * Portal: 322 -> 225 MiB for the same pages. A smaller growth (20 %) makes its slowest page a third slower.
+ */
 const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
 /** Chain API pages are buffers outside V8's heap and would trigger full collections: 2.0 -> 0.9 CPU-ms per page. */
@@ -106,7 +106,7 @@ export const SERVICES = [
     address: 'portal',
     account: 'portal',
     assignsAnalysts: true,
-    nodeOptions: [NO_PRETENURING, ...SMALL_HEAP, NO_COLLECTIONS_AT_START],
+    nodeOptions: [SMALL_YOUNG_GENERATION, NO_PRETENURING, EARLY_FULL_COLLECTIONS, NO_COLLECTIONS_AT_START],
     environment: FRUGAL_ALLOCATOR,
   },
 ] as const satisfies readonly ServiceEntry[];

@@ -1,7 +1,7 @@
-/** @param q between 0 and 1 @returns NaN if there are no values */
+/** Returns the smallest value that at least the share `q` of the values does not exceed; NaN if there are no values. */
 export function quantileOf(values: readonly number[], q: number): number {
   const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+  return sorted[Math.max(0, Math.ceil(sorted.length * q) - 1)] ?? Number.NaN;
 }
 
 export const medianOf = (values: readonly number[]): number => quantileOf(values, 0.5);
