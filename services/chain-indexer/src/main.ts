@@ -46,7 +46,8 @@ await runService(logger, async (use) => {
   });
   const [ready, degraded] = [
     checks(({ isWorking }) => isWorking),
-    checks(({ isActive, isAdvancing }) => isActive && isAdvancing),
+    // A process on standby is not degraded.
+    checks(({ isActive, isAdvancing }) => !isActive || isAdvancing),
   ];
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
