@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { StackPaths } from './paths.ts';
 import { readJsonFile, readOptionalFile, writePrivateFile } from './private-file.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
-import { SERVICES } from './services.ts';
+import { isService } from './services.ts';
 import { readStackFile } from './stack-file.ts';
 
 /** Content of `children.json`: the processes of an owner, recorded before they receive a request. */
@@ -71,8 +71,8 @@ export async function endOrphans(paths: StackPaths, report: (line: string) => vo
   const file = readOptionalFile(pathOf(paths), reportUnreadable) as ChildrenFile | null;
   if (file === null || isAlive(file.owner)) return [];
   const orphans = toOrphans(file);
-  const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
-  await Promise.all(orphans.filter(isService).map((record) => endProcess(record, ORPHAN_GRACE_MS)));
+  const services = orphans.filter(({ name }) => isService(name));
+  await Promise.all(services.map((record) => endProcess(record, ORPHAN_GRACE_MS)));
   await Promise.all(orphans.map((record) => endProcess(record, ORPHAN_GRACE_MS)));
   rmSync(pathOf(paths), { force: true });
   return orphans.map((record) => record.name);

@@ -9,11 +9,12 @@ export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 };
 const NO_OPTIONS = {};
 const YES = { yes: { type: 'boolean' } };
 const STACK = {
-  usage: '[--no-chain] [--services <name,…>]',
+  usage: '[--no-chain] [--cluster] [--services <name,…>]',
   details: `  --no-chain            start without the chain
+  --cluster             start three Kafka brokers and two processes of each service
   --services <name,…>   start only these services, separated by commas; "none" starts only the stores, with topics
                         and tables`,
-  options: { 'no-chain': { type: 'boolean' }, services: { type: 'string' } },
+  options: { 'no-chain': { type: 'boolean' }, cluster: { type: 'boolean' }, services: { type: 'string' } },
 };
 const TESTS = {
   usage: '[path …] [-t title]',
@@ -41,7 +42,9 @@ const COMMANDS = {
   },
   doctor: {
     help: 'finds problems with this machine that prevent the stack from running, and suggests fixes',
-    options: NO_OPTIONS,
+    usage: '[--cluster]',
+    details: '  --cluster   check memory and ports for a start with --cluster',
+    options: { cluster: { type: 'boolean' } },
     isReadOnly: true,
   },
   status: {

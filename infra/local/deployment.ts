@@ -1,4 +1,5 @@
 // Runs project commands for a stack: creates topics, tables, keys, the identity epoch, and the demo chain objects.
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BlockMaker, openBlockMaker } from '../chain/block-maker.ts';
 import { CHAIN_ID } from '../chain/demo.ts';
@@ -9,6 +10,7 @@ import { chainAddress, chainSpec, chainStatePath, DEMO_CHAINS, FINAL_DEPTH } fro
 import { CommandError, runCommand } from './command.ts';
 import { EXIT } from './command-table.mjs';
 import type { ProcessSpec } from './keeper.ts';
+import { parseNodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { readJsonFile, readOptionalFile, writePrivateFile } from './private-file.ts';
 import { queryRedisOnce } from './redis.ts';
@@ -82,6 +84,21 @@ export function assertSameTopics(paths: StackPaths, env: Env): void {
   throw new Error(
     `TOPIC_PREFIX is '${prefix}', but the data of this stack was created with '${stored?.prefix ?? ''}'. Restore the setting, or delete the data with \`npm run reset\``,
   );
+}
+
+/** @throws Error if the data of this stack was created by another number of brokers, which have other replicas */
+export function assertSameBrokers(paths: StackPaths, brokers: number): void {
+  const folders = listOptional(join(paths.state, 'data')).filter((name) => parseNodeName(name).kind === 'kafka');
+  if (folders.length === 0 || folders.length === brokers) return;
+  const flag = brokers === 1 ? 'Pass --cluster' : 'Omit --cluster';
+  throw new Error(
+    `the data of this stack was created by ${folders.length} Kafka ${folders.length === 1 ? 'broker' : 'brokers'} instead of ${brokers}. ${flag}, or delete the data with \`npm run reset\``,
+  );
+}
+
+/** @returns the names in a folder, or [] if the folder does not exist */
+function listOptional(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 /** Returns true if a stored key was revoked ('') or its prefix differs from that of new keys. */

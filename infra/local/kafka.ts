@@ -9,6 +9,7 @@ import { classPathOf, jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
 import { SECURED_LISTENER, securedListenerSettings, setScramPassword } from './kafka-security.ts';
 import type { ProcessSpec } from './keeper.ts';
+import { nodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { StackSecurity } from './security.ts';
@@ -32,14 +33,15 @@ const PROBE_TOPIC = 'playline.probe';
 
 export interface KafkaPorts {
   kafka: number;
-  controller: number;
+  /** Ports of all controllers. The first controller belongs to the first broker. */
+  controllers: readonly number[];
   /** A second broker listener, for clients that connect through a proxy. */
   front?: { port: number; advertisedPort: number } | null;
   /** Port of the listener with TLS and logins. If set, the front listener also uses TLS and logins. */
   secured?: number | null;
 }
 
-/** One broker of a cluster. The first broker is the controller. */
+/** One broker of a cluster. Each broker is also a controller, so that any of them may be down. */
 export interface KafkaMember {
   /** Broker id, starting at 1. */
   id: number;
@@ -48,10 +50,7 @@ export interface KafkaMember {
 
 const SINGLE_BROKER: KafkaMember = { id: 1, clusterSize: 1 };
 
-/** Returns `kafka` for the first broker, `kafka-2` for the second. */
-export const brokerName = (id: number): string => (id === 1 ? 'kafka' : `kafka-${id}`);
-
-function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
+function listenersOf({ kafka, controllers, front, secured }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
   const toListener = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
   const encrypted = secured ? [toListener(SECURED_LISTENER, secured)] : [];
   const protocols = {
@@ -60,11 +59,11 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
     ...(front ? { FRONT: secured ? 'SASL_SSL' : 'PLAINTEXT' } : {}),
     ...(secured ? { [SECURED_LISTENER]: 'SASL_SSL' } : {}),
   };
-  const controllers = id === 1 ? [toListener('CONTROLLER', controller)] : [];
+  const controller = toListener('CONTROLLER', controllers[id - 1] ?? 0);
   const frontListener = (port = 0) => (front ? [toListener('FRONT', port)] : []);
   const pairs = Object.entries(protocols).map(([name, protocol]) => `${name}:${protocol}`);
   return {
-    listeners: [toListener('PLAINTEXT', kafka), ...controllers, ...frontListener(front?.port), ...encrypted].join(),
+    listeners: [toListener('PLAINTEXT', kafka), controller, ...frontListener(front?.port), ...encrypted].join(),
     'advertised.listeners': [
       toListener('PLAINTEXT', kafka),
       ...frontListener(front?.advertisedPort),
@@ -75,17 +74,18 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
 }
 
 /** Settings for a cluster of several brokers, with short timeouts for tests. */
-function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, string | number> {
+function clusterSettingsOf({ clusterSize }: KafkaMember): Settings {
   if (clusterSize === 1) return {};
   const [replicas, inSync] = [Math.min(3, clusterSize), Math.min(2, clusterSize)];
   return {
-    ...(id === 1 ? {} : { 'process.roles': 'broker' }),
-    'node.id': id,
     'default.replication.factor': replicas,
     'min.insync.replicas': inSync,
+    'unclean.leader.election.enable': false,
     'offsets.topic.replication.factor': replicas,
+    'offsets.topic.num.partitions': clusterSize,
     'transaction.state.log.replication.factor': replicas,
     'transaction.state.log.min.isr': inSync,
+    'transaction.state.log.num.partitions': clusterSize,
     'share.coordinator.state.topic.replication.factor': replicas,
     'share.coordinator.state.topic.min.isr': inSync,
     // A stopped follower leaves the in-sync set after two seconds.
@@ -93,6 +93,9 @@ function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, str
     'replica.fetch.wait.max.ms': 200,
     'replica.socket.timeout.ms': 2000,
     'log.cleaner.dedupe.buffer.size': 4 * 1024 * 1024,
+    // Longer than for a single controller, because an election interrupts the others.
+    'controller.quorum.election.timeout.ms': 1000,
+    'controller.quorum.fetch.timeout.ms': 2000,
   };
 }
 
@@ -118,12 +121,12 @@ type Settings = Record<string, string | number | boolean>;
 function settingsOf(ports: KafkaPorts, dataFolder: string, member: KafkaMember): Settings {
   return {
     'process.roles': 'broker,controller',
-    'node.id': 1,
+    'node.id': member.id,
     ...listenersOf(ports, member),
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
     // Voters are a setting instead of data, so that ports can change between starts.
-    'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
+    'controller.quorum.voters': ports.controllers.map((port, index) => `${index + 1}@127.0.0.1:${port}`).join(),
     'log.dirs': dataFolder,
     'auto.create.topics.enable': false,
     'default.replication.factor': 1,
@@ -171,7 +174,7 @@ async function prepareFormattedFolder(paths: StackPaths, java: Java, classPath: 
   rmSync(temporary, { recursive: true, force: true });
   mkdirSync(temporary, { recursive: true });
   const settings = `${temporary}.properties`;
-  writeSettings(settings, settingsOf({ kafka: 9092, controller: 9093 }, temporary, SINGLE_BROKER));
+  writeSettings(settings, settingsOf({ kafka: 9092, controllers: [9093] }, temporary, SINGLE_BROKER));
   const args = ['-XX:TieredStopAtLevel=1', log4jFlag, '-cp', classPath, 'kafka.tools.StorageTool', 'format'];
   await runCommand(java.program, [...args, '-t', CLUSTER_ID, '-c', settings], {
     folder: temporary,
@@ -195,7 +198,10 @@ function assignIds(dataFolder: string, { id }: KafkaMember): void {
   writeFileSync(path, text.replace(/^directory\.id=.*$/m, `directory.id=${randomBytes(16).toString('base64url')}`));
 }
 
-/** Returns true once the broker stores records. A broker that is fenced after a kill only serves metadata requests. */
+/**
+ * Returns true once the broker is a member of the cluster, which stores records. A broker that is fenced after a kill
+ * only serves metadata requests, in which it is missing.
+ */
 export async function acceptsRecords(broker: string): Promise<boolean> {
   patchKafkaTimer();
   const client = new Kafka({
@@ -210,6 +216,8 @@ export async function acceptsRecords(broker: string): Promise<boolean> {
   const producer = client.producer({ allowAutoTopicCreation: false });
   try {
     await admin.connect();
+    const { brokers } = await admin.describeCluster();
+    if (!brokers.some(({ port }) => broker.endsWith(`:${port}`))) return false;
     const existing = await admin.listTopics();
     if (!existing.includes(PROBE_TOPIC)) {
       const configEntries = [{ name: 'retention.ms', value: '60000' }];
@@ -228,7 +236,7 @@ export async function kafkaSpec(
   options: { java: Java; ports: KafkaPorts; member?: KafkaMember; security?: StackSecurity | null },
 ): Promise<ProcessSpec> {
   const { java, ports, member = SINGLE_BROKER, security = null } = options;
-  const name = brokerName(member.id);
+  const name = nodeName('kafka', member.id);
   const folder = join(paths.state, 'data', name);
   const dataFolder = join(folder, 'data');
   const classPath = classPathOf(jarFolderOf(paths).kafka);
@@ -242,7 +250,7 @@ export async function kafkaSpec(
   const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
   // Brokers that exit together would overwrite each other's archive.
-  const archive = classArchiveOf(paths, { name: 'kafka', java, classPath, canWrite: member.clusterSize === 1 });
+  const archive = classArchiveOf(paths, { name: 'kafka', java, classPath, canWrite: member.id === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
     name,

@@ -9,8 +9,9 @@ import { readOptionalFile, writePrivateFile } from './private-file.ts';
 const HOST = '127.0.0.1';
 /** Blocks are below 32768, where the ephemeral range of Linux begins. */
 const FIRST_PORT = 20_000;
-const BLOCK_PORTS = 40;
-const BLOCKS = 300;
+/** Enough for a cluster. Blocks of earlier releases have 40 ports and remain in use. */
+const BLOCK_PORTS = 80;
+const BLOCKS = 150;
 /** Single ports are between this port and the blocks. 10080 is the last port that `fetch` blocks. */
 export const FIRST_DRAWN_PORT = 10_081;
 /** A drawn port stays reserved in this checkout for one to two intervals, longer than a service needs to listen. */

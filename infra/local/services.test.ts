@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { chainSettings } from './chain.ts';
-import { addressesOf, serviceOf } from './services.ts';
+import { addressesOf, portNamesOf, serviceOf, serviceSpec, servicesFor } from './services.ts';
 import { startStack } from './stack.ts';
 import { testStackPaths } from './test/paths.ts';
 
@@ -19,6 +19,32 @@ test('the stack file lists the chains of the chain API only if the chain API is 
     gateway: 'http://127.0.0.1:4',
     admin: { gateway: 'http://127.0.0.1:5' },
   });
+});
+
+test('a cluster has two processes of each service with a common group and separate addresses', () => {
+  const services = servicesFor({ services: ['gateway', 'event-writer', 'portal'], cluster: true });
+  const names = portNamesOf(services);
+  const ports = Object.fromEntries(names.map((name, index) => [name, index + 1]));
+  expect(addressesOf(services, { ports, env: {} })).toEqual({
+    gateway: `http://127.0.0.1:${ports.gateway}`,
+    portal: `http://localhost:${ports.portal}`,
+    others: {
+      'gateway-2': `http://127.0.0.1:${ports['gateway-2']}`,
+      'portal-2': `http://localhost:${ports['portal-2']}`,
+    },
+    admin: Object.fromEntries(
+      ['gateway', 'gateway-2', 'event-writer', 'event-writer-2', 'portal', 'portal-2'].map((name) => [
+        name,
+        `http://127.0.0.1:${ports[`${name}-admin`]}`,
+      ]),
+    ),
+  });
+  const setting = { ports, env: {}, signing: {}, analysts: {}, passwords: { reader: '', portal: '' } };
+  const specs = services.map((service) => serviceSpec(testStackPaths(), service, setting));
+  const settingsOf = (name: string) => specs.find((spec) => spec.name === name)?.env;
+  expect(settingsOf('event-writer-2')?.CONSUMER_GROUP).toBe('event-writer');
+  expect(settingsOf('gateway-2')?.GATEWAY_URL).toBe(`http://127.0.0.1:${ports.gateway}`);
+  expect(settingsOf('portal-2')?.PORTAL_ORIGIN).toBe(`http://localhost:${ports['portal-2']}`);
 });
 
 test('startStack fails and suggests a fix if anvil cannot run and isLenient is not set', async () => {

@@ -4,12 +4,15 @@ import { join } from 'node:path';
 import { TOPICS, type Topic } from '@playline/contracts';
 import { assertReady } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
+import { nodeName, parseNodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import type { StackFile } from './stack-file.ts';
 
 export interface ServiceEntry {
-  /** Name of the folder below `services/`, also used in `stack.json` and for logs. */
+  /** Name of the folder below `services/`. The first process of the service also has this name. */
   readonly name: string;
+  /** Number of the process, from 2; absent for the first process. */
+  readonly instance?: number;
   /** Name of the address in `stack.json`; absent for services without a public listener. */
   readonly address?: 'gateway' | 'chainApi' | 'portal';
   /** ClickHouse account, if not `writer`, as in docker-compose.yml. */
@@ -113,17 +116,28 @@ export const SERVICES = [
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
 
-/** Returns the requested services, or all services that can run in the stack. */
+/** Returns the requested services, or all services that can run in the stack, twice in a cluster. */
 export function servicesFor({
   services,
   chain = false,
+  cluster = false,
 }: {
   readonly services?: readonly ServiceName[];
   readonly chain?: boolean;
+  readonly cluster?: boolean;
 }): readonly ServiceEntry[] {
-  if (services !== undefined) return SERVICES.filter(({ name }) => services.includes(name));
-  return (SERVICES as readonly ServiceEntry[]).filter(({ needsChain = false }) => chain || !needsChain);
+  const isChosen = ({ name, needsChain = false }: ServiceEntry) =>
+    services === undefined ? chain || !needsChain : services.includes(name as ServiceName);
+  const chosen = (SERVICES as readonly ServiceEntry[]).filter(isChosen);
+  return cluster ? chosen.flatMap((service) => [service, { ...service, instance: 2 }]) : chosen;
 }
+
+/** Returns the name of a process in `stack.json`, for logs and ports: `gateway`, `gateway-2`. */
+export const processNameOf = ({ name, instance = 1 }: ServiceEntry): string => nodeName(name, instance);
+
+/** @param process name of a process, such as `gateway-2` or `kafka` */
+export const isService = (process: string): boolean =>
+  SERVICES.some(({ name }) => name === parseNodeName(process).kind);
 
 /** Returns a service's Node options, for benchmarks and tests that start the service themselves. */
 export const nodeOptionsOf = (name: ServiceName): readonly string[] => serviceOf(name).nodeOptions ?? [];
@@ -132,10 +146,10 @@ export const serviceOf = (name: ServiceName): ServiceEntry =>
   SERVICES.find((each) => each.name === name) as ServiceEntry;
 
 export function portNamesOf(services: readonly ServiceEntry[]): string[] {
-  return services.flatMap((service) => [
-    ...(service.address === undefined ? [] : [service.name]),
-    `${service.name}-admin`,
-  ]);
+  return services.flatMap((service) => {
+    const name = processNameOf(service);
+    return [...(service.address === undefined ? [] : [name]), `${name}-admin`];
+  });
 }
 
 interface ServiceSetting {
@@ -155,8 +169,8 @@ const mainOf = (paths: StackPaths, service: ServiceEntry) =>
 /** @throws Error that names services without a folder in this checkout */
 export function assertServicesExist(paths: StackPaths, services: readonly ServiceEntry[]): void {
   const absent = services.filter((service) => !existsSync(mainOf(paths, service)));
-  if (absent.length > 0)
-    throw new Error(`no src/main.ts in ${absent.map((service) => `services/${service.name}`).join(', ')}`);
+  const folders = new Set(absent.map(({ name }) => `services/${name}`));
+  if (folders.size > 0) throw new Error(`no src/main.ts in ${[...folders].join(', ')}`);
 }
 
 const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
@@ -174,25 +188,32 @@ export function addressesOf(
   services: readonly ServiceEntry[],
   { ports, env }: Pick<ServiceSetting, 'ports' | 'env'>,
 ): Partial<StackFile> {
+  const names = services.map(processNameOf);
   const members: Partial<StackFile> = {
-    admin: Object.fromEntries(services.map(({ name }) => [name, adminAddressOf(name, ports)])),
+    admin: Object.fromEntries(names.map((name) => [name, adminAddressOf(name, ports)])),
   };
-  for (const { name, address } of services) {
-    if (address !== undefined) members[address] = `http://${hostOf(address)}:${ports[name]}`;
+  const others: Record<string, string> = {};
+  for (const service of services) {
+    const { address, instance } = service;
+    if (address === undefined) continue;
+    const url = `http://${hostOf(address)}:${ports[processNameOf(service)]}`;
+    if (instance === undefined) members[address] = url;
+    else others[processNameOf(service)] = url;
     if (address === 'chainApi') members.chains = JSON.parse(env.CHAINS ?? '[]');
   }
-  return members;
+  return { ...members, ...(Object.keys(others).length > 0 && { others }) };
 }
 
 /** Returns `localhost` for the portal, because passkeys require a host name. */
 const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
 
-/** Returns the public URLs of running services. */
-function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
+/** Returns the public URLs of running services. Each portal has its own origin, because no proxy precedes them. */
+function publicUrlsOf(service: ServiceEntry, ports: Record<string, number>): Record<string, string> {
+  const portal = service.address === 'portal' ? processNameOf(service) : 'portal';
   const urls = [
     ['GATEWAY_URL', hostOf('gateway'), ports.gateway],
     ['CHAIN_API_URL', hostOf('chainApi'), ports['chain-api']],
-    ['PORTAL_ORIGIN', hostOf('portal'), ports.portal],
+    ['PORTAL_ORIGIN', hostOf('portal'), ports[portal]],
   ] as const;
   const available = urls.filter(([, , port]) => port !== undefined);
   return Object.fromEntries(available.map(([name, host, port]) => [name, `http://${host}:${port}`]));
@@ -200,13 +221,13 @@ function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
 
 export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
   const { ports, env, passwords, signing, analysts } = setting;
-  const admin = adminAddressOf(service.name, ports);
-  const publicPort =
-    service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[service.name]) };
+  const name = processNameOf(service);
+  const admin = adminAddressOf(name, ports);
+  const publicPort = service.address === undefined ? {} : { HTTP_HOST: '127.0.0.1', HTTP_PORT: String(ports[name]) };
   const { account } = service;
   const login = account === undefined ? {} : { CLICKHOUSE_USER: account, CLICKHOUSE_PASSWORD: passwords[account] };
   return {
-    name: service.name,
+    name,
     program: process.execPath,
     args: [...(service.nodeOptions ?? []), mainOf(paths, service)],
     env: {
@@ -217,7 +238,7 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
       // The eraser waits for these groups.
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
-      ...publicUrlsOf(ports),
+      ...publicUrlsOf(service, ports),
       CLICKHOUSE_PUBLIC_URL: env.CLICKHOUSE_URL,
       ...env,
       ...(service.canSign === true ? signing : {}),
@@ -228,7 +249,7 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
       ADMIN_PORT: new URL(admin).port,
     },
     folder: paths.checkout,
-    logFile: logFileOf(paths, service.name),
+    logFile: logFileOf(paths, name),
     isReady: () => assertReady(admin),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',

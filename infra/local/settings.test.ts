@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { findInvalidSettings, ignoredSettingsSentence, start } from './commands/start.ts';
 import { up } from './commands/up.ts';
@@ -38,6 +39,17 @@ test('findInvalidSettings accepts valid settings and does not check ignored sett
   const ignored = { KAFKA_BROKERS: 'rubbish', HTTP_PORT: 'x', KAFKA_TLS: 'perhaps' };
   const environment = { BLOCK_ROWS_MAX: '5000', LOG_LEVEL: 'warn', ...ignored };
   expect(await findInvalidSettings(testStackPaths(), environment)).toEqual([]);
+});
+
+test('findInvalidSettings refuses the data of a different number of brokers', async () => {
+  const paths = testStackPaths();
+  const errorsFor = (cluster: boolean) => findInvalidSettings(paths, {}, { cluster });
+  mkdirSync(join(paths.state, 'data', 'kafka'), { recursive: true });
+  expect(await errorsFor(false)).toEqual([]);
+  expect(await errorsFor(true)).toEqual([expect.stringMatching(/created by 1 Kafka broker .* Omit --cluster, or /)]);
+  for (const name of ['kafka-2', 'kafka-3']) mkdirSync(join(paths.state, 'data', name));
+  expect(await errorsFor(true)).toEqual([]);
+  expect(await errorsFor(false)).toEqual([expect.stringMatching(/created by 3 Kafka brokers .* Pass --cluster, or /)]);
 });
 
 test('stores receive only general environment variables and no service settings', () => {

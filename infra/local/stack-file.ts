@@ -30,7 +30,9 @@ export interface StackFile {
   chainApi?: string;
   /** `http://localhost:port`; the portal responds only under that host name. */
   portal?: string;
-  /** Base URL of `/livez`, `/readyz` and `/metrics` per service. */
+  /** URLs of the second processes in a cluster by process name, for example `gateway-2`. */
+  others?: Record<string, string>;
+  /** Base URL of `/livez`, `/readyz` and `/metrics` per process of a service. */
   admin?: Record<string, string>;
   /** Settings that commands must share with the services: topic, header and key prefixes. */
   settings?: Record<string, string>;

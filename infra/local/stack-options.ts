@@ -1,7 +1,7 @@
-import { brokerName } from './kafka.ts';
 import type { ProcessExit, Silence } from './keeper.ts';
+import { nodeNames } from './node-names.ts';
 import type { StackPaths } from './paths.ts';
-import { portNamesOf, type ServiceEntry, type ServiceName } from './services.ts';
+import { portNamesOf, type ServiceEntry, type ServiceName, servicesFor } from './services.ts';
 import type { StackAddresses, StackFile } from './stack-file.ts';
 
 export interface StackOptions {
@@ -28,7 +28,9 @@ export interface StackOptions {
   chain?: boolean;
   /** Path of anvil. Default: the program from npm. */
   chainProgram?: string;
-  /** Number of Kafka brokers. Default: 1. */
+  /** True for several nodes of each store and two processes of each service. Default: false. */
+  cluster?: boolean;
+  /** Number of Kafka brokers. Default: 3 in a cluster, otherwise 1. */
   kafkaBrokers?: number;
   /** How late timers may fire, so that processes wake together. Default: the system's 0.05 ms. */
   timerSlackMs?: { stores: number; services: number };
@@ -54,20 +56,29 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
-const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
+const STORE_PORTS = ['registry', 'redis', 'clickhouse'] as const;
 /** Client ports in a stack with TLS. */
 const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
-/** Returns the names of a stack's brokers. */
-export const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
-  Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
+/** Returns the number of a stack's brokers. With three, records are stored while one broker is down. */
+export const brokersOf = ({ cluster = false, kafkaBrokers = cluster ? 3 : 1 }: StackOptions): number => kafkaBrokers;
+
+/** Returns the settings for creating topics: in a cluster, a broker that is not running must fail the start. */
+export const topicSettingsOf = (options: StackOptions): Record<string, string> =>
+  brokersOf(options) < 3 ? {} : { TOPIC_REPLICATION_FACTOR: '3', TOPIC_MIN_INSYNC_REPLICAS: '2' };
 
 /** Returns the names of all ports of a stack. @throws RangeError for conflicting options */
 export function portNamesFor(options: StackOptions, services: readonly ServiceEntry[]): string[] {
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)
-    throw new RangeError('security: TLS is supported for one broker only. Omit kafkaBrokers');
+  const brokers = brokersOf(options);
+  if (options.security === true && brokers > 1)
+    throw new RangeError('security: TLS is supported for one broker only. Omit cluster and kafkaBrokers');
+  const kafka = ['kafka', 'controller'].flatMap((name) => nodeNames(name, brokers));
   const chain = options.chain === true ? ['chain'] : [];
   const secured = options.security === true ? SECURED_PORTS : [];
-  return [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...chain, ...portNamesOf(services)];
+  return [...kafka, ...STORE_PORTS, ...secured, ...front, ...chain, ...portNamesOf(services)];
 }
+
+/** Returns the names of all ports of a stack with all services and the chain. */
+export const allPortNames = ({ cluster }: Pick<StackOptions, 'cluster'>): string[] =>
+  portNamesFor({ chain: true, cluster }, servicesFor({ chain: true, cluster }));

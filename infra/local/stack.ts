@@ -6,6 +6,7 @@ import { openChildrenFile } from './children.ts';
 import { clickhouseSpec, DATABASE } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
 import {
+  assertSameBrokers,
   assertSameTopics,
   type ChainPart,
   demoKeysPath,
@@ -21,6 +22,7 @@ import { installStores } from './install-stores.ts';
 import type { Java } from './java.ts';
 import { kafkaSpec } from './kafka.ts';
 import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
+import { nodeNames } from './node-names.ts';
 import { type StackPaths, stackPathsOf } from './paths.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { redisAddress, redisSpec } from './redis.ts';
@@ -28,7 +30,15 @@ import { registryAddress, registrySpec } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { analystSettings, loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
-import { addressesOf, assertServicesExist, SERVICES, type ServiceEntry, serviceSpec, servicesFor } from './services.ts';
+import {
+  addressesOf,
+  assertServicesExist,
+  processNameOf,
+  SERVICES,
+  type ServiceEntry,
+  serviceSpec,
+  servicesFor,
+} from './services.ts';
 import {
   removeStackFile,
   type StackAddresses,
@@ -36,7 +46,7 @@ import {
   sharedSettingsOf,
   writeStackFile,
 } from './stack-file.ts';
-import { brokersOf, portNamesFor, type Stack, type StackOptions } from './stack-options.ts';
+import { brokersOf, portNamesFor, type Stack, type StackOptions, topicSettingsOf } from './stack-options.ts';
 import { startRelays } from './tls-relays.ts';
 
 /** Readiness deadline of services that may wait for a rebuild of Redis. */
@@ -81,7 +91,7 @@ class RunningStack implements Stack {
     return {
       clickhouse: { url, user: 'operator', password, database: DATABASE },
       redis: redisAddress(this.port('redis'), this.security?.redis ?? { password: redisPassword }),
-      kafka: brokersOf(this.options).map((name) => `127.0.0.1:${this.port(name)}`),
+      kafka: nodeNames('kafka', brokersOf(this.options)).map((name) => `127.0.0.1:${this.port(name)}`),
       registry: registryAddress(this.port('registry')),
     };
   }
@@ -162,15 +172,16 @@ class RunningStack implements Stack {
     const { paths, secrets, security, options } = this;
     const java = await installStores(paths, (line) => this.report(line));
     const port = (name: string) => this.port(name);
-    const brokers = brokerSpecs(paths, { java, options, security, port });
+    const brokers = await brokerSpecs(paths, { java, options, security, port });
     this.report('starting kafka, registry, redis, clickhouse');
     const secured = security === null ? null : { port: this.port('redis-secured'), security };
     const start = async (spec: ProcessSpec) => this.whenReady(this.keep(this.stores, spec));
+    const startAll = async (specs: readonly ProcessSpec[]) => void (await Promise.all(specs.map(start)));
     const started = {
-      kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
-      registry: start(registrySpec(paths, { java, port: this.port('registry') })),
-      redis: start(redisSpec(paths, { port: this.port('redis'), password: secrets.redisPassword, secured })),
-      clickhouse: start(clickhouseSpec(paths, { port: this.port('clickhouse'), secrets })),
+      kafka: startAll(brokers),
+      registry: startAll([registrySpec(paths, { java, port: this.port('registry') })]),
+      redis: startAll([redisSpec(paths, { port: this.port('redis'), password: secrets.redisPassword, secured })]),
+      clickhouse: startAll([clickhouseSpec(paths, { port: this.port('clickhouse'), secrets })]),
     };
     return security === null ? started : startRelays(paths, started, { security, port, start });
   }
@@ -196,7 +207,7 @@ class RunningStack implements Stack {
   }
 
   private async startServices(services: readonly ServiceEntry[], isRedisEmpty: boolean): Promise<void> {
-    this.report(`starting ${services.map((service) => service.name).join(', ')}`);
+    this.report(`starting ${services.map(processNameOf).join(', ')}`);
     const { readerPassword: reader, portalPassword: portal } = this.secrets;
     const signing = signingSettings(this.secrets);
     const analysts = analystSettings(this.secrets);
@@ -211,7 +222,7 @@ class RunningStack implements Stack {
         await this.whenReady(this.keep(this.services, { ...spec, readyDeadlineMs }));
       } catch (error) {
         if (this.options.isLenient !== true || !(error instanceof NotReadyError)) throw error;
-        if (!isWaiting) this.missing = [...this.missing, `${service.name} is not ready: ${error.reason}.`];
+        if (!isWaiting) this.missing = [...this.missing, `${spec.name} is not ready: ${error.reason}.`];
       }
     });
     await Promise.all(started);
@@ -224,9 +235,9 @@ class RunningStack implements Stack {
 
   /** Creates topics and tables. */
   private deployStores(stores: StartedStores): [topics: Promise<void>, tables: Promise<void>] {
-    const { paths } = this;
+    const { paths, options } = this;
     const isLogReady = Promise.all([stores.kafka, stores.registry]);
-    const topics = isLogReady.then(() => deployKafka(paths, this.serviceEnv()));
+    const topics = isLogReady.then(() => deployKafka(paths, { ...this.serviceEnv(), ...topicSettingsOf(options) }));
     const tables = stores.clickhouse.then(() => deployClickHouse(paths, this.operatorEnv()));
     return [
       topics.then(() => this.report('topics and schemas created')),
@@ -316,6 +327,7 @@ export async function startStack(requested: StackOptions = {}): Promise<Stack> {
   const services = servicesFor(options);
   assertServicesExist(paths, services);
   assertSameTopics(paths, { ...process.env, ...options.settings });
+  assertSameBrokers(paths, brokersOf(options));
   // Configured ports are for the stack of `npm start`. Test stacks find free ports.
   const environment = options.directory === undefined ? process.env : {};
   const claimed = await claimPorts(portNamesFor(options, services), { paths, environment });
@@ -335,24 +347,28 @@ export async function startStack(requested: StackOptions = {}): Promise<Stack> {
   return stack;
 }
 
-/** Describes the brokers of a stack. The first broker is the controller and has the listeners for external clients. */
-function brokerSpecs(
+/** Describes the brokers of a stack. The first broker has the listeners for external clients. */
+async function brokerSpecs(
   paths: StackPaths,
   stack: { java: Java; options: StackOptions; security: StackSecurity | null; port: (name: string) => number },
-): Promise<ProcessSpec>[] {
+): Promise<ProcessSpec[]> {
   const { java, options, security, port } = stack;
   const { kafkaFrontPort: advertisedPort } = options;
   const front = advertisedPort === undefined ? null : { port: port('kafka-front'), advertisedPort };
-  const names = brokersOf(options);
-  return names.map((name, index) => {
+  const clusterSize = brokersOf(options);
+  const controllers = nodeNames('controller', clusterSize).map(port);
+  const specs: ProcessSpec[] = [];
+  // In sequence, because the first broker of a checkout creates the folder that the others copy.
+  for (const [index, name] of nodeNames('kafka', clusterSize).entries()) {
     const ports = {
       kafka: port(name),
-      controller: port('controller'),
+      controllers,
       front: index === 0 ? front : null,
       secured: security === null ? null : port('kafka-secured'),
     };
-    return kafkaSpec(paths, { java, ports, member: { id: index + 1, clusterSize: names.length }, security });
-  });
+    specs.push(await kafkaSpec(paths, { java, ports, member: { id: index + 1, clusterSize }, security }));
+  }
+  return specs;
 }
 
 /** Disables the chain if anvil cannot run. @throws Error if `isLenient` is not set */

@@ -8,6 +8,7 @@ import { type Condition, readConditions } from './condition.ts';
 import { readDegraded } from './http-probe.ts';
 import { acceptsRecords } from './kafka.ts';
 import { lastErrorOf } from './logs.ts';
+import { parseNodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { ageOf } from './process-mark.ts';
 import { toReason } from './readiness-watch.ts';
@@ -30,7 +31,7 @@ export interface ProcessStatus {
   readonly reason: string | null;
   /** How to restart a process that has not been ready for a minute; otherwise null. */
   readonly fix: string | null;
-  /** Number of unread records; null if the process reads no topic or Kafka does not respond. */
+  /** Number of unread records, shown for the first process of a service; null if it is unknown or reads no topic. */
   readonly lag: number | null;
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
@@ -188,11 +189,13 @@ async function probeClickHouse({ clickhouse }: StackFile, ca: string | null): Pr
 async function probeStore(name: string, file: StackFile): Promise<ProbeResult> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
-  if (name === 'redis') return { fault: null, degraded: await findWriteRefusal(file.redis, ca) };
-  if (name === 'clickhouse') await probeClickHouse(file, ca);
-  else if (name === 'registry') await probeRegistry(`${file.registry}/subjects`);
-  else if (name === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
-  else if (name === 'kafka') await acceptsRecords(file.kafka[0] ?? '');
+  const { kind, id } = parseNodeName(name);
+  if (kind === 'redis') return { fault: null, degraded: await findWriteRefusal(file.redis, ca) };
+  if (kind === 'clickhouse') await probeClickHouse(file, ca);
+  else if (kind === 'registry') await probeRegistry(`${file.registry}/subjects`);
+  else if (kind === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
+  else if (kind === 'kafka' && !(await acceptsRecords(file.kafka[id - 1] ?? '')))
+    throw new Error('it is not a member of the cluster');
   return HEALTHY;
 }
 

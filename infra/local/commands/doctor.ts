@@ -12,19 +12,19 @@ import { findJava } from '../java.ts';
 import { findMissingParts, installCommand } from '../machine.ts';
 import type { StackPaths } from '../paths.ts';
 import { configuredPort, isPortFree, portVariableOf } from '../ports.ts';
-import { SERVICES } from '../services.ts';
-import { portNamesFor } from '../stack-options.ts';
+import { allPortNames } from '../stack-options.ts';
 import { readStatus, toVerdict } from '../status.ts';
 import { findSupervisor } from '../supervisor.ts';
 
 const LABELS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 
 /** Prints all findings with their fixes. @returns 1 if a finding prevents the stack from starting or serving */
-export async function doctor(paths: StackPaths): Promise<number> {
+export async function doctor(paths: StackPaths, args: readonly string[] = []): Promise<number> {
   const supervisor = findSupervisor(paths);
   const orphans = supervisor === null ? findOrphans(paths).map(({ name }) => name) : [];
   const isRunning = supervisor !== null || orphans.length > 0;
-  const findings = await examine(paths, { environment: process.env, isRunning });
+  const cluster = args.includes('--cluster');
+  const findings = await examine(paths, { environment: process.env, isRunning, cluster });
   for (const { level, what, fix } of findings)
     console.log(`${LABELS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
   const isMachineHealthy = !findings.some((finding) => finding.level === 'bad');
@@ -54,6 +54,8 @@ interface Finding {
 const REDIS_MAJOR_MIN = 7;
 /** Memory of a running stack: broker 310 MB, registry 150 MB, ClickHouse at most 1 GB, services 100 MB each. */
 const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
+/** Memory of a running cluster: two more brokers of 310 MB, and nine more services. */
+const CLUSTER_MEMORY_MIN_BYTES = 4 * 1024 ** 3;
 /** Disk space for packages (700 MB), jars (200 MB), Node (120 MB), caches and data. */
 const DISK_MIN_BYTES = 3 * 1024 ** 3;
 
@@ -112,8 +114,8 @@ function checkChain(): Finding {
   return { level: 'warning', what: `the stack starts without the chain: ${problem.what}`, fix: problem.fix };
 }
 
-async function checkPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
-  const names = portNamesFor({ chain: true }, SERVICES);
+async function checkPorts({ environment, cluster }: Pick<Examination, 'environment' | 'cluster'>): Promise<Finding[]> {
+  const names = allPortNames({ cluster });
   const found: Finding[] = [];
   for (const name of names) {
     try {
@@ -158,21 +160,26 @@ function checkDisks(paths: StackPaths): Finding[] {
   return found;
 }
 
-function checkResources(paths: StackPaths): Finding[] {
+function checkResources(paths: StackPaths, { cluster }: Examination): Finding[] {
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
   const found = checkDisks(paths);
-  const fix = 'close other programs; the stack needs about 2 GB';
-  if (memory !== null) found.push(checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, fix }));
+  const need = cluster ? CLUSTER_MEMORY_MIN_BYTES : MEMORY_MIN_BYTES;
+  const fix = `close other programs; the stack needs about ${need / 1024 ** 3} GB`;
+  if (memory !== null) found.push(checkAmount('memory', memory, { need, fix }));
   if (availableParallelism() < 2)
     found.push({ level: 'warning', what: 'only one processor', fix: 'add a processor; with one, the stack is slow' });
   return found;
 }
 
-/** Checks whether the machine can run the stack. @param isRunning true skips the ports, which the running stack uses */
-export async function examine(
-  paths: StackPaths,
-  { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },
-): Promise<Finding[]> {
-  const ports = isRunning ? [] : await checkPorts(environment);
-  return [...checkVersions(paths), ...ports, ...checkResources(paths)];
+interface Examination {
+  readonly environment: Record<string, string | undefined>;
+  /** True skips the ports, which the running stack uses. */
+  readonly isRunning: boolean;
+  readonly cluster?: boolean;
+}
+
+/** Checks whether the machine can run the stack. */
+export async function examine(paths: StackPaths, examination: Examination): Promise<Finding[]> {
+  const ports = examination.isRunning ? [] : await checkPorts(examination);
+  return [...checkVersions(paths), ...ports, ...checkResources(paths, examination)];
 }

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { EXIT } from '../command-table.mjs';
 import { type LogSearch, parseFields, parseLogSearch } from '../log-filter.ts';
 import { tailOf } from '../logs.ts';
+import { parseNodeName } from '../node-names.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
 
 const FOLLOW_POLL_MS = 300;
@@ -18,6 +19,9 @@ function logNames(paths: StackPaths): string[] {
     return [];
   }
 }
+
+/** Returns true for the requested process, or for any process of the requested kind: `kafka` also selects `kafka-2`. */
+const isLogOf = (log: string, requested: string): boolean => log === requested || parseNodeName(log).kind === requested;
 
 /** Reads a file from an offset, or from the beginning if it was replaced. @returns the text and the next offset */
 function readFrom(path: string, offset: number): { text: string; offset: number } {
@@ -69,7 +73,7 @@ export async function logs(paths: StackPaths, args: readonly string[]): Promise<
   }
   const { names: requested, matches } = parsed;
   const existing = logNames(paths);
-  const unknown = requested.filter((name) => !existing.includes(name));
+  const unknown = requested.filter((name) => existing.every((log) => !isLogOf(log, name)));
   if (unknown.length > 0) {
     console.error(`unknown log: ${unknown.join(', ')}. Available logs: ${existing.join(', ')}`);
     return EXIT.usage;
@@ -78,10 +82,11 @@ export async function logs(paths: StackPaths, args: readonly string[]): Promise<
     console.error('no logs yet; start the stack with `npm start`');
     return EXIT.failed;
   }
-  const names = requested.length > 0 ? requested : existing;
+  const names =
+    requested.length === 0 ? existing : existing.filter((log) => requested.some((name) => isLogOf(log, name)));
   const show = (name: string, text: string) => {
     if (text === '') return;
-    const prefix = names.length > 1 ? `${name.padEnd(16)} ` : '';
+    const prefix = names.length > 1 ? `${name.padEnd(18)} ` : '';
     console.log(text.trimEnd().replace(/^/gm, prefix));
   };
   const offsets = new Map(names.map((name) => [name, readFrom(logFileOf(paths, name), 0).offset]));

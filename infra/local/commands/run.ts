@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { EXIT } from '../command-table.mjs';
+import { parseNodeName } from '../node-names.ts';
 import type { StackPaths } from '../paths.ts';
 import { readStackFile } from '../stack-file.ts';
 
@@ -82,7 +83,7 @@ export async function verify(paths: StackPaths, args: readonly string[]): Promis
     import('../status.ts'),
   ]);
   const statuses = await readStatus(paths);
-  const required = statuses?.filter(({ name }) => VERIFY_DEPENDENCIES.includes(name)) ?? null;
+  const required = statuses?.filter(({ name }) => VERIFY_DEPENDENCIES.includes(parseNodeName(name).kind)) ?? null;
   const orphans = findOrphans(paths).map(({ name }) => name);
   const { isWell, sentence, hint } = toVerdict(required, orphans);
   if (isWell) return code;

@@ -8,7 +8,7 @@ import { chainSettings, signingSettings } from '../chain.ts';
 import { endOrphans } from '../children.ts';
 import { runCommand } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
-import { assertSameTopics } from '../deployment.ts';
+import { assertSameBrokers, assertSameTopics } from '../deployment.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
 import { configuredPort } from '../ports.ts';
 import { createProgress, exitReport, silenceReport, stackReport } from '../report.ts';
@@ -23,7 +23,7 @@ import {
 } from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
-import { portNamesFor, type Stack } from '../stack-options.ts';
+import { allPortNames, brokersOf, type Stack } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
 /** An idle broker wakes 200 times per second for timers. Services must apply key revocations within a second. */
@@ -51,9 +51,11 @@ function namesIn(args: readonly string[]): readonly string[] | null {
 function toSelection(args: readonly string[]) {
   const names = namesIn(args);
   const withChain = !args.includes('--no-chain');
-  if (names === null) return { chain: withChain };
+  const cluster = args.includes('--cluster');
+  if (names === null) return { chain: withChain, cluster };
   const services = (SERVICES as readonly ServiceEntry[]).filter(({ name }) => names.includes(name));
   return {
+    cluster,
     services: services.map(({ name }) => name as ServiceName),
     chain: withChain && services.some(({ needsChain }) => needsChain === true),
     createsTables: true,
@@ -134,7 +136,8 @@ export function alreadyRunningMessage(paths: StackPaths): string {
 
 /** Prints invalid settings to standard error and ignored settings to standard output. @returns true if all are valid */
 export async function hasValidSettings(paths: StackPaths, args: readonly string[]): Promise<boolean> {
-  const errors = [...findUnknownServices(args), ...(await findInvalidSettings(paths, process.env))];
+  const cluster = args.includes('--cluster');
+  const errors = [...findUnknownServices(args), ...(await findInvalidSettings(paths, process.env, { cluster }))];
   for (const error of errors) console.error(error);
   if (errors.length > 0) return false;
   const ignored = await ignoredSettingsSentence(paths, process.env);
@@ -321,13 +324,18 @@ export async function ignoredSettingsSentence(paths: StackPaths, environment: En
 }
 
 /** Checks ports, topic names and service settings. @returns a line per error, without values, which may be secret */
-export async function findInvalidSettings(paths: StackPaths, environment: Environment): Promise<string[]> {
+export async function findInvalidSettings(
+  paths: StackPaths,
+  environment: Environment,
+  { cluster }: { cluster: boolean } = { cluster: false },
+): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isSetByStack(name));
   const checked = { ...Object.fromEntries(passedOn), ...PLACEHOLDERS };
   const checks = [
-    ...portNamesFor({ chain: true }, SERVICES).map((name) => () => configuredPort(name, environment)),
+    ...allPortNames({ cluster }).map((name) => () => configuredPort(name, environment)),
     ...(await schemasOf(paths)).map((schema) => () => parseConfig(schema, checked)),
     () => assertSameTopics(paths, environment),
+    () => assertSameBrokers(paths, brokersOf({ cluster })),
   ];
   return [...new Set(checks.flatMap(errorsOf))];
 }
