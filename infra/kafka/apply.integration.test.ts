@@ -101,12 +101,19 @@ describe('applyTopics', () => {
     }
   });
 
-  it('adds partitions, even if another deployment adds partitions concurrently, and never removes partitions', async () => {
-    const concurrentPartitions = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
+  it('adds partitions to topics that can grow, even if another deployment adds partitions concurrently, and never removes partitions', async () => {
+    const grown = allTopics().filter(({ canGrow }) => canGrow === true);
+    expect(grown.map(({ name }) => name)).toContain(TOPICS.messages.name);
+    const concurrentPartitions = { topicPartitions: [{ topic: prefix + TOPICS.messages.name, count: 3 }] };
     const beforeChange = () => admin.createPartitions(concurrentPartitions);
-    expect((await applyTopics({ ...target, partitions: 3, beforeChange })).changed.sort()).toEqual([...names].sort());
+    const { changed, notices } = await applyTopics({ ...target, partitions: 3, beforeChange });
+    expect(changed.sort()).toEqual(grown.map(({ name }) => prefix + name).sort());
+    expect(notices.at(-1)).toContain(`${prefix}${TOPICS.identityLinks.name}, `);
+    expect(notices.at(-1)).toMatch(/ unchanged, because keys must remain in their partitions/);
     expect((await applyTopics({ ...target, partitions: 1 })).changed).toEqual([]);
-    expect(await Promise.all(names.map(countPartitions))).toEqual(names.map(() => 3));
+    expect(await Promise.all(names.map(countPartitions))).toEqual(
+      allTopics().map(({ canGrow }) => (canGrow === true ? 3 : 2)),
+    );
   });
 
   it('reports why the registry does not respond', async () => {

@@ -32,7 +32,7 @@ export interface TopicsTarget {
   fetch?: StoreFetch;
   /** Prefix of all topics and subjects. */
   prefix: string;
-  /** Overrides the partition count of every topic. Partitions are never removed. */
+  /** Overrides the partition count of new topics, and of existing topics that can grow. Partitions are never removed. */
   partitions?: number;
   /** Replication factor of new topics. Default: three, or the number of brokers if lower. */
   replicationFactor?: number;
@@ -55,8 +55,8 @@ export interface TopicsApplied {
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**
- * Creates missing topics, registers missing schemas, adds partitions, and corrects the settings in `toSettings`. Can be
- * repeated. The replicas of existing topics are not changed, but differences are reported.
+ * Creates missing topics, registers missing schemas, adds partitions to topics that can grow, and corrects the settings in
+ * `toSettings`. Can be repeated. The replicas of existing topics are not changed, but differences are reported.
  * @throws Error from a broker or the registry, or for an impossible replication factor
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
@@ -76,14 +76,24 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...creation.topics]) };
     // If some of these topics existed, all topics are compared, because the client does not report which ones existed.
     const compared = creation.areNew ? topics.filter(({ name }) => before.topics.has(name)) : topics;
-    const added = await addPartitions(admin, compared, cluster);
+    const lacksPartitions = ({ name, partitions }: Topic) => (cluster.topics.get(name)?.partitions ?? 0) < partitions;
+    const incomplete = compared.filter(lacksPartitions);
+    const added = await addPartitions(
+      admin,
+      incomplete.filter(({ canGrow }) => canGrow === true),
+    );
     const altered = await alterSettings({ admin, brokers, security, cluster, replication }, compared);
     const changed = [...new Set([...added, ...altered.changed])].sort();
     const created = missing.map(({ name }) => name).filter((name) => !changed.includes(name));
     const warning = toWarning(replication);
     const internal = INTERNAL_TOPICS.flatMap((name) => cluster.topics.get(name) ?? []);
     const existing = [...altered.topics, ...internal.map((topic) => ({ ...topic, minInsyncReplicas: 0 }))];
-    const notices = [...(warning === null ? [] : [warning]), ...toNotices(existing, replication)];
+    const fixed = incomplete.filter(({ canGrow }) => canGrow !== true);
+    const notices = [
+      ...(warning === null ? [] : [warning]),
+      ...toNotices(existing, replication),
+      ...(fixed.length === 0 ? [] : [toFixedNotice(fixed)]),
+    ];
     await assertSchemasKnown(admin, registry, compared);
     return { created, changed, notices };
   });
@@ -122,8 +132,7 @@ async function createTopics(
 }
 
 /** Adds missing partitions. @returns the names of changed topics */
-async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
-  const incomplete = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
+async function addPartitions(admin: Admin, incomplete: readonly Topic[]): Promise<string[]> {
   if (incomplete.length === 0) return [];
   try {
     await admin.createPartitions({
@@ -310,6 +319,9 @@ interface ExistingTopic extends Replication {
 /** Raises the setting to at most the number of replicas, but never lowers a value that an operator has raised. */
 export const raiseInsync = (topic: Replication, desired: Replication): number =>
   Math.max(topic.minInsyncReplicas, Math.min(desired.minInsyncReplicas, topic.replicationFactor));
+
+const toFixedNotice = (topics: readonly Topic[]): string =>
+  `${topics.map(({ name }) => name).join(', ')}: fewer partitions than configured; unchanged, because keys must remain in their partitions (infra/kafka/README.md)`;
 
 /** Describes how existing topics differ from the desired replication, with one sentence per difference. */
 export function toNotices(topics: readonly ExistingTopic[], desired: Replication): string[] {

@@ -3,6 +3,8 @@ export interface Topic {
   /** The components of the record key, for documentation only. */
   readonly key: string;
   readonly partitions: number;
+  /** True if partitions may be added while records are published, which moves keys to other partitions. */
+  readonly canGrow?: true;
   readonly cleanup: 'delete' | 'compact';
   readonly retentionMs: number;
   /** Minimum time for which a compacted topic retains superseded records. */
@@ -41,12 +43,15 @@ const accessTopic = (name: string, key: string, schema: string): Topic => ({
 
 /** All topics except the dead-letter topics. */
 export const TOPICS = {
-  messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
+  messages: {
+    ...identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
+    canGrow: true,
+  },
   identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),
   /** Copies of parked facts that wait for a long erasure. */
   parkedLinks: identityTopic('audience.identity-links.v1.parked', 'environment', null),
   identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
-  rejections: identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'),
+  rejections: { ...identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'), canGrow: true },
   consents: identityTopic('audience.consents.v1', 'environment + identity key', 'consent.avsc'),
   erasures: {
     ...identityTopic('audience.erasures.v1', 'environment', 'erasure-request.avsc'),
@@ -64,12 +69,20 @@ export const TOPICS = {
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
   /** Written in the same transaction as the activities. */
   indexProgress: { ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'), cleanup: 'compact' },
-  /** In the mint topics, all records of a signer are in one partition, so that only one process uses the signer. */
-  mintRequests: chainTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
-  mintStates: { ...chainTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },
+  /**
+   * In the mint topics, all records of a signer are in one partition, so that only one process uses the signer. A signer
+   * remains in the partition that contains its records.
+   */
+  mintRequests: { ...chainTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'), canGrow: true },
+  mintStates: {
+    ...chainTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'),
+    cleanup: 'compact',
+    canGrow: true,
+  },
   mintTransactions: {
     ...chainTopic('chain.mint-transactions.v1', 'signer + nonce + variant', 'mint-transaction.avsc'),
     cleanup: 'compact',
+    canGrow: true,
   },
   chainMetadata: chainTopic('chain.metadata.v1', 'chain + contract', 'chain-metadata.avsc'),
 } as const satisfies Record<string, Topic>;

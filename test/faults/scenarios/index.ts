@@ -10,6 +10,8 @@ import {
   registryAndLimitStoreUnavailable,
   registryUnavailable,
 } from './gateway.ts';
+import { CLUSTER_SCENARIOS } from './cluster.ts';
+import { deploymentGrows } from './growth.ts';
 import { leaderReplacedWhileWaiting, leadersMove } from './leaders.ts';
 import { logTruncatedWhileRead, logTruncatedWhileStopped, oldEventStored } from './log.ts';
 import { redisLosesLastWrites, redisUnavailableToLinker, redisWiped, refusedConsentArrivesLate } from './redis.ts';
@@ -23,4 +25,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...[drainWithPendingResponses, drainUnderLoad, hostileBodies, oneInvalidAmongMany],
   ...[leaderReplacedWhileWaiting, leadersMove, logTruncatedWhileRead, logTruncatedWhileStopped],
   ...[refusedConsentArrivesLate, redisRestoredFromCopy],
+  ...[deploymentGrows, ...CLUSTER_SCENARIOS],
 ];

@@ -2,6 +2,7 @@ import {
   alterPartitionReassignmentsV1,
   Base,
   type Connection,
+  describeQuorumV2,
   kGetConnection,
   metadataV12,
   Writer,
@@ -19,7 +20,8 @@ export type Brokers = ReturnType<typeof openBrokers>;
 /** Longer than necessary, because a running broker responds within milliseconds. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
-const CONTROLLER = 1;
+/** The topic in which the active controller writes, with one partition. */
+const METADATA_TOPIC = { topicName: '__cluster_metadata', partitions: [{ partitionIndex: 0 }] };
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
 
@@ -78,12 +80,19 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
 
 /**
  * Sends requests to individual brokers, because other brokers may be stopped. Broker ids start at 1.
- * @param addresses all broker addresses, the controller first
+ * @param addresses all broker addresses
  */
 export function openBrokers(addresses: readonly string[]) {
   const { connect, close } = openConnections(addresses);
-  const partitionsOf = async (topic: string, broker: number) => {
-    const { topics } = await fetchMetadata(await connect(broker), topic);
+  /** Sends a request to the first broker that responds. */
+  const request = async <T>(send: (connection: Connection) => Promise<T>): Promise<T> => {
+    const ids = addresses.map((_, index) => index + 1);
+    return await Promise.any(ids.map(async (id) => send(await connect(id))));
+  };
+  /** @param broker the broker whose view is read. Default: any broker that responds */
+  const partitionsOf = async (topic: string, broker?: number) => {
+    const fetch = (connection: Connection) => fetchMetadata(connection, topic);
+    const { topics } = broker === undefined ? await request(fetch) : await fetch(await connect(broker));
     const states = topics.flatMap(({ partitions }) => partitions);
     return states
       .map(({ partitionIndex, leaderId, replicaNodes, isrNodes }): PartitionState => {
@@ -94,19 +103,27 @@ export function openBrokers(addresses: readonly string[]) {
   return {
     partitionsOf,
     close,
+    /** @returns the id of the active controller */
+    async controller() {
+      const { topics } = await request((connection) => describeQuorumV2.api.async(connection, [METADATA_TOPIC]));
+      const leader = topics[0]?.partitions[0]?.leaderId;
+      if (leader === undefined || leader < 1) throw new Error('no controller is active');
+      return leader;
+    },
     /** Sets each partition's preferred leader without holding an election. */
     async setPreferredLeaders(topic: string, leaders: ReadonlyMap<number, number>) {
-      const states = await partitionsOf(topic, CONTROLLER);
+      const states = await partitionsOf(topic);
       const partitions = states.flatMap(({ partition, replicas }) => {
         const leader = leaders.get(partition);
         if (leader === undefined) return [];
         return [{ partitionIndex: partition, replicas: [leader, ...replicas.filter((id) => id !== leader)] }];
       });
       const topics = [{ name: topic, partitions }];
-      await alterPartitionReassignmentsV1.api.async(await connect(CONTROLLER), REQUEST_TIMEOUT_MS, true, topics);
+      const alter = alterPartitionReassignmentsV1.api.async;
+      await request((connection) => alter(connection, REQUEST_TIMEOUT_MS, true, topics));
     },
     async elect(topic: string, partitions: readonly number[]) {
-      const code = await electPreferred(await connect(CONTROLLER), topic, partitions);
+      const code = await request((connection) => electPreferred(connection, topic, partitions));
       if (code !== 0) throw new Error(`leaders were not elected: error ${code}`);
     },
   };

@@ -30,6 +30,8 @@ const HANGING_MS = 2_000;
 /** How long an acknowledgement proves readiness. Afterwards a probe is sent. */
 const PROOF_MAX_MS = 5_000;
 const EXPIRY_CHECK_MS = 250;
+/** Shorter than the five minutes of the Java client, because partitions are added to spread a load. */
+const METADATA_MAX_AGE_MS = 60_000;
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
 
@@ -68,6 +70,7 @@ class KafkaProducer implements Producer {
   #running = false;
   #runningSince = 0;
   #acknowledgedAt = Number.NEGATIVE_INFINITY;
+  #refreshedAt = performance.now();
   #closing = false;
   #onIdle: (() => void) | null = null;
 
@@ -135,6 +138,7 @@ class KafkaProducer implements Producer {
     while (this.#queue.length > 0) {
       this.#runningSince = performance.now();
       try {
+        this.#refreshAgedMetadata();
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
@@ -147,6 +151,14 @@ class KafkaProducer implements Producer {
     }
     this.#running = false;
     this.#onIdle?.();
+  }
+
+  /** Requests the metadata of known topics in the background, because partitions may have been added. */
+  #refreshAgedMetadata() {
+    const now = performance.now();
+    if (now - this.#refreshedAt < METADATA_MAX_AGE_MS) return;
+    this.#refreshedAt = now;
+    void this.#cluster.refresh(this.#topics);
   }
 
   /** Requests metadata for new topics. Calls to a topic that does not exist fail. */

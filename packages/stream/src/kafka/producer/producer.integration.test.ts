@@ -1,3 +1,4 @@
+import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
 import { producerContract, send } from '../../test/producer-contract.ts';
 import { useKafka } from '../test/kafka-fixture.ts';
@@ -38,6 +39,25 @@ it('a producer stores records for a new topic while it sends to another topic', 
   await Promise.all([sending, send(producer, [{ ...record, topic: topics[1] }])]);
   expect((await fixture.read(topics[1])).length).toBe(1);
   await producer.close();
+});
+
+it('a producer sends to an added partition after a minute', async () => {
+  const topic = await fixture.createTopic({ partitions: 1 });
+  const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });
+  const sendOne = async () => {
+    await send(producer, [{ topic, key: null, value: Buffer.from('x') }]);
+    return new Set((await fixture.read(topic)).map(({ partition }) => partition));
+  };
+  await sendOne();
+  await fixture.addPartitions(topic, 2);
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000);
+  try {
+    await until('the new partition has records', async () => (await sendOne()).has(1));
+  } finally {
+    clock.mockRestore();
+    await producer.close();
+  }
 });
 
 it('a producer without a broker is not ready, and its records fail at the delivery timeout', async () => {
