@@ -7,10 +7,11 @@ import { parseSignerPublicKey } from '@playline/access-keys';
 import { parseSignerKeys } from '@playline/access-keys/signer';
 import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { parseConfig } from '@playline/runtime';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { createSignerKeys, signerPublicKeyOf } from '../infra/local/secrets.ts';
+import { topicSettingsOf } from '../infra/local/stack-options.ts';
 import { readSettings } from './service-settings.ts';
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
@@ -23,7 +24,10 @@ const healthcheckSchema = z.strictObject({
   retries: z.number(),
   start_period: z.string(),
 });
-const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
+const conditionSchema = z.strictObject({
+  condition: z.enum(['service_healthy', 'service_completed_successfully']),
+  required: z.literal(false).optional(),
+});
 const serviceSchema = z.strictObject({
   image: z.string(),
   pull_policy: z.literal('never').optional(),
@@ -31,6 +35,8 @@ const serviceSchema = z.strictObject({
     .strictObject({ context: z.string(), dockerfile: z.string(), args: z.record(z.string(), z.string()) })
     .optional(),
   profiles: z.array(z.string()).optional(),
+  scale: z.string().optional(),
+  networks: z.strictObject({ default: z.strictObject({ aliases: z.tuple([z.string()]) }) }).optional(),
   command: z.array(z.string()).optional(),
   entrypoint: z.array(z.string()).optional(),
   environment: z.record(z.string(), z.string()).default({}),
@@ -67,13 +73,15 @@ const processes = containers.flatMap(([name, container]) => {
   return program === 'node' ? [{ name, file, nodeOptions, container }] : [];
 });
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
-const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
+const services = configured.filter(
+  ({ file, container }) => !file.startsWith('services/operator/') && container.profiles === undefined,
+);
 
 function createSecretsScript() {
   const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
   const script = join(folder, 'infra', 'docker', 'secrets.mjs');
   cpSync(new URL('../infra/docker/secrets.mjs', import.meta.url), script, { recursive: true });
-  const run = () => execFileSync(process.execPath, [script], { encoding: 'utf8' });
+  const run = (...args: string[]) => execFileSync(process.execPath, [script, ...args], { encoding: 'utf8' });
   const readEnv = () => readFileSync(join(folder, '.env'), 'utf8');
   return { folder, run, readEnv };
 }
@@ -93,7 +101,7 @@ describe('docker-compose.yml', () => {
   });
 
   it.each(containers)('exposes %s only on the loopback interface', (_, { ports }) => {
-    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z_]+:-\d+\}:\d+$/);
+    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z\d_]+:-\d+\}:\d+$/);
   });
 
   it.each(longRunning)('has a health check with a start period for %s', (_, { healthcheck }) => {
@@ -220,6 +228,62 @@ describe('the profile "monitoring" of docker-compose.yml', () => {
   });
 });
 
+describe('the profile "cluster" of docker-compose.yml', () => {
+  const { folder, run, readEnv } = createSecretsScript();
+  afterAll(() => rmSync(folder, { recursive: true }));
+  run('--cluster');
+  const settings = Object.fromEntries([...readEnv().matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+  const added = containers.filter(([, { profiles }]) => profiles?.includes('cluster'));
+
+  it('adds two brokers that differ from the first one only in their id, address and volume', () => {
+    const { kafka } = compose.services;
+    for (const id of ['2', '3']) {
+      const name = `kafka-${id}`;
+      const broker = compose.services[name];
+      const { KAFKA_ADVERTISED_LISTENERS: listeners } = broker?.environment ?? {};
+      expect(broker).toEqual({
+        ...kafka,
+        profiles: ['cluster'],
+        ports: [expect.any(String)],
+        volumes: [`${name}-data:/var/lib/kafka/data`],
+        environment: { ...kafka?.environment, KAFKA_NODE_ID: id, KAFKA_ADVERTISED_LISTENERS: listeners },
+      });
+      expect(listeners).toMatch(new RegExp(`^INSIDE://${name}:9092,OUTSIDE://127\\.0\\.0\\.1:`));
+      expect(settings.KAFKA_VOTERS).toContain(`${id}@${name}:9093`);
+      expect(settings.KAFKA_BROKERS).toContain(`${name}:9092`);
+    }
+  });
+
+  it('runs two processes of each service, which Prometheus finds under one name', () => {
+    const scaled = services.filter(({ container }) => container.scale !== undefined).map(({ name }) => name);
+    const second = added.map(([name]) => name).filter((name) => !name.startsWith('kafka-'));
+    expect([...scaled, ...second.map((name) => name.replace(/-2$/, ''))].sort()).toEqual(
+      services.map(({ name }) => name).sort(),
+    );
+    for (const name of scaled) expect(compose.services[name]?.scale).toBe(`\${SERVICE_PROCESSES:-1}`);
+    for (const name of second)
+      expect(compose.services[name]?.networks?.default.aliases).toEqual([name.replace(/-2$/, '')]);
+    expect(settings.SERVICE_PROCESSES).toBe('2');
+  });
+
+  it('uses every setting that infra/docker/secrets.mjs --cluster writes, and refuses an existing deployment', () => {
+    const text = read('docker-compose.yml');
+    const { COMPOSE_PROFILES: profile, ...others } = settings;
+    expect(profile).toBe('cluster');
+    for (const name of Object.keys(others)) expect(text).toMatch(new RegExp(`\\$\\{${name}:`));
+    const single = createSecretsScript();
+    single.run();
+    expect(() => single.run('--cluster')).toThrow(/cannot become a cluster/);
+    expect(single.readEnv()).not.toContain('KAFKA_VOTERS');
+    rmSync(single.folder, { recursive: true });
+  });
+
+  it('replicates topics like the cluster of the local stack', () => {
+    expect(settings).toMatchObject(topicSettingsOf({ cluster: true }));
+    expect(settings).toMatchObject({ KAFKA_REPLICAS: '3', KAFKA_REPLICAS_IN_SYNC: '2' });
+  });
+});
+
 describe('the service image', () => {
   it('is built once, with its version and commit', () => {
     const builds = containers.flatMap(([, { build }]) => (build === undefined ? [] : [build]));
@@ -273,7 +337,7 @@ function fillIn(environment: Record<string, string>): Record<string, string> {
   const signerKey = signerPublicKeyOf({ signerKeys: createSignerKeys() });
   const fill = (value: string) =>
     value
-      .replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1')
+      .replace(/\$\{[A-Z\d_]+:-([^}]*)\}/g, '$1')
       .replace(/\$\{SIGNER_PUBLIC_KEY:[^}]*\}/g, signerKey)
       .replace(/\$\{[^}]*\}/g, 'ab'.repeat(32));
   return Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, fill(value)]));
@@ -327,7 +391,7 @@ describe('docker-compose.yml and the local stack', () => {
       [...read('infra/local/kafka.ts').matchAll(/^ {4}'([a-z.]+)': (.+),$/gm)].map((match) => [match[1], match[2]]),
     );
     expect(local.size).toBeGreaterThan(10);
-    for (const [variable, value] of Object.entries(compose.services.kafka?.environment ?? {})) {
+    for (const [variable, value] of Object.entries(fillIn(compose.services.kafka?.environment ?? {}))) {
       const setting = variable.replace('KAFKA_', '').toLowerCase().replaceAll('_', '.');
       const localValue = local.get(setting);
       // Addresses and folders must differ. In the local stack, they are templates.

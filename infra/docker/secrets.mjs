@@ -1,5 +1,6 @@
 // Writes the secrets for docker-compose.yml to .env, or adds the secrets that an older .env lacks. It never replaces a
-// secret, because every stored identity key depends on the pepper. Plain JavaScript with built-in modules only, so that
+// secret, because every stored identity key depends on the pepper. With `--cluster`, also writes the settings of a cluster.
+// Plain JavaScript with built-in modules only, so that
 // it runs on Node 18 and later.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
@@ -19,6 +20,17 @@ const NAMES = [
   'PORTAL_SECRET',
   'GRAFANA_ADMIN_PASSWORD',
 ];
+/** The settings of the profile `cluster`: three brokers and two processes of each service. */
+const CLUSTER = {
+  COMPOSE_PROFILES: 'cluster',
+  SERVICE_PROCESSES: '2',
+  KAFKA_BROKERS: 'kafka:9092,kafka-2:9092,kafka-3:9092',
+  KAFKA_VOTERS: '1@kafka:9093,2@kafka-2:9093,3@kafka-3:9093',
+  KAFKA_REPLICAS: '3',
+  KAFKA_REPLICAS_IN_SYNC: '2',
+  TOPIC_REPLICATION_FACTOR: '3',
+  TOPIC_MIN_INSYNC_REPLICAS: '2',
+};
 /** The pepper and the cursor secret require 32 bytes. Hexadecimal strings need no escaping in URLs. */
 const SECRET_BYTES = 32;
 /** The signer's key pair. All services except the minter receive only the public key, which encrypts private keys. */
@@ -28,7 +40,15 @@ const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
 const existing = existsSync(path) ? readFileSync(path, 'utf8') : '';
-const missing = [...NAMES, SIGNER_KEYS, SIGNER_PUBLIC_KEY].filter((name) => settingOf(name) === undefined);
+const isCluster = process.argv.includes('--cluster');
+const names = [...NAMES, SIGNER_KEYS, SIGNER_PUBLIC_KEY, ...(isCluster ? Object.keys(CLUSTER) : [])];
+const missing = names.filter((name) => settingOf(name) === undefined);
+
+// New controllers without data could outvote the controller of an existing deployment, whose topics would be lost.
+if (missing.includes('KAFKA_VOTERS') && !missing.includes('IDENTITY_PEPPER')) {
+  console.error('.env belongs to a deployment with one broker, which cannot become a cluster. Create a new deployment');
+  process.exit(1);
+}
 
 function settingOf(name) {
   return new RegExp(`^${name}=(.*)$`, 'm').exec(existing)?.[1];
@@ -48,7 +68,7 @@ function toPublicKey(signerKeys) {
 function createValues() {
   const signerKeys = settingOf(SIGNER_KEYS) ?? createSignerKeys();
   const signer = { [SIGNER_KEYS]: signerKeys, [SIGNER_PUBLIC_KEY]: toPublicKey(signerKeys) };
-  return missing.map((name) => [name, signer[name] ?? randomBytes(SECRET_BYTES).toString('hex')]);
+  return missing.map((name) => [name, CLUSTER[name] ?? signer[name] ?? randomBytes(SECRET_BYTES).toString('hex')]);
 }
 
 if (missing.length === 0) {
