@@ -232,7 +232,9 @@ describe('the profile "cluster" of docker-compose.yml', () => {
   const { folder, run, readEnv } = createSecretsScript();
   afterAll(() => rmSync(folder, { recursive: true }));
   run('--cluster');
-  const settings = Object.fromEntries([...readEnv().matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]));
+  const settings = Object.fromEntries(
+    [...readEnv().matchAll(/^(\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]),
+  );
   const added = containers.filter(([, { profiles }]) => profiles?.includes('cluster'));
 
   it('adds two brokers that differ from the first one only in their id, address and volume', () => {
@@ -313,9 +315,10 @@ describe('docker-compose.yml', () => {
     for (const list of [services, SERVICES]) expect(list.map(({ name }) => name).sort()).toEqual(folders.sort());
   });
 
-  it.each(configured)('sets only existing settings of $name, to valid values', async ({ name, file, container }) => {
-    const schema = await readSettings(file.split('/')[1] ?? '');
-    const settings = { ...schema.shape, ...findService(name)?.environment };
+  it.each(configured)('sets only existing settings of $name, to valid values', async ({ file, container }) => {
+    const service = file.split('/')[1] ?? '';
+    const schema = await readSettings(service);
+    const settings = { ...schema.shape, ...findService(service)?.environment };
     const unknown = Object.keys(container.environment).filter((variable) => !(variable in settings));
     expect(unknown, 'unknown settings').toEqual([]);
     expect(() => parseConfig(schema, fillIn(container.environment))).not.toThrow();

@@ -73,7 +73,7 @@ describe('applyTopics', () => {
 
   it('corrects a concurrently created topic, and refuses a registry that lacks the schema of a topic with records', async () => {
     const ownTarget = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
-    const name = ownTarget.prefix + TOPICS.consents.name;
+    const name = ownTarget.prefix + TOPICS.messages.name;
     const subject = `${name}-value`;
     const producer = new Kafka({ clientId: 'test', brokers: stores.kafka, logLevel: logLevel.NOTHING }).producer();
     try {

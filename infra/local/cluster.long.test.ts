@@ -40,9 +40,9 @@ it('a cluster stores every topic on three brokers, two of which must be in sync'
       for (const { replicas } of Object.values(partitions)) expect(replicas, name).toHaveLength(3);
     const resources = topics.map((resourceName) => ({ resourceType: ConfigResourceTypes.TOPIC, resourceName }));
     for (const { resourceName, configs } of await admin.describeConfigs({ resources })) {
-      const valueOf = (setting: string) => configs.find(({ name }) => name === setting)?.value;
-      expect(valueOf('min.insync.replicas'), resourceName).toBe('2');
-      expect(valueOf('unclean.leader.election.enable'), resourceName).toBe('false');
+      const settingOf = (setting: string) => configs.find(({ name }) => name === setting)?.value;
+      expect(settingOf('min.insync.replicas'), resourceName).toBe('2');
+      expect(settingOf('unclean.leader.election.enable'), resourceName).toBe('false');
     }
   } finally {
     await admin.close();

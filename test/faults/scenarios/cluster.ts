@@ -3,17 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { type Brokers, openBrokers } from '../world/brokers.ts';
 import { rowsOf } from '../world/clickhouse.ts';
+import { cutFromNetwork } from '../world/network-cut.ts';
 import { type Effects, toSeconds } from '../world/report.ts';
 import { isStopped } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import { awaitReplicas, BROKERS } from './leaders.ts';
 
-type Failure = 'SIGKILL' | 'SIGSTOP';
+type Failure = 'SIGKILL' | 'SIGSTOP' | 'cut';
 type Role = 'leader' | 'controller';
 
-/** Longer than brokers take to replace a leader (3 s) and a controller (2 s). */
-const STOPPED_MS = { min: 5_000, max: 12_000 };
+/** Longer than a cluster takes to replace a leader (3 s) and a controller (2 s). */
+const ABSENT_MS = { min: 5_000, max: 12_000 };
 const SAMPLE_MS = 250;
 
 /** @returns the broker that leads most partitions and is not the controller, or the active controller */
@@ -56,19 +57,24 @@ function longestGaps({ ledger }: Trial): { acknowledgedMs: number; requestMs: nu
   };
 }
 
-/** Kills a broker, which the stack restarts, or freezes it for some seconds. */
+/** Kills a broker, which the stack restarts, or freezes it or cuts it from the network for some seconds. */
 async function fail(trial: Trial, id: number, failure: Failure): Promise<void> {
-  const pid = await trial.world.brokerPid(id);
-  process.kill(pid, failure);
+  const { world, random } = trial;
+  const pid = await world.brokerPid(id);
   if (failure === 'SIGKILL') {
-    await waitFor('the broker is restarted', async () => (await trial.world.brokerPid(id)) !== pid);
+    process.kill(pid, failure);
+    await waitFor('the broker is restarted', async () => (await world.brokerPid(id)) !== pid);
     return;
   }
+  const restore = failure === 'cut' ? cutFromNetwork(pid) : () => process.kill(pid, 'SIGCONT');
   try {
-    await waitFor('the broker is stopped', () => isStopped(pid));
-    await delay(trial.random.integer(STOPPED_MS.min, STOPPED_MS.max));
+    if (failure === 'SIGSTOP') {
+      process.kill(pid, failure);
+      await waitFor('the broker is stopped', () => isStopped(pid));
+    }
+    await delay(random.integer(ABSENT_MS.min, ABSENT_MS.max));
   } finally {
-    process.kill(pid, 'SIGCONT');
+    restore();
   }
 }
 
@@ -110,18 +116,21 @@ async function failOne(trial: Trial, role: Role, failure: Failure): Promise<Effe
   }
 }
 
-const KINDS: readonly { role: Role; failure: Failure; name: string }[] = [
+/** Without a name, only the command runs the scenario, because a cut requires root. */
+const KINDS: readonly { role: Role; failure: Failure; name?: string }[] = [
   { role: 'leader', failure: 'SIGKILL', name: 'a killed leader' },
   { role: 'leader', failure: 'SIGSTOP', name: 'a frozen leader' },
   { role: 'controller', failure: 'SIGKILL', name: 'a killed controller' },
   { role: 'controller', failure: 'SIGSTOP', name: 'a frozen controller' },
+  { role: 'leader', failure: 'cut' },
+  { role: 'controller', failure: 'cut' },
 ];
 
 export const CLUSTER_SCENARIOS: readonly Scenario[] = KINDS.map(({ role, failure, name }) => ({
   fault: 21,
   brokers: BROKERS,
   services: { linkers: 2, writers: 2 },
-  title: `every acknowledged message has one row despite ${name} among three brokers`,
-  tried: `three brokers, two of each service: the ${role} ${failure} under load, and back`,
+  ...(name !== undefined && { title: `every acknowledged message has one row despite ${name} among three brokers` }),
+  tried: `three brokers, two of each service: the ${role} ${failure === 'cut' ? 'cut from the network' : failure} under load, and back`,
   run: (trial) => failOne(trial, role, failure),
 }));

@@ -1,6 +1,7 @@
 import type { Scenario } from '../world/trial.ts';
 import { hostileBodies, oneInvalidAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped, memoryBounded } from './broker.ts';
+import { CLUSTER_SCENARIOS } from './cluster.ts';
 import {
   drainUnderLoad,
   drainWithPendingResponses,
@@ -10,7 +11,6 @@ import {
   registryAndLimitStoreUnavailable,
   registryUnavailable,
 } from './gateway.ts';
-import { CLUSTER_SCENARIOS } from './cluster.ts';
 import { deploymentGrows } from './growth.ts';
 import { leaderReplacedWhileWaiting, leadersMove } from './leaders.ts';
 import { logTruncatedWhileRead, logTruncatedWhileStopped, oldEventStored } from './log.ts';
