@@ -67,6 +67,7 @@ export async function openServiceProcess(start: ServiceStart) {
   return {
     service,
     name,
+    pid: child.pid,
     url: service === 'gateway' ? `http://127.0.0.1:${http}` : '',
     adminUrl,
     logFile,
