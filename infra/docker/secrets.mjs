@@ -1,6 +1,6 @@
 // Writes the secrets for docker-compose.yml to .env, or adds the secrets that an older .env lacks. It never replaces a
-// secret, because every stored identity key depends on the pepper. With `--cluster`, also writes the settings of a cluster.
-// Plain JavaScript with built-in modules only, so that
+// secret, because every stored identity key depends on the pepper. With `--cluster`, it also writes the settings of a
+// cluster. Plain JavaScript with built-in modules only, so that
 // it runs on Node 18 and later.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';

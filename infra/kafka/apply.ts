@@ -32,7 +32,7 @@ export interface TopicsTarget {
   fetch?: StoreFetch;
   /** Prefix of all topics and subjects. */
   prefix: string;
-  /** Overrides the partition count of new topics, and of existing topics that can grow. Partitions are never removed. */
+  /** Overrides the partition count of new topics and of topics that can grow. Partitions are never removed. */
   partitions?: number;
   /** Replication factor of new topics. Default: three, or the number of brokers if lower. */
   replicationFactor?: number;
@@ -55,8 +55,8 @@ export interface TopicsApplied {
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**
- * Creates missing topics, registers missing schemas, adds partitions to topics that can grow, and corrects the settings in
- * `toSettings`. Can be repeated. The replicas of existing topics are not changed, but differences are reported.
+ * Creates missing topics, registers missing schemas, adds partitions to topics that can grow, and corrects the settings
+ * in `toSettings`. Can be repeated. The replicas of existing topics are not changed, but differences are reported.
  * @throws Error from a broker or the registry, or for an impossible replication factor
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {

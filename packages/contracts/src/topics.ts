@@ -70,8 +70,8 @@ export const TOPICS = {
   /** Written in the same transaction as the activities. */
   indexProgress: { ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'), cleanup: 'compact' },
   /**
-   * In the mint topics, all records of a signer are in one partition, so that only one process uses the signer. A signer
-   * remains in the partition that contains its records.
+   * In the mint topics, all records of a signer are in one partition, so that only one process uses the signer. A
+   * signer remains in the partition that contains its records.
    */
   mintRequests: { ...chainTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'), canGrow: true },
   mintStates: {
