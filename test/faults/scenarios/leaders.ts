@@ -72,7 +72,7 @@ async function killOne(cluster: Cluster): Promise<Effects> {
   return { 'partitions led by the killed broker': led };
 }
 
-/** Freezes two brokers. Without their votes no controller is active, so that the third broker waits for its followers. */
+/** Freezes two brokers. Without their votes no controller is active, so the third broker waits for its followers. */
 async function stopFollowers(cluster: Cluster): Promise<Effects> {
   const { trial, pidOf } = cluster;
   const { attempts } = trial.ledger;

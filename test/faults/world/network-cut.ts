@@ -1,4 +1,5 @@
-// Cuts a process from all others with iptables, in both directions. The process keeps running. Requires root and cgroup v2.
+// Cuts a process from all others with iptables, in both directions. The process keeps running. Requires root and
+// cgroup v2.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
