@@ -11,6 +11,9 @@ export function isFolding(table: EventTable): table is FoldingTable {
   return FOLDING_TABLES.some((name) => name === table);
 }
 
+/** Lengths of the intervals in `event_counts`, in seconds. Each is a multiple of the one before. */
+export const COUNT_STEPS_S = [60, 600, 3_600, 14_400] as const;
+
 export interface BlockInsert {
   table: EventTable;
   /** RowBinary with the columns of `EVENT_TABLE_COLUMNS`; must not change until the promise settles. */

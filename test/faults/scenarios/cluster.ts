@@ -154,7 +154,9 @@ const ROLES: readonly Role[] = ['leader', 'controller', 'gateway', 'event-writer
 const titleOf = (role: Role, failure: Failure): Pick<Scenario, 'title'> =>
   failure === 'cut' || (role !== 'leader' && role !== 'controller')
     ? {}
-    : { title: `every acknowledged message has one row if the ${role} of a cluster is ${FAILURES[failure]} under load` };
+    : {
+        title: `every acknowledged message has one row if the ${role} of a cluster is ${FAILURES[failure]} under load`,
+      };
 
 export const CLUSTER_SCENARIOS: readonly Scenario[] = ROLES.flatMap((role) =>
   (['SIGKILL', 'SIGSTOP', 'cut'] as const).map((failure) => ({

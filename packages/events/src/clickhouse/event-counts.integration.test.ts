@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createRowPlan } from '../row/plan.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { RowTranscoder } from '../row/transcoder.ts';
-import type { EventStore } from '../store.ts';
-import { COUNT_STEPS_S, createEventCounts, openEventStore } from './index.ts';
+import { COUNT_STEPS_S, type EventStore } from '../store.ts';
+import { createEventCounts, openEventStore } from './index.ts';
 
 const MINUTE_MS = 60_000;
 /** A past hour, so that all its minutes have finished. */

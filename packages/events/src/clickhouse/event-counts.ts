@@ -1,11 +1,10 @@
 /** Fills the count tables of the portal's overview (infra/clickhouse/schema/32-event-counts.sql). */
 import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
+import { COUNT_STEPS_S } from '../store.ts';
 
 const MINUTE_S = 60;
 const HOUR_S = 3_600;
 const DAY_S = 24 * HOUR_S;
-/** Lengths of the counted intervals, in seconds. Each is a multiple of the one before. */
-export const COUNT_STEPS_S = [MINUTE_S, 10 * MINUTE_S, HOUR_S, 4 * HOUR_S] as const;
 /** Time ranges of the overview, in seconds. */
 export const COUNTED_SPANS_S = [HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S] as const;
 
@@ -32,9 +31,9 @@ export interface EventCounts {
  */
 export function createEventCounts(account: ClickHouseAccount): EventCounts {
   const query = createQueryRows(account);
-  const run = async (body: string) => {
-    const settings = { wait_end_of_query: '1' };
-    await (await sendStatement(account, { body, settings, deadlineMs: STATEMENT_MAX_MS })).text();
+  const run = async (body: string, settings: Readonly<Record<string, string>> = {}) => {
+    const request = { body, settings: { wait_end_of_query: '1', ...settings }, deadlineMs: STATEMENT_MAX_MS };
+    await (await sendStatement(account, request)).text();
   };
   const dueAt = new Map<number, number>();
   return {
@@ -51,7 +50,8 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
         try {
-          await run(countPlayers(spanS, finishedS));
+          // One thread, because pages would have to wait for the cores.
+          await run(countPlayers(spanS, finishedS), { max_threads: '1' });
         } finally {
           const endedAt = performance.now();
           dueAt.set(spanS, endedAt + Math.max(PLAYERS_MIN_MS, REST_FACTOR * (endedAt - startedAt)));

@@ -1,4 +1,4 @@
-import { COUNT_STEPS_S } from '@playline/events/clickhouse';
+import { COUNT_STEPS_S } from '@playline/events';
 import { type QueryRows, readRows } from '@playline/stores';
 import { awaitInserts, type Drift } from '../derive/drift.ts';
 
