@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { ACCESS_KEYS, createKey, type KeyKind } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { createUnloggedStore } from '@playline/access-keys/test';
+import { Redis } from 'ioredis';
 import { createEngine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
 import { withAdmin } from './kafka-client.ts';
@@ -23,6 +24,7 @@ export async function openBench(stores: BenchStores, size: Pick<Bench, 'scale' |
   serviceEnvironment.REDIS_URL = toBenchDatabase(serviceEnvironment.REDIS_URL ?? '');
   const close = async () => {
     await removeTopics(stores.kafka, topicPrefix);
+    await emptyRedis(environment.REDIS_URL ?? '');
     await createEngine({ stores, database: 'system' }).query(`DROP DATABASE IF EXISTS ${database} SYNC`);
   };
   try {
@@ -92,6 +94,12 @@ async function createAccessKeys(
   } finally {
     await view.close();
   }
+}
+
+async function emptyRedis(url: string): Promise<void> {
+  const redis = new Redis(url);
+  await redis.flushdb();
+  redis.disconnect();
 }
 
 const removeTopics = (brokers: readonly string[], prefix: string) =>
