@@ -249,7 +249,6 @@ function toDeploymentRules(): Markup {
     ]),
   }));
   const note = 'Evaluated by Prometheus, not by the portal. Visible to administrators.';
-  return panel('Rules of the deployment', table('Rules of the deployment', ['Rule', 'Severity', 'Meaning'], rows), {
-    note,
-  });
+  const rules = table('Rules of the deployment', ['Rule', 'Severity', 'Meaning'], rows);
+  return panel('Rules of the deployment', disclosure(`${number(rows.length)} rules`, rules), { note });
 }
