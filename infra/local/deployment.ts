@@ -88,17 +88,14 @@ export function assertSameTopics(paths: StackPaths, env: Env): void {
 
 /** @throws Error if the data of this stack was created by another number of brokers, which have other replicas */
 export function assertSameBrokers(paths: StackPaths, brokers: number): void {
-  const folders = listOptional(join(paths.state, 'data')).filter((name) => parseNodeName(name).kind === 'kafka');
+  const data = join(paths.state, 'data');
+  const names = existsSync(data) ? readdirSync(data) : [];
+  const folders = names.filter((name) => parseNodeName(name).kind === 'kafka');
   if (folders.length === 0 || folders.length === brokers) return;
   const flag = brokers === 1 ? 'Pass --cluster' : 'Omit --cluster';
   throw new Error(
     `the data of this stack was created by ${folders.length} Kafka ${folders.length === 1 ? 'broker' : 'brokers'} instead of ${brokers}. ${flag}, or delete the data with \`npm run reset\``,
   );
-}
-
-/** @returns the names in a folder, or [] if the folder does not exist */
-function listOptional(folder: string): string[] {
-  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 /** Returns true if a stored key was revoked ('') or its prefix differs from that of new keys. */
