@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { driveClients, toRequest } from './load-client.ts';
-import { createBody, createBodyOf, createIdRenewer, type Traffic } from './messages.ts';
+import { createBody, createBodyOf, createRenewer, type Traffic } from './messages.ts';
 import { quantileOf } from './quantile.ts';
 
 export interface Load {
@@ -41,7 +41,7 @@ function createSchedule({ path, headers, batchSize: size, traffic = 'usual', req
   const requests = Array.from({ length: count }, (_, index) =>
     toRequest(path, headers, createBodyOf(traffic, { n: index * size, size, now })),
   );
-  const requestOf = traffic === 'new ids' ? createIdRenewer(requests) : (index: number) => requests[index] as Buffer;
+  const requestOf = createRenewer(traffic, requests);
   const startMs = performance.now();
   let sent = 0;
   return () => {

@@ -14,7 +14,7 @@ import { live, overview, portal } from './figures/portal.ts';
 import { queries } from './figures/queries.ts';
 import { refusals } from './figures/refusals.ts';
 import { replicate } from './figures/replicate.ts';
-import { hour, soak } from './figures/soak.ts';
+import { soak } from './figures/soak.ts';
 import { idle, start } from './figures/stack.ts';
 import { insertSync, storedOffsets } from './figures/tables.ts';
 import { tracing } from './figures/tracing.ts';
@@ -40,7 +40,7 @@ const FIGURES: readonly Figure[] = [
     chain,
     tracing,
   ],
-  ...[drain, soak, hour],
+  ...[drain, soak],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
@@ -105,7 +105,7 @@ const bench = command('bench', 'measure the services and their peers or floors i
   .option('--tls', 'use TLS and logins between services and stores (not for floors and peers)', false)
   .option(
     '--scale <fraction>',
-    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, live, chain, drain, soak and hour',
+    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, live, chain, drain and soak',
     numberFrom(0.001, 1),
     1,
   )

@@ -1,6 +1,14 @@
 import { messageRecordCodec } from '@playline/contracts';
 import { expect, it } from 'vitest';
-import { createBodyOf, createIdRenewer, createMessage, MESSAGE_BYTES, TRAFFICS, toRecord } from './messages.ts';
+import {
+  createBodyOf,
+  createMessage,
+  createRenewer,
+  MESSAGE_BYTES,
+  TRAFFICS,
+  type Traffic,
+  toRecord,
+} from './messages.ts';
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 
@@ -9,7 +17,7 @@ it('a bench message converts to a record that conforms to the topic’s schema',
   expect(messageRecordCodec.decode(messageRecordCodec.encode(record))).toMatchObject({ userId: record.userId });
 });
 
-it.each(TRAFFICS)(
+it.each([...TRAFFICS, 'new messages'] as const)(
   'createBodyOf("%s") creates messages with the expected size, distinct ids and only the expected errors',
   (traffic) => {
     for (let n = 0; n < 200; n += 20) {
@@ -26,13 +34,17 @@ it.each(TRAFFICS)(
   },
 );
 
-it('createIdRenewer returns requests with new message ids and anonymous ids on each call', () => {
-  const next = createIdRenewer([createBodyOf('new ids', { n: 0, size: 20, now: NOW })]);
-  const ids = new Set<string>();
-  for (let call = 0; call < 3; call += 1)
-    for (const { messageId, anonymousId } of JSON.parse(next(0).toString()).messages) {
-      expect(messageId).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
-      ids.add(messageId).add(anonymousId);
-    }
-  expect(ids.size).toBe(3 * 20 * 2);
+it('createRenewer returns requests with new message ids, and either new players or new times, on each call', () => {
+  const messagesOf = (traffic: Traffic) => {
+    const next = createRenewer(traffic, [createBodyOf(traffic, { n: 0, size: 20, now: NOW })]);
+    return [0, 1, 2].flatMap(() => JSON.parse(next(0).toString()).messages as Record<string, string>[]);
+  };
+  const distinct = (messages: Record<string, string>[], name: string) => new Set(messages.map((m) => m[name])).size;
+  const [players, messages, usual] = [messagesOf('new ids'), messagesOf('new messages'), messagesOf('usual')];
+  expect(players.every(({ messageId = '' }) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(messageId))).toBe(
+    true,
+  );
+  expect([players, messages, usual].map((list) => distinct(list, 'messageId'))).toEqual([60, 60, 20]);
+  expect([players, messages, usual].map((list) => distinct(list, 'anonymousId'))).toEqual([60, 20, 20]);
+  expect(messages.every(({ eventTimestamp = '' }) => Date.parse(eventTimestamp) > NOW.getTime())).toBe(true);
 });

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
 /** JSON bytes per message: the average across web, Unity and Unreal clients. */
@@ -127,6 +127,21 @@ export function fillWithFields(message: Message): void {
 }
 const NOTE_BYTES = ',"note":""'.length;
 
+/** Random numbers of the same length as those in FIELDS, so that messages compress like those of a real game. */
+const randomNumbers = (): Record<string, unknown> => ({
+  kills: randomInt(10),
+  deaths: randomInt(10),
+  damageDealt: randomInt(1_000, 10_000) + 0.5,
+  position: { x: randomInt(100, 1_000) + 0.25, y: randomInt(-9, 0) + 0.5, z: 0 },
+  ping: randomInt(10, 100),
+  fps: randomInt(100, 120) + 0.88,
+});
+
+function varyNumbers(message: Message): void {
+  const details = (message.properties ?? message.traits) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(randomNumbers())) if (name in details) details[name] = value;
+}
+
 export function createBody(n: number, size: number, now: Date): Buffer {
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   return Buffer.from(JSON.stringify({ messages }));
@@ -182,35 +197,45 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
   };
 }
 
-/** Variants of bench traffic. `realistic fields` replaces the filler with game properties. */
+/** Variants of traffic for the gateway. `realistic fields` replaces the filler with game properties. */
 export const TRAFFICS = ['usual', 'one invalid message per batch', 'new ids', 'realistic fields'] as const;
-export type Traffic = (typeof TRAFFICS)[number];
+/** `new messages` are messages with realistic fields from the same players, with new ids and times. */
+export type Traffic = (typeof TRAFFICS)[number] | 'new messages';
 
 export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
   if (traffic === 'usual' || traffic === 'new ids') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
-  if (traffic === 'realistic fields') for (const message of messages) fillWithFields(message);
+  if (traffic === 'realistic fields' || traffic === 'new messages')
+    for (const message of messages) fillWithFields(message);
+  if (traffic === 'new messages') for (const message of messages) varyNumbers(message);
   const invalid = messages[(n / size) % size];
   if (traffic === 'one invalid message per batch' && invalid !== undefined) invalid.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 
 const NEW_DIGITS = 12;
-const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
+const MESSAGE_ID_DIGITS = /"messageId":"[0-9a-f-]{24}/g;
+const ANONYMOUS_ID_DIGITS = /"anonymousId":"anon-[0-9a-f]{20}/g;
+const TIMESTAMP = /"eventTimestamp":"/g;
 
-/** @returns a function that overwrites digits of every id in a request's buffer and returns the buffer */
-export function createIdRenewer(requests: readonly Buffer[]): (index: number) => Buffer {
-  const offsets = requests.map((request) => {
-    const text = request.toString('latin1');
-    return [...text.matchAll(ID_DIGITS)].map(({ index, 0: found }) => index + found.length);
-  });
+/** @returns a function that overwrites ids and times in a request's buffer where `traffic` has new ones, and returns the buffer */
+export function createRenewer(traffic: Traffic, requests: readonly Buffer[]): (index: number) => Buffer {
+  const offsetsOf = (pattern: RegExp) =>
+    requests.map((request) =>
+      [...request.toString('latin1').matchAll(pattern)].map(({ index, 0: found }) => index + found.length),
+    );
   // Prevents two loads from creating the same ids.
   const prefix = randomBytes(3).toString('hex');
   let count = 0;
+  const newDigits = () => prefix + (count++).toString(16).padStart(NEW_DIGITS - prefix.length, '0');
+  const renewed: [offsets: number[][], value: () => string][] = [];
+  if (traffic === 'new ids' || traffic === 'new messages') renewed.push([offsetsOf(MESSAGE_ID_DIGITS), newDigits]);
+  if (traffic === 'new ids') renewed.push([offsetsOf(ANONYMOUS_ID_DIGITS), newDigits]);
+  if (traffic === 'new messages') renewed.push([offsetsOf(TIMESTAMP), () => new Date().toISOString()]);
   return (index) => {
     const request = requests[index] as Buffer;
-    for (const offset of offsets[index] ?? [])
-      request.write(prefix + (count++).toString(16).padStart(NEW_DIGITS - prefix.length, '0'), offset, 'latin1');
+    for (const [offsets, value] of renewed)
+      for (const offset of offsets[index] ?? []) request.write(value(), offset, 'latin1');
     return request;
   };
 }

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { atMost, type Figure, type Row, toRow } from '../figure.ts';
 import { MESSAGES_PATH } from '../load-client.ts';
 import type { Load, LoadResult } from '../load-process.ts';
+import { MESSAGE_BYTES } from '../messages.ts';
 import { withOpened } from '../opened.ts';
 import { cpuSecondsOf, memoryMibOf, runChild } from '../processes.ts';
 import { openClone } from './stack.ts';
@@ -25,6 +26,8 @@ interface Held {
 }
 
 interface Hold {
+  readonly hours: number;
+  readonly perSecond: number;
   readonly processes: readonly Held[];
   readonly load: LoadResult;
   /** Bytes on disk per message. */
@@ -37,57 +40,69 @@ interface StackFile {
   readonly processes: Readonly<Record<string, number>>;
 }
 
-/** Sends messages to a complete stack, and checks at the end that each is stored once. */
-function hold({ hours, perSecond }: { hours: number; perSecond: number }): Promise<Hold> {
+interface Phase {
+  readonly hours: number;
+  readonly perSecond: number;
+}
+
+/** Sends messages to a complete stack at one rate after another, and checks at the end that each is stored once. */
+function hold(phases: readonly Phase[]): Promise<Hold[]> {
   return withOpened(async (keep) => {
     const clone = keep(await openClone());
-    await clone.command('up');
-    const state = join(clone.folder, '.playline');
-    const readStack = () => JSON.parse(readFileSync(join(state, 'stack.json'), 'utf8')) as StackFile;
-    const { gateway, keys, processes } = readStack();
-    const load: Load = {
-      port: Number(new URL(gateway).port),
-      path: MESSAGES_PATH,
-      headers: { 'x-service-publishable-key': keys.production.publishable },
-      batchSize: BATCH,
-      traffic: 'new ids',
-      connections: 10,
-      requestsPerSecond: perSecond / BATCH,
-      warmUpMs: 1_000,
-      windowMs: hours * HOUR_MS,
-    };
-    const names = Object.keys(processes);
-    const samples = new Map(names.map((name) => [name, [] as Sample[]]));
-    const cpuSeconds = () => names.map((name) => cpuSecondsOf(processes[name]!));
-    const [cpuBefore, diskBefore] = [cpuSeconds(), diskOf(state)];
-    const startMs = performance.now();
-    const hoursSinceStart = () => (performance.now() - startMs) / HOUR_MS;
-    const loading = runChild<LoadResult>('load-process', { args: [JSON.stringify(load)] });
-    while (hoursSinceStart() < hours) {
-      await Promise.race([delay(SAMPLE_MS), loading]);
-      const { processes: current } = readStack();
-      for (const name of names) {
-        if (current[name] !== processes[name]) throw new Error(`${name} was restarted`);
-        samples.get(name)!.push({ hours: hoursSinceStart(), mib: memoryMibOf(processes[name]!) });
-      }
-    }
-    const [cpuAfter, seconds] = [cpuSeconds(), (performance.now() - startMs) / 1000];
-    const result = await loading;
-    if (Object.keys(result.refused).length > 0)
-      throw new Error(`responses other than 200: ${JSON.stringify(result.refused)}`);
+    await clone.command('up', { RATE_LIMITS_BY_ENVIRONMENT: 'demo-production=20000/40000' });
+    const holds: Hold[] = [];
+    for (const phase of phases) holds.push(await holdPhase(join(clone.folder, '.playline'), phase));
     await clone.command('verify');
-    const diskAfter = diskOf(state);
-    const perMessage = (store: 'clickhouse' | 'kafka') => (diskAfter[store] - diskBefore[store]) / result.events;
-    return {
-      processes: names.map((name, index) => ({
-        name,
-        samples: samples.get(name)!,
-        cores: (cpuAfter[index]! - cpuBefore[index]!) / seconds,
-      })),
-      load: result,
-      disk: { clickhouse: perMessage('clickhouse'), kafka: perMessage('kafka') },
-    };
+    return holds;
   });
+}
+
+async function holdPhase(state: string, { hours, perSecond }: Phase): Promise<Hold> {
+  const readStack = () => JSON.parse(readFileSync(join(state, 'stack.json'), 'utf8')) as StackFile;
+  const { gateway, keys, processes } = readStack();
+  const load: Load = {
+    port: Number(new URL(gateway).port),
+    path: MESSAGES_PATH,
+    headers: { 'x-service-publishable-key': keys.production.publishable },
+    batchSize: BATCH,
+    traffic: 'new messages',
+    connections: 10,
+    requestsPerSecond: perSecond / BATCH,
+    warmUpMs: 1_000,
+    windowMs: hours * HOUR_MS,
+  };
+  const names = Object.keys(processes);
+  const samples = new Map(names.map((name) => [name, [] as Sample[]]));
+  const cpuSeconds = () => names.map((name) => cpuSecondsOf(processes[name]!));
+  const [cpuBefore, diskBefore] = [cpuSeconds(), diskOf(state)];
+  const startMs = performance.now();
+  const hoursSinceStart = () => (performance.now() - startMs) / HOUR_MS;
+  const loading = runChild<LoadResult>('load-process', { args: [JSON.stringify(load)] });
+  while (hoursSinceStart() < hours) {
+    await Promise.race([delay(SAMPLE_MS), loading]);
+    const { processes: current } = readStack();
+    for (const name of names) {
+      if (current[name] !== processes[name]) throw new Error(`${name} was restarted`);
+      samples.get(name)!.push({ hours: hoursSinceStart(), mib: memoryMibOf(processes[name]!) });
+    }
+  }
+  const [cpuAfter, seconds] = [cpuSeconds(), (performance.now() - startMs) / 1000];
+  const result = await loading;
+  if (Object.keys(result.refused).length > 0)
+    throw new Error(`responses other than 200: ${JSON.stringify(result.refused)}`);
+  const diskAfter = diskOf(state);
+  const perMessage = (store: 'clickhouse' | 'kafka') => (diskAfter[store] - diskBefore[store]) / result.events;
+  return {
+    hours,
+    perSecond,
+    processes: names.map((name, index) => ({
+      name,
+      samples: samples.get(name)!,
+      cores: (cpuAfter[index]! - cpuBefore[index]!) / seconds,
+    })),
+    load: result,
+    disk: { clickhouse: perMessage('clickhouse'), kafka: perMessage('kafka') },
+  };
 }
 
 function diskOf(state: string) {
@@ -96,74 +111,73 @@ function diskOf(state: string) {
   return { clickhouse: bytesOf('clickhouse'), kafka: bytesOf('kafka') };
 }
 
-const toLatencyRow = ({ events, p50Ms, p99Ms }: LoadResult, hours: number): Row =>
-  toRow({
-    case: `${events} messages in ${hours} hours`,
-    unit: 'ms (p99)',
-    value: p99Ms,
-    peer: 'p50',
-    peerValue: p50Ms,
-    notes: '`verify` found every message once',
-  });
+/** Time after a change of the rate during which memory settles. */
+const SETTLE_HOURS = 1 / 6;
 
-const SOAK_HOURS = 6;
-
-// Growth of the memory of each process of a complete stack that receives 1,000 messages a second for six hours.
+// What each process needs while a complete stack receives 10,000 messages a second for an hour, and then 1,000 for five
+// hours, in which its memory must not grow. The source of infra/SIZING.md.
 export const soak: Figure = {
   name: 'soak',
   optional: true,
   async measure({ scale }) {
-    const hours = SOAK_HOURS * scale;
-    const { processes, load } = await hold({ hours, perSecond: 1_000 });
-    const rows = processes.map(({ name, samples, cores }) => {
-      // The first hour contains compilation and the growth of caches.
-      const after = samples.filter((sample) => sample.hours >= Math.min(1, hours / 2));
-      return toRow({
-        case: `${name}: growth of its memory after the first hour`,
-        unit: 'MiB per hour',
-        value: slopeOf(after),
-        bars: [atMost('value', 2)],
-        peer: 'its memory after the first hour, in MiB',
-        peerValue: after[0]!.mib,
-        notes: `${after.at(-1)!.mib.toFixed(0)} MiB at the end; ${cores.toFixed(3)} cores`,
-      });
-    });
-    return [...rows, toLatencyRow(load, hours)];
+    const hours = 6 * scale;
+    const first = Math.min(1, hours / 2);
+    const holds = await hold([
+      { hours: first, perSecond: 10_000 },
+      { hours: hours - first, perSecond: 1_000 },
+    ]);
+    return [...holds.flatMap(toCostRows), ...toGrowthRows(holds.at(-1)!)];
   },
 };
 
-/** Size of a message in JSON, as sent. */
-const MESSAGE_BYTES = 940;
-
-// What each process needs at 10,000 messages a second for an hour: the source of infra/SIZING.md.
-export const hour: Figure = {
-  name: 'hour',
-  optional: true,
-  async measure({ scale }) {
-    const { processes, load, disk } = await hold({ hours: scale, perSecond: 10_000 });
-    const all = processes.reduce((sum, { cores }) => sum + cores, 0);
-    const rows = processes.map(({ name, samples, cores }) =>
+function toCostRows({ hours, perSecond, processes, disk, load }: Hold): Row[] {
+  const at = `at ${perSecond} messages/s`;
+  const all = processes.reduce((sum, { cores }) => sum + cores, 0);
+  const toLargest = (samples: readonly Sample[]) => Math.max(...samples.map(({ mib }) => mib)).toFixed(0);
+  return [
+    ...processes.map(({ name, samples, cores }) =>
       toRow({
-        case: `${name} at 10,000 messages/s`,
+        case: `${name} ${at}`,
         unit: 'cores',
         value: cores,
         peer: 'all processes',
         peerValue: all,
-        notes: `${Math.max(...samples.map(({ mib }) => mib)).toFixed(0)} MiB at most`,
+        notes: `${toLargest(samples)} MiB at most`,
       }),
-    );
-    const sizes = Object.entries(disk).map(([store, bytes]) =>
+    ),
+    ...Object.entries(disk).map(([store, value]) =>
       toRow({
-        case: `disk of ${store}`,
+        case: `disk of ${store} ${at}`,
         unit: 'bytes per message',
-        value: bytes,
+        value,
         peer: 'JSON',
         peerValue: MESSAGE_BYTES,
       }),
-    );
-    return [...rows, ...sizes, toLatencyRow(load, scale)];
-  },
-};
+    ),
+    toRow({
+      case: `${load.events} messages in ${hours} hours`,
+      unit: 'ms (p99)',
+      value: load.p99Ms,
+      peer: 'p50',
+      peerValue: load.p50Ms,
+      notes: '`verify` found every message once',
+    }),
+  ];
+}
+
+const toGrowthRows = ({ hours, processes }: Hold): Row[] =>
+  processes.map(({ name, samples }) => {
+    const settled = samples.filter((sample) => sample.hours >= Math.min(SETTLE_HOURS, hours / 2));
+    return toRow({
+      case: `${name}: growth of its memory`,
+      unit: 'MiB per hour',
+      value: slopeOf(settled),
+      bars: [atMost('value', 2)],
+      peer: 'its memory, in MiB',
+      peerValue: settled[0]!.mib,
+      notes: `${settled.at(-1)!.mib.toFixed(0)} MiB at the end`,
+    });
+  });
 
 /** The slope of the regression line, in MiB per hour. */
 function slopeOf(samples: readonly Sample[]): number {

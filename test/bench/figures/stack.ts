@@ -16,24 +16,28 @@ export async function openClone() {
   const parent = mkdtempSync(join(tmpdir(), 'playline-bench-clone-'));
   const folder = join(parent, 'clone');
   const startMs = performance.now();
-  await run('git', ['clone', '--quiet', ROOT, folder], parent);
+  await run('git', ['clone', '--quiet', ROOT, folder], { folder: parent });
   const seconds = (performance.now() - startMs) / 1000;
   for (const name of DOWNLOADS) {
     const from = join(ROOT, '.playline', name);
     if (existsSync(from)) cpSync(from, join(folder, '.playline', name), { recursive: true });
   }
   /** Runs a local stack command in the clone. @throws Error if the command fails */
-  const command = (name: string): Promise<void> =>
-    run(process.execPath, [join('infra', 'local', 'bootstrap.mjs'), name], folder);
+  const command = (name: string, settings = {}): Promise<void> =>
+    run(process.execPath, [join('infra', 'local', 'bootstrap.mjs'), name], { folder, settings });
   const close = () => command('down').finally(() => rmSync(parent, { recursive: true, force: true }));
   return { folder, seconds, command, close };
 }
 
 /** Runs a program without this process's settings, so that the clone uses its own ports and addresses. */
-async function run(program: string, args: string[], folder: string): Promise<void> {
+async function run(
+  program: string,
+  args: string[],
+  { folder, settings = {} }: { folder: string; settings?: Record<string, string> },
+) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PLAYLINE_')));
   env.PATH = `${dirname(process.execPath)}:${env.PATH}`;
-  await promisify(execFile)(program, args, { cwd: folder, env });
+  await promisify(execFile)(program, args, { cwd: folder, env: { ...env, ...settings } });
 }
 
 // Time from clone to first stored event, without downloads. The second start needs no installation.
