@@ -52,10 +52,6 @@ await runService(logger, async (use) => {
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, reasons, metrics }),
   );
   await use('query limits', () => openQueryLimits({ account: toClickHouse(config), logger, metrics }));
-  const counts = createEventCounts(toClickHouse(config));
-  const onFault = (error: unknown) =>
-    logger.warn({ error }, 'cannot count events; the overview of the portal is not current');
-  await use('event counts', () => repeat({ intervalMs: COUNTS_INTERVAL_MS, run: counts.update, onFault }));
   const deadLetters = await use('dead letters', () => openProducer({ ...kafka, clientId: SERVICE, logger }));
   const pipeline = createPipeline({
     store,
@@ -75,4 +71,12 @@ await runService(logger, async (use) => {
   const open = (groupId: string, topics: readonly string[]) => openBlockConsumer({ ...common, groupId, topics });
   consumers.set('consumer', await use('consumer', () => open(groupId, topics)));
   consumers.set('audit', await use('audit', () => open(auditGroupOf(groupId), auditTopics)));
+  const counts = createEventCounts(toClickHouse(config));
+  const onFault = (error: unknown) =>
+    logger.warn({ error }, 'cannot count events; the overview of the portal is not current');
+  const count = async () => {
+    // The counts of several writers agree, but each costs as much as the first.
+    if (consumers.get('consumer')?.lag().has(`${topics[0]}/0`)) await counts.update();
+  };
+  await use('event counts', () => repeat({ intervalMs: COUNTS_INTERVAL_MS, run: count, onFault }));
 });
