@@ -1,9 +1,9 @@
+import { toPartition } from '@playline/stores';
 import type { OutgoingRecord } from '@playline/stream';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { BATCH_HEADER_BYTES, encodeBatch, RecordSizes } from '../../packages/stream/src/kafka/producer/record-batch.ts';
-import { toPartition } from '../../packages/stream/src/murmur2.ts';
 import { KEY_HEADER, MESSAGES, openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 import {
   AMPLIFICATION_MAX,

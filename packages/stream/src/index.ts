@@ -1,5 +1,5 @@
+export { toPartition } from '@playline/stores';
 export * from './log.ts';
-export { toPartition } from './murmur2.ts';
 export { toBlockToken } from './partitions/block.ts';
 export * from './partitions/dead-letters.ts';
 export { fromMark, isSameMark, parseMark } from './partitions/log-mark.ts';

@@ -1,6 +1,6 @@
 /** Ports for reading the log without a group, publishing transactions, and managing the offsets of other groups. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { toPartition } from './murmur2.ts';
+import { toPartition } from '@playline/stores';
 import type { Finding, OffsetDecision } from './partitions/offset-decision.ts';
 import type { LogMark, StreamRecord } from './ports.ts';
 

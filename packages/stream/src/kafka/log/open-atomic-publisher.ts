@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { toPartition } from '@playline/stores';
 import type { Producer, TopicMessages, Transaction } from 'kafkajs';
 import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
-import { toPartition } from '../../murmur2.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
 /** How long consumers wait for a publisher that was killed during a transaction. Transactions take milliseconds. */

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DynamicBuffer } from '@platformatic/dynamic-buffer';
 import type { Logger } from '@playline/runtime';
-import { explainConnection, waitAtMost } from '@playline/stores';
-import { toPartition } from '../../murmur2.ts';
+import { explainConnection, toPartition, waitAtMost } from '@playline/stores';
 import type { OutgoingRecord, Producer, PublishedRecord, RecordMetadata, SendForOffsetOptions } from '../../ports.ts';
 import {
   Base,

@@ -1,4 +1,4 @@
-import { toPartition } from '../../murmur2.ts';
+import { toPartition } from '@playline/stores';
 import type { OutgoingRecord, Producer, PublishedRecord, RecordMetadata } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
