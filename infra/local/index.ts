@@ -6,6 +6,13 @@ export type { ProcessExit } from './keeper.ts';
 export { findMissingParts, installCommand } from './machine.ts';
 export { CHECKOUT, type StackPaths, stackPathsOf } from './paths.ts';
 export { claimPorts, freePorts } from './ports.ts';
+export {
+  joinRedisCluster,
+  REDIS_CLUSTER_NODES,
+  type RedisClusterNodes,
+  redisClusterAddress,
+  redisClusterSpecs,
+} from './redis-cluster.ts';
 export { verifyRoundTrip } from './round-trip.ts';
 export { loadSecrets } from './secrets.ts';
 export { createStackFetch, securitySettings } from './security.ts';

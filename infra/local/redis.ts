@@ -81,19 +81,29 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
   ];
 }
 
+export interface RedisSpecOptions {
+  readonly port: number;
+  readonly password: string;
+  readonly secured?: { readonly port: number; readonly security: StackSecurity } | null;
+  /** Null for the only server. */
+  readonly clusterNode?: { readonly number: number; readonly busPort: number } | null;
+}
+
 /** Describes the distribution's redis-server on loopback, with the settings in infra/redis. */
-export function redisSpec(
-  paths: StackPaths,
-  options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
-): ProcessSpec {
-  const { port, password, secured = null } = options;
+export function redisSpec(paths: StackPaths, options: RedisSpecOptions): ProcessSpec {
+  const { port, password, secured = null, clusterNode = null } = options;
+  const name = clusterNode === null ? 'redis' : `redis-${clusterNode.number}`;
   const program = findProgram('redis-server');
   if (program === null) throw new Error('redis-server is not installed');
-  const folder = join(paths.state, 'data', 'redis');
-  const settings = join(paths.state, 'etc', 'redis.conf');
+  const folder = join(paths.state, 'data', name);
+  const settings = join(paths.state, 'etc', `${name}.conf`);
+  const includeOf = (file: string) => `include ${quote(join(paths.checkout, 'infra', 'redis', file))}`;
   // The password is in a file, because every user can read command lines.
   const lines = [
-    `include ${quote(join(paths.checkout, 'infra', 'redis', 'redis.conf'))}`,
+    includeOf('redis.conf'),
+    ...(clusterNode === null
+      ? []
+      : [includeOf('cluster.conf'), `cluster-port ${clusterNode.busPort}`, `masterauth ${password}`]),
     'bind 127.0.0.1',
     `port ${port}`,
     ...(secured === null ? [`requirepass ${password}`] : securedLines(secured.port, secured.security)),
@@ -107,12 +117,12 @@ export function redisSpec(
   // Older stacks have the settings file at this path.
   rmSync(join(folder, 'redis.conf'), { force: true });
   return {
-    name: 'redis',
+    name,
     program,
     args: [settings],
     env: storeEnvironment(),
     folder,
-    logFile: logFileOf(paths, 'redis'),
+    logFile: logFileOf(paths, name),
     isReady: () => {
       if (secured === null) return respondsToPing(redisAddress(port, { password }), null);
       const { redis, caFile } = secured.security;

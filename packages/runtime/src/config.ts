@@ -32,6 +32,11 @@ const TRUSTED_PROXIES_MAX = 10;
 export const settings = {
   text: () => z.string().min(1),
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
+  flag: () =>
+    z
+      .enum(['true', 'false'])
+      .transform((text) => text === 'true')
+      .default(false),
   ratio: () => z.coerce.number().min(0).max(1),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
@@ -119,7 +124,19 @@ function findConnectionErrors(names: readonly string[], values: EnvironmentValue
     if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM')) errors.push(`KAFKA_SASL_MECHANISM: missing, but ${name} is set`);
   requireTogether('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
   requireTogether('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
-  return [...new Set(errors)];
+  return [...new Set([...errors, ...findRedisErrors(names, values)])];
+}
+
+function findRedisErrors(names: readonly string[], values: EnvironmentValues): string[] {
+  const { REDIS_URL: url = '', REDIS_CLUSTER: cluster, REDIS_SENTINEL: sentinel, IDENTITY_CELLS: cells } = values;
+  if (!names.includes('REDIS_URL')) return [];
+  const isCluster = cluster === 'true';
+  const errors: string[] = [];
+  if (isCluster && sentinel !== undefined) errors.push('REDIS_SENTINEL: set, but REDIS_CLUSTER is true');
+  if (isCluster && Number(cells ?? 0) === 0) errors.push('IDENTITY_CELLS: missing, but REDIS_CLUSTER is true');
+  if (!isCluster && sentinel === undefined && /,[^/]*$/.test(url.replace(/^.*@/, '')))
+    errors.push('REDIS_URL: several addresses require REDIS_CLUSTER or REDIS_SENTINEL');
+  return errors;
 }
 
 /** Also returns true if a file is unreadable, because that error is reported for the file's own setting. */

@@ -135,3 +135,26 @@ it.each([
   for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])
     expect(errorsFor({ [name]: address })).toEqual([`${name}: Invalid URL`]);
 });
+
+it('REDIS_URL lists the nodes of a cluster or the sentinels, and every address is checked', () => {
+  const addresses = 'redis://:word@one:6379,two:6380,[::1]:6381';
+  const cluster = { REDIS_URL: addresses, REDIS_CLUSTER: 'true', IDENTITY_CELLS: '16' };
+  expect(toRedis(parseConfig(schema, { ...plain, ...cluster }))).toEqual({ url: addresses, cluster: true, cells: 16 });
+  const sentinel = { REDIS_URL: addresses, REDIS_SENTINEL: 'main' };
+  expect(toRedis(parseConfig(schema, { ...plain, ...sentinel }))).toEqual({ url: addresses, sentinel: 'main' });
+  expect(errorsFor({ ...cluster, REDIS_URL: 'redis://:word@one:6379,two:port' })).toHaveLength(1);
+  expect(errorsFor({ REDIS_URL: addresses })).toEqual([
+    'REDIS_URL: several addresses require REDIS_CLUSTER or REDIS_SENTINEL',
+  ]);
+  expect(errorsFor({ ...cluster, IDENTITY_CELLS: '0' })).toEqual([
+    'IDENTITY_CELLS: missing, but REDIS_CLUSTER is true',
+  ]);
+  expect(errorsFor({ ...cluster, REDIS_SENTINEL: 'main' })).toEqual(['REDIS_SENTINEL: set, but REDIS_CLUSTER is true']);
+});
+
+it('connections to a cluster with TLS expect each node under its own name, unless a name is set', () => {
+  const addresses = { REDIS_URL: 'rediss://:word@one:6379,two:6379', REDIS_CLUSTER: 'true', IDENTITY_CELLS: '4' };
+  expect(toRedis(parseConfig(schema, { ...plain, ...addresses })).tls).toEqual({});
+  const named = { ...addresses, REDIS_TLS_SERVER_NAME: 'redis.example.com' };
+  expect(toRedis(parseConfig(schema, { ...plain, ...named })).tls).toEqual({ servername: 'redis.example.com' });
+});

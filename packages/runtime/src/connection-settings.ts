@@ -64,10 +64,7 @@ export const kafkaSettings = {
   /** Brokers to connect to first, as `host:port,host:port`. */
   KAFKA_BROKERS: settings.brokers(),
   /** Uses TLS for all connections to brokers. */
-  KAFKA_TLS: z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .default(false),
+  KAFKA_TLS: settings.flag(),
   KAFKA_TLS_CA_FILE: certificateFile(),
   KAFKA_TLS_CERT_FILE: certificateFile(),
   KAFKA_TLS_KEY_FILE: keyFile(),
@@ -80,9 +77,38 @@ export const kafkaSettings = {
   KAFKA_SASL_PASSWORD: settings.text().optional(),
 } as const;
 
+/** The first of several addresses: `redis://:password@host:port,host:port`. The rest are validated by the same rule. */
+const toAddresses = (text: string) => {
+  const [, start = '', hosts = ''] = /^([a-z]+:\/\/(?:[^@/]*@)?)([^/?]*,[^/?]*)/i.exec(text) ?? [];
+  return hosts === '' ? [text] : hosts.split(',').map((host) => start + host);
+};
+
+const redisUrl = url('redis', 'rediss').refine(rule(isDecodable), 'write % in the user or password as %25');
+
+/** More than the nodes of any cluster. Every cell is checked twice a second. */
+const IDENTITY_CELLS_MAX = 1_024;
+
 export const redisSettings = {
-  /** `redis://[user]:password@host:port`, or `rediss://…` for TLS. */
-  REDIS_URL: url('redis', 'rediss').refine(rule(isDecodable), 'write % in the user or password as %25'),
+  /**
+   * `redis://[user]:password@host:port`, or `rediss://…` for TLS. Several nodes of a cluster, or several sentinels, are
+   * separated by commas: `redis://:password@host:port,host:port`.
+   */
+  REDIS_URL: z.string().transform((text, context) => {
+    const results = toAddresses(text).map((address) => redisUrl.safeParse(address));
+    const failed = results.find(({ success }) => !success);
+    if (failed === undefined) return text;
+    context.addIssue({ code: 'custom', message: failed.error!.issues[0]!.message });
+    return z.NEVER;
+  }),
+  /** The addresses are nodes of a Redis Cluster. Requires IDENTITY_CELLS. */
+  REDIS_CLUSTER: settings.flag(),
+  /** The addresses are sentinels, which know the primary by this name. */
+  REDIS_SENTINEL: settings.text().optional(),
+  /**
+   * Number of hash tags over which a Redis Cluster distributes identities: the number of partitions of the link topic,
+   * or a multiple. Cannot be changed without a rebuild of Redis. 0 for a single server.
+   */
+  IDENTITY_CELLS: settings.integer(0, IDENTITY_CELLS_MAX).default(0),
   REDIS_TLS_CA_FILE: certificateFile(),
   REDIS_TLS_CERT_FILE: certificateFile(),
   REDIS_TLS_KEY_FILE: keyFile(),
@@ -159,14 +185,29 @@ export function toKafka(config: KafkaConfig, log?: { warn(message: string): void
   return { brokers: config.KAFKA_BROKERS, security };
 }
 
+export interface RedisAddress {
+  readonly url: string;
+  readonly cluster?: boolean;
+  readonly sentinel?: string;
+  readonly cells?: number;
+  readonly tls?: TlsOptions;
+}
+
 /** The URL contains the user and password. */
-export function toRedis(config: RedisConfig): { url: string; tls?: TlsOptions } {
-  const url = config.REDIS_URL;
-  const { protocol, hostname } = new URL(url);
-  if (protocol !== 'rediss:') return { url };
+export function toRedis(config: RedisConfig): RedisAddress {
+  const { REDIS_URL: url, REDIS_CLUSTER: cluster, REDIS_SENTINEL: sentinel, IDENTITY_CELLS: cells } = config;
+  const address = {
+    url,
+    ...(cluster && { cluster }),
+    ...(sentinel !== undefined && { sentinel }),
+    ...(cells > 0 && { cells }),
+  };
+  const [first = '', ...others] = toAddresses(url);
+  const { protocol, hostname } = new URL(first);
+  if (protocol !== 'rediss:') return address;
   // Without a server name, a server with several certificates may send the wrong one.
-  const named = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { servername: hostname } : {};
-  return { url, tls: { ...named, ...toTls(config, 'REDIS') } };
+  const isNamed = others.length === 0 && !cluster && isIP(hostname.replace(/^\[|\]$/g, '')) === 0;
+  return { ...address, tls: { ...(isNamed && { servername: hostname }), ...toTls(config, 'REDIS') } };
 }
 
 /** Includes a `fetch` for statements that bypass the ClickHouse client. */

@@ -1,5 +1,6 @@
 import { freePorts } from '@playline/infra/ports';
 import { testStores, until } from '@playline/testkit';
+import type { RedisOptions } from 'ioredis';
 import { expect, it, onTestFinished } from 'vitest';
 import { openRedis } from './redis.ts';
 
@@ -25,6 +26,6 @@ it('the reconnect delay grows while Redis rejects the login', async () => {
   const { redis, close } = openRedis({ url: url.href, onFault: (fault) => faults.push(fault) });
   onTestFinished(close);
   await until('the login is rejected', async () => faults.some(({ message }) => message.startsWith('WRONGPASS')));
-  expect(redis.options.retryStrategy?.(100)).toBe(5_000);
+  expect((redis.options as RedisOptions).retryStrategy?.(100)).toBe(5_000);
   expect(faults.map(String).join()).not.toContain('wrong');
 });

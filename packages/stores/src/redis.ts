@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto';
-import { Redis, ReplyError } from 'ioredis';
+import { Cluster, ReplyError, Redis as Server } from 'ioredis';
 import { createReconnectPace } from './connection-faults.ts';
-import type { TlsOptions } from './store-fetch.ts';
+import { type TlsOptions, waitAtMost } from './store-fetch.ts';
 
-export type { Redis };
+/** A client of one server or of a cluster. */
+export type Redis = Server | Cluster;
 
 export interface RedisClientOptions {
+  /** `redis://[user]:password@host:port`. Nodes of a cluster and sentinels are separated by commas after the `@`. */
   url: string;
+  /** The addresses are nodes of a Redis Cluster. */
+  cluster?: boolean;
+  /** The addresses are sentinels, which know the current primary by this name. */
+  sentinel?: string;
   /** TLS options for `rediss://` URLs. */
   tls?: TlsOptions;
   /** Called with every connection fault. The client reconnects automatically. */
@@ -16,6 +22,16 @@ export interface RedisClientOptions {
 export interface RedisAdapterOptions extends RedisClientOptions {
   /** Prefix of all keys, used by tests. */
   namespace?: string;
+  /**
+   * Number of hash tags over which identities are distributed. 0 uses the names of a single server, which a cluster
+   * cannot store.
+   */
+  cells?: number;
+}
+
+/** The name of a key family. The braces keep the keys whose names start with it in one slot of a cluster. */
+export function toFamily({ namespace = '', cells = 0 }: Partial<RedisAdapterOptions>, name: string): string {
+  return `${namespace}${cells > 0 ? `{${name}}` : name}`;
 }
 
 export interface RedisLimits {
@@ -36,41 +52,134 @@ export interface RedisConnection {
 }
 
 /** Connects in the background. While Redis is unavailable, commands fail. Commands are never queued or resent. */
-export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: RedisLimits = {}): RedisConnection {
-  const { connectMaxMs = 2_000, reconnectMaxMs = 500, commandTimeoutMs, silenceMaxMs } = limits;
-  const pace = createReconnectPace('Redis', reconnectMaxMs);
-  const redis = new Redis(url, {
-    // TLS is enabled if this option is present.
-    ...(tls !== undefined && { tls }),
-    ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
-    ...(silenceMaxMs !== undefined && { socketTimeout: silenceMaxMs }),
-    enableAutoPipelining: limits.enableAutoPipelining ?? false,
-    enableOfflineQueue: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-    connectTimeout: connectMaxMs,
-    retryStrategy: pace.waitMs,
-    lazyConnect: true,
-  });
-  // Without a listener, ioredis prints every failed attempt.
-  redis.on('error', (fault) => {
+export function openRedis(options: RedisClientOptions, limits: RedisLimits = {}): RedisConnection {
+  const pace = createReconnectPace('Redis', limits.reconnectMaxMs ?? 500);
+  const onFault = (fault: Error) => {
     pace.recordFault(fault);
-    onFault?.(fault);
-  });
+    options.onFault?.(fault);
+  };
+  const redis = options.cluster ? openCluster(options, limits, pace.waitMs) : openServer(options, limits, pace.waitMs);
+  // Without a listener, ioredis prints every failed attempt.
+  redis.on('error', onFault);
+  if (redis instanceof Cluster) redis.on('node error', onFault);
   return {
     redis,
-    opened: redis.connect().catch(() => {}),
-    ready: async () => redis.status === 'ready' && (await redis.ping()) === 'PONG',
+    opened: connect(redis).catch(() => {}),
+    ready: async () => redis.status === 'ready' && (await respond(redis)),
     close: async () => redis.disconnect(),
   };
 }
 
+type RetryStrategy = ReturnType<typeof createReconnectPace>['waitMs'];
+
+const CONNECT_MAX_MS = 2_000;
+/** The client connects to a node, reads the slots, and connects to the primaries. */
+const CLUSTER_CONNECT_MAX_MS = 5_000;
+
+function openServer({ url, tls, sentinel }: RedisClientOptions, limits: RedisLimits, retryStrategy: RetryStrategy) {
+  const options = { ...toServerOptions(tls, limits), enableOfflineQueue: false, retryStrategy };
+  const enableAutoPipelining = limits.enableAutoPipelining ?? false;
+  if (sentinel === undefined) return new Server(url, { ...options, enableAutoPipelining });
+  const { nodes, login } = parseAddresses(url);
+  const sentinels = {
+    sentinels: nodes,
+    name: sentinel,
+    sentinelRetryStrategy: retryStrategy,
+    ...(login.username !== undefined && { sentinelUsername: login.username }),
+    ...(login.password !== undefined && { sentinelPassword: login.password }),
+    ...(tls !== undefined && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+  };
+  return new Server({ ...options, ...login, ...sentinels, enableAutoPipelining });
+}
+
+/** A suspended node responds to nothing; its replica replaces it after the cluster's node timeout of two seconds. */
+const NODE_SILENCE_MAX_MS = 3_000;
+/** How long a replaced node may receive commands. A suspended node does not redirect them. */
+const SLOTS_MAX_AGE_MS = 1_000;
+
+function openCluster({ url, tls }: RedisClientOptions, limits: RedisLimits, retryStrategy: RetryStrategy) {
+  const { nodes, login } = parseAddresses(url);
+  const server = toServerOptions(tls, { silenceMaxMs: NODE_SILENCE_MAX_MS, ...limits });
+  const cluster = new Cluster(nodes, {
+    redisOptions: { ...server, ...login },
+    // Commands wait only for a slot that is being moved. A command whose connection has failed may have been executed.
+    enableOfflineQueue: false,
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    slotsRefreshInterval: SLOTS_MAX_AGE_MS,
+    slotsRefreshTimeout: limits.connectMaxMs ?? CONNECT_MAX_MS,
+    clusterRetryStrategy: retryStrategy,
+    // Certificates contain host names.
+    dnsLookup: (host, callback) => callback(null, host),
+    lazyConnect: true,
+  });
+  // Nodes connect at their first command, and further commands would fail until then.
+  cluster.on('+node', (node: Server) => {
+    if (node.options.readOnly !== true) node.connect().catch(() => {});
+  });
+  return cluster;
+}
+
+function toServerOptions(tls: TlsOptions | undefined, limits: RedisLimits) {
+  const { connectMaxMs = CONNECT_MAX_MS, commandTimeoutMs, silenceMaxMs } = limits;
+  return {
+    // TLS is enabled if this option is present.
+    ...(tls !== undefined && { tls }),
+    ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
+    ...(silenceMaxMs !== undefined && { socketTimeout: silenceMaxMs }),
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    connectTimeout: connectMaxMs,
+    // The address of a managed primary leads to another server after a failover.
+    reconnectOnError: ({ message }: Error) => message.startsWith('READONLY'),
+    lazyConnect: true,
+  };
+}
+
+/** Splits a URL with several addresses. All have the same login. */
+function parseAddresses(url: string) {
+  const [, start = '', hosts = ''] = /^(rediss?:\/\/(?:[^@/]*@)?)([^/?]+)/.exec(url) ?? [];
+  const addresses = hosts.split(',').map((host) => new URL(start + host));
+  const { username, password } = addresses[0]!;
+  return {
+    nodes: addresses.map(({ hostname, port }) => ({
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: Number(port || 6379),
+    })),
+    login: {
+      ...(username !== '' && { username: decodeURIComponent(username) }),
+      ...(password !== '' && { password: decodeURIComponent(password) }),
+    },
+  };
+}
+
+async function connect(redis: Redis): Promise<void> {
+  if (!(redis instanceof Cluster)) return redis.connect();
+  const connectNodes = async () => {
+    await redis.connect();
+    await Promise.allSettled(redis.nodes('master').map((node) => node.ping()));
+  };
+  // The client's promise is never settled if most primaries are down during the first attempt.
+  await waitAtMost(CLUSTER_CONNECT_MAX_MS, connectNodes(), () => {});
+}
+
+/** Whether a server responds. In a cluster, other nodes serve their data while a node is unavailable. */
+const respond = (redis: Redis): Promise<boolean> =>
+  Promise.any(primariesOf(redis).map((node) => node.ping())).then((reply) => reply === 'PONG');
+
+/** The nodes of a cluster that own slots, or the only server. */
+export const primariesOf = (redis: Redis): readonly Server[] =>
+  redis instanceof Cluster ? redis.nodes('master') : [redis];
+
+/** All nodes of a cluster, or the only server. */
+export const nodesOf = (redis: Redis): readonly Server[] => (redis instanceof Cluster ? redis.nodes() : [redis]);
+
 /** A script that is declared as writing but writes nothing. */
 const MAY_WRITE = '#!lua\nreturn 1';
 
-/** @throws ReplyError if Redis rejects writes: full, disk error, read-only replica, or too few replicas */
+/** @throws ReplyError if a primary rejects writes: full, disk error, read-only replica, or too few replicas */
 export async function assertTakesWrites(redis: Redis): Promise<void> {
-  await redis.eval(MAY_WRITE, 0);
+  await Promise.all(primariesOf(redis).map((node) => node.eval(MAY_WRITE, 0)));
 }
 
 export const isReplyError = (fault: unknown): fault is Error => fault instanceof ReplyError;

@@ -3,6 +3,7 @@ import { schemaSubjectOf } from '@playline/contracts';
 import type { Redis } from 'ioredis';
 import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-target.ts';
 import { type Stores, tableTemplate, testStores } from './stores.ts';
+import type { RedisTarget } from './test-redis.ts';
 
 export interface OwnDatabase {
   readonly target: DatabaseTarget;
@@ -141,6 +142,8 @@ export async function openOwnStores({
 
 export interface RedisDatabase {
   readonly url: string;
+  /** Connection options for stores. */
+  readonly target: RedisTarget;
   readonly client: Redis;
   close(): Promise<void>;
 }
@@ -154,6 +157,9 @@ const toClaim = (number: number) => `test:database:${number}`;
 /** Claims an unused database. @param redis URL with password @throws Error if every database is in use */
 export async function openRedisDatabase(redis: string = testStores().redis): Promise<RedisDatabase> {
   // Imported lazily, because the client loads slowly.
+  const { clusterDatabase } = await import('./test-redis.ts');
+  const database = clusterDatabase();
+  if (database !== null) return database;
   const { Redis: Client } = await import('ioredis');
   const shared = new Client(redis);
   for (let number = DATABASES - 1; number > 0; number--) {
@@ -168,7 +174,7 @@ export async function openRedisDatabase(redis: string = testStores().redis): Pro
         client.disconnect();
         shared.disconnect();
       };
-      return { url: url.href, client, close };
+      return { url: url.href, target: { url: url.href }, client, close };
     }
     await shared.del(toClaim(number));
     client.disconnect();
