@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { consentCodec, frameRecord } from '@playline/contracts';
+import { testRedis } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
@@ -98,7 +99,10 @@ describe('catchUpConsents', () => {
     );
   });
 
-  it('a restarted store applies changes but rejects reads until it has caught up', async () => {
+  // A cell without changes has no offset, so that more changes are read.
+  const inOneCell = it.skipIf(testRedis().cells !== undefined);
+
+  inOneCell('a restarted store applies changes but rejects reads until it has caught up', async () => {
     const { store, dump, restartFrom } = await open();
     const log = createLog();
     await catchUpConsents(store, log);
@@ -114,7 +118,7 @@ describe('catchUpConsents', () => {
     expect(await catchUpConsents(store, log)).toBeNull();
   });
 
-  it('catch-up starts 10,000 offsets before the last applied offset', async () => {
+  inOneCell('catch-up starts 10,000 offsets before the last applied offset', async () => {
     const { store, dump, restartFrom } = await open();
     const log = createLog();
     await catchUpConsents(store, log);

@@ -58,6 +58,11 @@ export interface ConsentStore {
    * @returns false if `run` has ended, in which case applied changes may be lost and nothing is recorded
    */
   markCurrent(run: string, ends: ReadonlyMap<number, number>): Promise<boolean>;
+  /**
+   * Records that all changes before `ends` were applied, in cells that are current. Otherwise, a cell without changes
+   * would read the whole log after a failover. Absent in a store that is not divided into cells.
+   */
+  noteApplied?(ends: ReadonlyMap<number, number>): Promise<void>;
 }
 
 /** The store's progress in applying the log. A run lasts from one start or promotion of Redis to the next. */
@@ -65,6 +70,8 @@ export interface ConsentSyncState {
   readonly run: string;
   /** False until the store has caught up with the log in this run. */
   readonly isCurrent: boolean;
+  /** Whether the store may lack changes of the environment. */
+  lags(environmentId: string): boolean;
   /** Highest applied offset per partition, written atomically with each consent. */
   readonly applied: ReadonlyMap<number, number>;
 }
@@ -120,7 +127,7 @@ export async function catchUpConsents(
   store: Pick<ConsentStore, 'syncState' | 'markCurrent' | 'apply'>,
   log: ConsentLog,
 ): Promise<number | null> {
-  const { run, isCurrent, applied } = await store.syncState();
+  const { run, isCurrent, lags, applied } = await store.syncState();
   if (isCurrent) return null;
   const decode = createRecordReader({ schemaOf: log.schemaOf, createReader: consentCodec.decoderOf });
   const bounds = await log.bounds();
@@ -131,6 +138,7 @@ export async function catchUpConsents(
       // The event writer turns unreadable records into dead letters.
       if (found.kind === 'unreadable') return;
       const { environmentId, identityKey, status, receivedAt } = found.record;
+      if (!lags(environmentId)) return;
       const position = { partition, offset, loggedAtMs: timestampMs };
       await store.apply({ environmentId, identityKey, status, receivedAt, position });
     };
@@ -143,6 +151,26 @@ export async function catchUpConsents(
   }
   if (await store.markCurrent(run, new Map(bounds.map(({ partition, end }) => [partition, end])))) return count;
   throw new Error('Redis was restarted while consents were being reapplied from the log');
+}
+
+/** Longer than the longest request deadline, within which a gateway applies a change that it has logged. */
+const SETTLED_MS = 60_000;
+
+/** Creates a function that catches up, or notes the progress of a store that is current once a minute. */
+export function createConsentSync(
+  store: Pick<ConsentStore, 'syncState' | 'markCurrent' | 'apply' | 'noteApplied'>,
+  log: ConsentLog,
+): () => Promise<number | null> {
+  let noted: { readonly atMs: number; readonly ends: ReadonlyMap<number, number> } | null = null;
+  return async () => {
+    const count = await catchUpConsents(store, log);
+    const isDue = noted === null || performance.now() - noted.atMs > SETTLED_MS;
+    if (count !== null || store.noteApplied === undefined || !isDue) return count;
+    const ends = new Map((await log.bounds()).map(({ partition, end }) => [partition, end]));
+    if (noted !== null) await store.noteApplied(noted.ends);
+    noted = { atMs: performance.now(), ends };
+    return null;
+  };
 }
 
 export type RebuiltConsents = Record<ApplyOutcome, number>;

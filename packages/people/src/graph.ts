@@ -125,8 +125,11 @@ export interface IdentityGraph {
   apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
   /** Last applied offset of a partition, or -1. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
-  /** Stores a note. Call this before applying the facts, so that facts that survive a data loss still have a note. */
-  note(source: LinkSourcePartition, note: GraphNote): Promise<void>;
+  /**
+   * Stores a note. Call this before applying the facts, so that facts that survive a data loss still have a note.
+   * @param through last offset of the batch; a part of the graph that has applied this offset keeps its note
+   */
+  note(source: LinkSourcePartition, note: GraphNote, through?: number): Promise<void>;
   /** Returns the last note, or null. */
   readNote(source: LinkSourcePartition): Promise<GraphNote | null>;
   /** Deletes recorded decisions up to an offset, after they are published and the offset is committed. */

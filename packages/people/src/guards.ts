@@ -82,6 +82,10 @@ export interface FenceStatus {
   readonly run: string;
   /** False until all fences were set in this run. */
   readonly isComplete: boolean;
+  /** Whether an eraser can restore missing fences. Without an epoch, the rebuild restores them. */
+  readonly isRestorable: boolean;
+  /** Whether fences of the environment may be missing and can be restored. */
+  lacks(environmentId: string): boolean;
 }
 
 /** The kinds of a `userId` without a type. */
@@ -135,7 +139,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     const { environmentId, subjectKeys, traceId } = input;
     const schemaId = await parts.schemaId();
     // Without an epoch, members would be missing and the rebuild would lose the hold.
-    if ((await people.readEpoch()) === null) throw new MissingEpochFault();
+    if ((await people.readEpoch(environmentId)) === null) throw new MissingEpochFault();
     const id = randomUUID();
     const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
     const requestedAt = Date.now();

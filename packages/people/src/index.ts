@@ -1,3 +1,4 @@
+export { cellOf } from './cells.ts';
 export * from './consents.ts';
 export * from './graph.ts';
 export * from './guards.ts';

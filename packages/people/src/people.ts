@@ -10,8 +10,11 @@ export interface People {
   readonly consents: ConsentStore;
   readonly guards: ErasureGuards;
   readonly rebuild: PeopleRebuild;
-  /** Returns null if the store is empty or its rebuild has not finished. */
-  readEpoch(): Promise<string | null>;
+  /**
+   * Returns null if the store is empty or its rebuild has not finished.
+   * @param environmentId to check only the part of the store that contains this environment
+   */
+  readEpoch(environmentId?: string): Promise<string | null>;
   /** Whether the store has an epoch and all fences, and accepts writes. */
   ready(): Promise<boolean>;
   /** Whether the store responds and accepts writes. Never throws, and resolves within a second. */
@@ -88,17 +91,17 @@ export interface PersonMembers extends Person {
 export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
 
 /** Runs a query between two epoch checks. @throws MissingEpochFault */
-async function queryComplete<T>(people: PersonSource, query: () => Promise<T>): Promise<T> {
-  const epoch = await people.readEpoch();
+async function queryComplete<T>(people: PersonSource, environmentId: string, query: () => Promise<T>): Promise<T> {
+  const epoch = await people.readEpoch(environmentId);
   if (epoch === null) throw new MissingEpochFault();
   const result = await query();
-  if ((await people.readEpoch()) !== epoch) throw new MissingEpochFault();
+  if ((await people.readEpoch(environmentId)) !== epoch) throw new MissingEpochFault();
   return result;
 }
 
 /** @throws MissingEpochFault */
 export async function readPerson(people: PersonSource, { environmentId, key }: IdentityInEnvironment): Promise<Person> {
-  const root = await queryComplete(people, () => people.graph.rootOf(environmentId, key));
+  const root = await queryComplete(people, environmentId, () => people.graph.rootOf(environmentId, key));
   return { personKey: root ?? key, isLinked: root !== null };
 }
 
@@ -107,7 +110,7 @@ export async function readPersonMembers(
   people: PersonSource,
   { environmentId, key }: IdentityInEnvironment,
 ): Promise<PersonMembers> {
-  return queryComplete(people, async () => {
+  return queryComplete(people, environmentId, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
     // Reread if the identity was linked between the two queries.

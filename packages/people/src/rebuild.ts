@@ -17,6 +17,11 @@ import type { People } from './people.ts';
 /** Restores an emptied store. The graph's `load…` methods throw EpochPresentFault if the store has an epoch. */
 export interface PeopleRebuild {
   /**
+   * Returns which environments are in a part of the store that has no epoch. Only their data is loaded.
+   * @throws EpochPresentFault if no part is missing
+   */
+  missing(): Promise<(environmentId: string) => boolean>;
+  /**
    * Creates an epoch if there is none and marks the fences complete. Returns the current epoch.
    * @param run run from `fenceStatus` in which loading started; omit if nothing was loaded
    * @throws RestartedFault if the run has ended
@@ -142,12 +147,12 @@ export async function rebuildGraph(
   { guards, rebuild }: Pick<People, 'guards' | 'rebuild'>,
   sources: GraphSources,
 ): Promise<RebuiltGraph> {
-  // Throws if the store has an epoch, even if there are no rows to load.
-  await rebuild.loadOverrides([]);
+  const isMissing = await rebuild.missing();
   await guards.fence(sources.fences);
   const isApplied = createIsApplied(sources.applied);
   const { later, sides, suspects, decided } = await collectLater(sources.later, isApplied);
   const isErased = createIsErased(sources.fences);
+  const isWanted = ({ environmentId }: Pick<Override, 'environmentId'>) => isMissing(environmentId);
   const rebuilt = { fromTable: 0, fromLog: 0, erased: 0, unlinkSides: 0 };
   const toOverride = (row: VersionedOverride, source: 'fromTable' | 'fromLog') => {
     const erased = isErased(row, row.linkedAt);
@@ -155,28 +160,28 @@ export async function rebuildGraph(
     return erased ? [] : [row];
   };
   const overrides = async function* () {
-    for await (const row of sources.stored) {
+    for await (const row of filterRows([sources.stored], isWanted)) {
       const name = toName(row);
       const newer = later.get(name);
       later.delete(name);
       if (newer !== undefined && newer.version > row.version) yield* toOverride(newer, 'fromLog');
       else yield* toOverride(row, 'fromTable');
     }
-    for (const row of later.values()) yield* toOverride(row, 'fromLog');
+    for (const row of later.values()) if (isWanted(row)) yield* toOverride(row, 'fromLog');
   };
   const loadAll = async <R>(rows: AsyncIterable<R>, load: (rows: readonly R[]) => Promise<void>) => {
     for await (const batch of inBatches(rows, LOAD_ROWS_MAX)) await load(batch);
   };
   await loadAll(overrides(), rebuild.loadOverrides);
-  const keptSides = filterRows([sources.unlinks, sides], (side) => !isErased(side, side.unlinkedAt));
+  const keptSides = filterRows([sources.unlinks, sides], (side) => isWanted(side) && !isErased(side, side.unlinkedAt));
   await loadAll(keptSides, (rows) => {
     rebuilt.unlinkSides += rows.length;
     return rebuild.loadUnlinkSides(rows);
   });
-  const isKept = (row: LoggedSuspect) => row.state !== 'held' || !isErased(row, row.since);
+  const isKept = (row: LoggedSuspect) => isWanted(row) && (row.state !== 'held' || !isErased(row, row.since));
   await loadAll(filterRows([sources.suspects ?? [], suspects], isKept), rebuild.loadSuspects);
   await loadAll(
-    filterRows([sources.decided, decided], (fact) => !isApplied(fact)),
+    filterRows([sources.decided, decided], (fact) => isWanted(fact) && !isApplied(fact)),
     rebuild.loadDecided,
   );
   for (const { offset, ...source } of sources.applied) await rebuild.loadApplied(source, offset, sources.note);

@@ -175,7 +175,7 @@ async function readWaiting({ people, records, wallClockMs }: EraserParts): Promi
 }
 
 interface FenceKeeperParts {
-  readonly people: Pick<People, 'guards' | 'readEpoch'>;
+  readonly people: Pick<People, 'guards'>;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readProgress'>;
   readonly logger: Logger;
   readonly onRestored: () => void;
@@ -215,10 +215,11 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
 /** Restores fences if any may be missing. If Redis has no epoch, the rebuild restores the fences. */
 async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Promise<void> {
   const { people, records, logger, onRestored } = parts;
-  const { run, isComplete } = await people.guards.fenceStatus();
-  if (isComplete || (await people.readEpoch()) === null) return;
-  await restoreHolds(parts);
-  const removed = await enforceFences(people.guards, records.readFences({ signal }));
+  const { run, isRestorable, lacks } = await people.guards.fenceStatus();
+  if (!isRestorable) return;
+  const isLacking = ({ environmentId }: { readonly environmentId: string }) => lacks(environmentId);
+  await restoreHolds(parts, isLacking);
+  const removed = await enforceFences(people.guards, filterAsync(records.readFences({ signal }), isLacking));
   // Redis was restarted in the meantime. The next check restores the fences.
   if (!(await people.guards.completeFences(run))) return;
   onRestored();
@@ -226,12 +227,19 @@ async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Prom
   logger.info({ links: sum('links'), consents: sum('consents') }, 'fences restored after Redis restart');
 }
 
+async function* filterAsync<R>(rows: AsyncIterable<R>, isWanted: (row: R) => boolean): AsyncGenerator<R> {
+  for await (const row of rows) if (isWanted(row)) yield row;
+}
+
 /** Recreates lost holds and releases the holds of finished erasures. */
-async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): Promise<void> {
+async function restoreHolds(
+  { people: { guards }, records }: FenceKeeperParts,
+  isLacking: (request: HoldName) => boolean,
+): Promise<void> {
   const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
   const closures = new Map((await records.readProgress()).map((progress) => [toId(progress), progress.closureKeys]));
   const created: HoldName[] = [];
-  for (const request of await records.readUnfinished()) {
+  for (const request of (await records.readUnfinished()).filter(isLacking)) {
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
     const closure = closures.get(toId(request));
     // An existing hold may contain more identities than the request.

@@ -11,7 +11,7 @@ import {
   syncFromLog,
 } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
-import { type ConsentLog, type ConsentStore, catchUpConsents, LaggingStoreFault } from '@playline/people';
+import { type ConsentLog, type ConsentStore, createConsentSync, LaggingStoreFault } from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import type { LogReader, SchemaRegistry } from '@playline/stream';
@@ -108,7 +108,7 @@ export function openSyncedConsents(
   };
   const catchUp = openCatchUp({
     name: 'consents',
-    run: () => catchUpConsents(store, consentLog),
+    run: createConsentSync(store, consentLog),
     isLagging: (fault) => fault instanceof LaggingStoreFault,
     logger,
   });

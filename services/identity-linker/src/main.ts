@@ -35,10 +35,12 @@ await runService(logger, async (use) => {
   const decisionTopic = config.TOPIC_PREFIX + TOPICS.identityDecisions.name;
   const { SESSION_TIMEOUT_MS: sessionTimeoutMs, CONSUMER_GROUP: groupId } = config;
   const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
+  const log = await use('log', async () => openLogReader({ ...kafka, clientId: 'identity-linker' }));
   const people = await use('people', () =>
     openRedisPeople({
       ...toRedis(config),
       linkTopic,
+      linkPartitions: async () => (await log.bounds(linkTopic)).length,
       onUnusable: faults.listenerOf('Redis'),
       limits: { ...DEFAULT_LIMITS, suspectLimit: SUSPECT_LIMIT, uniqueTypes: config.UNIQUE_IDENTITY_TYPES },
       onFault: (error) => {
@@ -50,7 +52,6 @@ await runService(logger, async (use) => {
   const producer = await use('producer', () =>
     openProducer({ ...kafka, clientId: 'identity-linker', topics: [decisionTopic, parkedTopic], logger }),
   );
-  const log = await use('log', async () => openLogReader({ ...kafka, clientId: 'identity-linker' }));
   const reading = { ...kafka, sessionTimeoutMs, logger, metrics };
   await use('dead letter count', () => openDeadLetterCount({ ...kafka, topics: [linkTopic, parkedTopic], metrics }));
   const linker = await use('linker', () =>

@@ -30,6 +30,8 @@ const stackSchema = z.object({
     .optional(),
   clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
   redis: z.string().optional(),
+  /** IDENTITY_CELLS of a stack with a Redis Cluster. */
+  redisCells: z.number().optional(),
   kafka: z.array(z.string()).optional(),
   registry: z.string().optional(),
   signerPublicKey: z.string().optional(),
@@ -138,7 +140,7 @@ export function createAddresses(
   const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
   return {
     redis: () => ({
-      ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)),
+      ...find('REDIS_URL', config.REDIS_URL, findRedis, () => findStackRedis(stack())),
       onFault: faults.listenerOf('Redis'),
     }),
     kafka: () => ({
@@ -167,6 +169,11 @@ export function createAddresses(
     pepper: () => findPepper(config, folder),
     signerKey: () => findSignerKey(config, folder),
   };
+}
+
+function findStackRedis({ redis: url, redisCells: cells }: Stack): ReturnType<typeof toRedis> | undefined {
+  if (url === undefined) return undefined;
+  return cells === undefined ? { url } : { url, cells, cluster: true };
 }
 
 function findChainApi(folder: string): ChainApiAddress {

@@ -8,7 +8,7 @@ import { type TargetBatchesOptions, withTargets } from './batches.ts';
 /** The subset of `People` that a verification reads. */
 export interface ErasedPeople {
   /** Null while Redis is incomplete, in which case everyone would appear to be erased. */
-  readEpoch(): Promise<string | null>;
+  readEpoch(environmentId?: string): Promise<string | null>;
   readonly graph: {
     rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
     membersOf(environmentId: string, key: Buffer): Promise<readonly { key: Buffer; linkedAt: number }[]>;
@@ -120,7 +120,7 @@ function toRowCounts(found: readonly FoundRows[]): Counts {
 /** Counts identities that have a link or consent up to the cut-off. */
 async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: readonly Buffer[]): Promise<Counts> {
   const { environmentId, cutoffAt } = receipt;
-  const epoch = await people.readEpoch();
+  const epoch = await people.readEpoch(environmentId);
   let links = 0;
   for (const key of keys) {
     if ((await people.graph.rootOf(environmentId, key)) === null) continue;
@@ -131,7 +131,7 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
   }
   const stored = await people.consents.readStored(environmentId, keys);
   const consents = stored.filter(({ receivedAt }) => receivedAt <= cutoffAt).length;
-  if (epoch === null || (await people.readEpoch()) !== epoch)
+  if (epoch === null || (await people.readEpoch(environmentId)) !== epoch)
     throw new StoreFault('Redis is empty or was rebuilt during the search. If it is empty, rebuild it; then retry', {
       kind: 'transient',
       code: 'NO_EPOCH',

@@ -37,12 +37,13 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
   return {
     ...createFactCalls(parts, limits),
     ...createGraphQueries(parts),
-    async forget({ environmentId, erasureId }, keys) {
+    async forget({ environmentId, erasureId }, identityKeys) {
       let forgotten = 0;
-      for (let at = 0; at < keys.length; at += FORGOTTEN_PER_CALL_MAX) {
-        const batch = keys.slice(at, at + FORGOTTEN_PER_CALL_MAX);
-        const args = [layout.namespace, environmentId, erasureId, ...batch];
-        forgotten += Number(await forgetIdentities([layout.epoch, layout.leasesOf(environmentId)], args));
+      for (let at = 0; at < identityKeys.length; at += FORGOTTEN_PER_CALL_MAX) {
+        const batch = identityKeys.slice(at, at + FORGOTTEN_PER_CALL_MAX);
+        const args = [layout.namespace, layout.scopeOf(environmentId), erasureId, ...batch];
+        const keys = [layout.epoch, layout.leasesOf(environmentId), ...layout.absent];
+        forgotten += Number(await forgetIdentities(keys, args));
       }
       return forgotten;
     },
@@ -74,8 +75,9 @@ function createFactCalls(
   const applyCall = async (block: FactBlock, withOtherKeys: boolean): Promise<Applied[]> => {
     const position = [layout.namespace, toSourceText(block), block.after, block.through];
     const { blob, environmentIds } = toFactsBlob(block.facts, withOtherKeys);
-    const args = [...position, ...limitArguments, blob, ...environmentIds];
-    return fromReply((await applyFacts([layout.epoch, layout.progress, layout.fencedRun], args)) as Buffer);
+    const args = [...position, ...limitArguments, blob, ...environmentIds.map(layout.scopeOf)];
+    const keys = [layout.epoch, layout.progress, layout.fencedRun, ...layout.absent];
+    return fromReply((await applyFacts(keys, args)) as Buffer);
   };
 
   return {
@@ -94,7 +96,11 @@ function createFactCalls(
       return note === null ? null : (JSON.parse(note) as GraphNote);
     },
     async trim(source, through, environmentIds) {
-      await trimOutbox([], [layout.namespace, toSourceText(source), through, ...environmentIds]);
+      const scopes = Array.from(environmentIds, layout.scopeOf);
+      await trimOutbox(
+        [layout.progress, ...layout.absent],
+        [layout.namespace, toSourceText(source), through, ...scopes],
+      );
     },
   };
 }

@@ -4,10 +4,13 @@ import { waitAtMost } from '@playline/stores';
 import {
   assertTakesWrites,
   isReplyError,
+  nodesOf,
   openRedis,
+  primariesOf,
   type Redis,
   type RedisAdapterOptions,
 } from '@playline/stores/redis';
+import { joinCells, type LinkPartitions, type PeopleStore } from '../cells.ts';
 import type {
   ApplyOutcome,
   ChosenStatus,
@@ -33,6 +36,8 @@ export interface RedisPeopleOptions extends RedisAdapterOptions {
   linkTopic?: string;
   /** Consent topic name on the broker. Required for consents. */
   consentTopic?: string;
+  /** Required for applying facts if the store is divided into cells. */
+  linkPartitions?: LinkPartitions;
   /** Called by `ready` and `takesWrites` with the reason if Redis responds but is unusable. */
   onUnusable?: (fault: Error) => void;
 }
@@ -43,20 +48,23 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
     commandTimeoutMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
   });
   await opened;
-  const { namespace = '', linkTopic = '', consentTopic = '' } = options;
-  const layout = createLayout({ namespace, linkTopic, consentTopic });
-  const readEpoch = () => redis.get(layout.epoch);
-  const parts = { redis, layout, readEpoch };
-  const { loadConsents, ...consents } = createConsents(redis, layout);
-  const guards = createGuards(redis, layout);
+  const { namespace = '', linkTopic = '', consentTopic = '', cells = 0 } = options;
+  const openCell = (cell: string | null) =>
+    createStore(redis, createLayout({ namespace, linkTopic, consentTopic, cell }), options.limits ?? DEFAULT_LIMITS);
+  const store =
+    cells === 0
+      ? openCell(null)
+      : joinCells(
+          Array.from({ length: cells }, (_, cell) => openCell(`c${cell}/${cells}`)),
+          options.linkPartitions ?? null,
+        );
   return {
-    graph: createGraph(parts, options.limits ?? DEFAULT_LIMITS),
-    consents,
-    guards,
-    rebuild: { ...createRebuild(parts), loadConsents },
-    readEpoch,
-    ...createReadiness(parts, guards, options.onUnusable ?? (() => {})),
-    rewriteLog: () => rewriteLog(redis),
+    ...store,
+    ...createReadiness(redis, store, options.onUnusable ?? (() => {})),
+    rewriteLog: async () => {
+      await assertNodesRespond(redis);
+      await Promise.all(nodesOf(redis).map(rewriteLog));
+    },
     readClockMs: async () => {
       const [seconds] = await redis.time();
       return seconds * 1_000;
@@ -65,12 +73,36 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
   };
 }
 
+function createStore(redis: Redis, layout: Layout, limits: GraphLimits): PeopleStore {
+  const readEpoch = () => redis.get(layout.epoch);
+  const parts = { redis, layout, readEpoch };
+  const { loadConsents, ...consents } = createConsents(redis, layout);
+  return {
+    graph: createGraph(parts, limits),
+    consents,
+    guards: createGuards(redis, layout),
+    rebuild: { ...createRebuild(parts), loadConsents },
+    readEpoch,
+  };
+}
+
 /** Allows for several queued calls of the graph's script. */
 const COMMAND_TIMEOUT_MS = 5_000;
 
-async function rewriteLog(redis: Redis): Promise<void> {
+/** @throws Error if a node of a cluster is unavailable, because its files may contain deleted data */
+async function assertNodesRespond(redis: Redis): Promise<void> {
+  if (!redis.isCluster) return;
+  const known = String(await primariesOf(redis)[0]!.call('CLUSTER', 'NODES'))
+    .trim()
+    .split('\n');
+  const isUnavailable = (line: string) => /^\S+ \S+ \S*(fail|noaddr)/.test(line);
+  if (known.some(isUnavailable) || nodesOf(redis).length < known.length)
+    throw new Error('a node of the Redis Cluster is unavailable, so its files cannot be rewritten');
+}
+
+async function rewriteLog(node: Pick<Redis, 'call'>): Promise<void> {
   try {
-    await redis.call('BGREWRITEAOF');
+    await node.call('BGREWRITEAOF');
   } catch (fault) {
     // The next rewrite removes the data that the running rewrite includes.
     if (!(fault instanceof Error && /already in progress/.test(fault.message))) throw fault;
@@ -84,8 +116,8 @@ const WRITE_CHECK_MS = 900;
 
 /** Checks whether Redis is usable and reports the reason if it is not. */
 function createReadiness(
-  { redis, readEpoch }: GraphParts,
-  guards: ErasureGuards,
+  redis: Redis,
+  { readEpoch, guards }: PeopleStore,
   onUnusable: (fault: Error) => void,
 ): Pick<People, 'ready' | 'takesWrites'> {
   const check = async (): Promise<boolean> => {
@@ -215,6 +247,7 @@ function fromSyncState(reply: unknown): ConsentSyncState {
   return {
     run,
     isCurrent,
+    lags: () => !isCurrent,
     applied: new Map([...fields].map(([partition, last]) => [Number(partition), Number(last)])),
   };
 }
@@ -222,11 +255,18 @@ function fromSyncState(reply: unknown): ConsentSyncState {
 function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   const { redis, layout } = parts;
   const mintEpoch = createScript(redis, 'mintEpoch');
-  const loaderOf = <R>(name: ScriptName, toBlob: (row: R) => Buffer) => {
+  const loaderOf = <R extends { readonly environmentId: string }>(name: ScriptName, toBlob: (row: R) => Buffer) => {
     const load = createScript(redis, name);
-    return async (rows: readonly R[]) => void (await load([layout.epoch], [layout.namespace, ...rows.map(toBlob)]));
+    return async (rows: readonly R[]) => {
+      const blobs = rows.map((row) => toBlob({ ...row, environmentId: layout.scopeOf(row.environmentId) }));
+      await load([layout.epoch, ...layout.absent], [layout.namespace, ...blobs]);
+    };
   };
   return {
+    async missing() {
+      if ((await parts.readEpoch()) !== null) throw new EpochPresentFault();
+      return () => true;
+    },
     mintEpoch: async (run = '') => String(await mintEpoch([layout.epoch, layout.fencedRun], [randomUUID(), run])),
     loadOverrides: loaderOf('loadOverrides', toOverrideBlob),
     loadUnlinkSides: loaderOf('loadUnlinkSides', toUnlinkSideBlob),
@@ -244,14 +284,17 @@ function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
 }
 
 /** Scans the identities of one environment, or of all environments. */
-async function* readIdentities({ redis, layout }: GraphParts, environmentId = '*'): AsyncGenerator<LinkedIdentity> {
-  const prefix = layout.indexPattern('*').indexOf('*');
-  for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
-    for (const name of names as string[]) {
-      const foundId = name.slice(prefix, name.lastIndexOf('}'));
-      const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
-      for (let at = 0; at < flat.length; at += 2) yield { environmentId: foundId, key: flat[at]!, root: flat[at + 1]! };
-    }
+async function* readIdentities({ redis, layout }: GraphParts, wantedId?: string): AsyncGenerator<LinkedIdentity> {
+  for await (const name of scanKeys(redis, layout.indexPattern(wantedId))) {
+    const environmentId = layout.environmentOf(name);
+    const flat = (await redis.callBuffer('HGETALL', name)) as Buffer[];
+    for (let at = 0; at < flat.length; at += 2) yield { environmentId, key: flat[at]!, root: flat[at + 1]! };
+  }
+}
+
+async function* scanKeys(redis: Redis, match: string): AsyncGenerator<string> {
+  for (const node of primariesOf(redis))
+    for await (const names of node.scanStream({ match, count: 1_000 })) yield* names as string[];
 }
 
 async function readDigest(parts: GraphParts, environmentId: string): Promise<string> {
@@ -297,6 +340,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
   const fenceStatus = createScript(redis, 'fenceStatus');
   const completeFences = createScript(redis, 'completeFences');
 
+  const fenceKeys = [layout.fencedRun, ...layout.absent];
   const release = async ({ environmentId, erasureId }: HoldName, lapsedAtMs: number | '') =>
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
@@ -325,20 +369,22 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     },
     heldFrom: createHeldFrom(redis, layout),
     async fence(cutoffs) {
-      for (const args of toFenceCalls(layout, cutoffs)) await raiseFences([], args);
+      for (const args of toFenceCalls(layout, cutoffs)) await raiseFences(fenceKeys, args);
     },
     async enforce(cutoffs) {
       let [links, consents] = [0, 0];
       for (const args of toFenceCalls(layout, cutoffs)) {
-        const [removedLinks, removedConsents] = (await enforceFences([], args)) as [number, number];
+        const [removedLinks, removedConsents] = (await enforceFences(fenceKeys, args)) as [number, number];
         links += removedLinks;
         consents += removedConsents;
       }
       return { links, consents };
     },
     async fenceStatus() {
-      const [run, isComplete] = (await fenceStatus([layout.fencedRun], [])) as [Buffer, number];
-      return { run: run.toString(), isComplete: isComplete === 1 };
+      const reply = await fenceStatus([layout.fencedRun, layout.epoch], []);
+      const [run, isComplete, hasEpoch] = reply as [Buffer, number, number];
+      const isRestorable = isComplete === 0 && hasEpoch === 1;
+      return { run: run.toString(), isComplete: isComplete === 1, isRestorable, lacks: () => isRestorable };
     },
     completeFences: async (run) => (await completeFences([layout.fencedRun], [run])) === 1,
   };
@@ -348,7 +394,7 @@ function* toFenceCalls(layout: Layout, cutoffs: readonly Cutoff[]): Generator<Sc
   for (const [environmentId, group] of Map.groupBy(cutoffs, (cutoff) => cutoff.environmentId))
     for (let at = 0; at < group.length; at += FENCES_PER_CALL_MAX) {
       const batch = group.slice(at, at + FENCES_PER_CALL_MAX).flatMap(({ key, cutoffMs }) => [key, cutoffMs]);
-      yield [layout.namespace, environmentId, ...batch];
+      yield [layout.namespace, layout.scopeOf(environmentId), ...batch];
     }
 }
 
@@ -360,7 +406,8 @@ function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom']
     const earliest = new Map<string, number | null>();
     while (persons.length < keys.length) {
       const batch = keys.slice(persons.length, persons.length + KEYS_PER_CALL_MAX);
-      const reply = (await heldFrom([layout.epoch], [layout.namespace, environmentId, ...batch])) as Buffer[];
+      const args = [layout.namespace, layout.scopeOf(environmentId), ...batch];
+      const reply = (await heldFrom([layout.epoch, ...layout.absent], args)) as Buffer[];
       for (let at = 0; at < reply.length; at += 2) {
         const [person, cutoff] = [reply[at]!.toString('hex'), reply[at + 1]!.toString()];
         persons.push(person);

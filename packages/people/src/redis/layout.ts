@@ -1,6 +1,9 @@
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
-/** Key families: `{namespace}{family}:{environment}`. The hash tag keeps an environment's keys in one slot. */
+/**
+ * Key families: `<namespace><family>:{environment}`, or `<namespace><family>:{<cell>}:<environment>` in a store that
+ * is divided into cells. The hash tag keeps the keys of an environment, or of a cell, in one slot.
+ */
 const FAMILIES = {
   /** HASH per bucket: identity key -> root key. */
   index: 'i',
@@ -73,33 +76,54 @@ export interface LayoutNames {
   readonly linkTopic: string;
   /** Topic name on the broker. */
   readonly consentTopic: string;
+  /**
+   * The cell whose keys are named, such as `c3/16` for the fourth of 16; null for a store that is not divided. A process
+   * with another number of cells therefore finds no epoch.
+   */
+  readonly cell: string | null;
 }
 
-export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames) {
+export function createLayout({ namespace, linkTopic, consentTopic, cell }: LayoutNames) {
+  const tag = cell === null ? '' : `:{${cell}}`;
+  const scopeOf = (environmentId: string) => (cell === null ? `{${environmentId}}` : `{${cell}}:${environmentId}`);
   const nameOf = (family: keyof typeof FAMILIES, environmentId: string) =>
-    `${namespace}${FAMILIES[family]}:{${environmentId}}`;
+    `${namespace}${FAMILIES[family]}:${scopeOf(environmentId)}`;
   const bucketIn = (family: 'index' | 'fences' | 'consents') => (environmentId: string, key: Buffer) =>
     `${nameOf(family, environmentId)}:${bucketOf(key)}`;
   return {
     /** For scripts that construct key names. */
     namespace,
+    /** The part of a key's name that identifies the environment. The scripts' argument "environment". */
+    scopeOf,
+    /**
+     * For scripts that construct key names: a key that never exists. While a slot moves between two nodes, Redis refuses
+     * scripts that name a missing key, and would run others on the node that has only some of the slot's keys.
+     */
+    absent: cell === null ? [] : [`${namespace}identity:epoch${tag}:absent`],
     /** STRING: exists only if the store is complete. */
-    epoch: `${namespace}identity:epoch`,
+    epoch: `${namespace}identity:epoch${tag}`,
     /** STRING: the Redis run in which all fences were set and enforced. */
-    fencedRun: `${namespace}f:complete`,
+    fencedRun: `${namespace}f:complete${tag}`,
     /** HASH generation/partition -> last applied offset of the link topic. */
-    progress: `${namespace}identity:applied:${linkTopic}`,
+    progress: `${namespace}identity:applied${tag}:${linkTopic}`,
     /** HASH 'run' -> the Redis run in which the whole log was applied; partition -> highest applied offset. */
-    consentLog: `${namespace}c:log:${consentTopic}`,
-    /** ZSET environment ‖ 0x00 ‖ erasure id, scored by expiry, for all environments. */
-    lapsing: `${namespace}erasure:lapsing`,
+    consentLog: `${namespace}c:log${tag}:${consentTopic}`,
+    /** ZSET environment ‖ 0x00 ‖ erasure id, scored by expiry, for all environments of the cell. */
+    lapsing: `${namespace}erasure:lapsing${tag}`,
     indexOf: bucketIn('index'),
     fencesOf: bucketIn('fences'),
     consentsOf: bucketIn('consents'),
     leasesOf: (environmentId: string) => nameOf('leases', environmentId),
     unlinksOf: (environmentId: string) => nameOf('unlinks', environmentId),
     suspectsOf: (environmentId: string) => nameOf('suspects', environmentId),
-    indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
+    /** Without an environment, the indexes of all environments and cells. */
+    indexPattern: (environmentId?: string) =>
+      environmentId === undefined ? `${namespace}${FAMILIES.index}:{*` : `${nameOf('index', environmentId)}:*`,
+    /** The environment of an index. */
+    environmentOf: (index: string) => {
+      const scope = index.slice(namespace.length + FAMILIES.index.length + 1, index.lastIndexOf(':'));
+      return cell === null ? scope.slice(1, -1) : scope.slice(scope.indexOf('}') + 2);
+    },
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),
     /** Keys of the hold scripts, in KEYS order. */
@@ -121,6 +145,6 @@ local KIND_BITS = { ${kindBits.join(', ')} }
 local NO_EPOCH = 'NOEPOCH no epoch is set'
 local NO_FENCES = 'NOFENCES fences may be missing in this run'
 local floor, unpack_bytes = math.floor, struct.unpack
-local function name_of(namespace, family, environment) return namespace .. family .. ':{' .. environment .. '}' end
+local function name_of(namespace, family, scope) return namespace .. family .. ':' .. scope end
 local function bucket_of(key) return floor(unpack_bytes('>I2', key) / ${BUCKET_KEYS}) end
 `;

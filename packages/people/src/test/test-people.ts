@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
-import { Redis } from 'ioredis';
+import { openTestRedis, testRedis } from '@playline/testkit';
+import type { Redis } from 'ioredis';
 import type { People } from '../people.ts';
 import { openRedisPeople, type RedisPeopleOptions } from '../redis/index.ts';
 
@@ -15,27 +15,23 @@ export interface TestPeople {
 }
 
 export function openTestPeople(): TestPeople {
-  const url = testStores().redis;
   const root = `test-${randomUUID()}:`;
-  const redis = new Redis(url);
+  const { client: redis, deleteKeys, close } = openTestRedis();
   const opened: People[] = [];
-  const clear = async (namespace: string) => {
-    for await (const names of redis.scanBufferStream({ match: `${namespace}*`, count: 1_000 }))
-      if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
-  };
+  const clear = (namespace: string) => deleteKeys(`${namespace}*`);
   return {
     redis,
     clear,
     async open(options = {}) {
       const namespace = options.namespace ?? `${root}${opened.length}:`;
-      const people = await openRedisPeople({ ...options, url, namespace });
+      const people = await openRedisPeople({ ...options, ...testRedis(), namespace });
       opened.push(people);
       return { people, namespace };
     },
     async close() {
       await Promise.all(opened.map((people) => people.close()));
       await clear(root);
-      redis.disconnect();
+      close();
     },
   };
 }

@@ -26,7 +26,13 @@ export interface KeyStores {
   close(): Promise<void>;
 }
 
-export async function openKeyStores(options: { redisUrl?: string } = {}): Promise<KeyStores> {
+export interface KeyStoresOptions {
+  readonly redisUrl?: string;
+  /** Additional settings for the commands. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export async function openKeyStores(options: KeyStoresOptions = {}): Promise<KeyStores> {
   const { kafka, registry } = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const target = { brokers: kafka, registry, prefix: `${tag}.`, partitions: TEST_PARTITIONS };
@@ -44,6 +50,7 @@ export async function openKeyStores(options: { redisUrl?: string } = {}): Promis
     SCHEMA_REGISTRY_URL: registry,
     REDIS_URL: options.redisUrl ?? redis.url,
     TOPIC_PREFIX: target.prefix,
+    ...options.settings,
   };
   const runOperator = (command: string, args: readonly string[]) => {
     const child = execFile(process.execPath, [OPERATOR, command, ...args], { cwd: folder, env });

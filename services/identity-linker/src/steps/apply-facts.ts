@@ -79,7 +79,7 @@ export function createApplyFacts(
       // For reread facts, the existing note stays valid: its batch is later, and their decisions follow its offsets.
       if (mark !== null && through > state.applied) {
         const decisions = state.unapplied === null ? await logged.ends() : state.unapplied.after;
-        await retryable(graph.note(source, { mark: fromMark(mark), decisions }));
+        await retryable(graph.note(source, { mark: fromMark(mark), decisions }, through));
       }
       const prepare = (from: number) =>
         facts.slice(from, from + CHUNK_FACTS_MAX).map(({ fact, offset }) => toGraphFact(fact, offset));

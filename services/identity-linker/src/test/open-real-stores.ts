@@ -4,8 +4,8 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import type { People } from '@playline/people';
 import { openRedisPeople } from '@playline/people/redis';
 import { createSchemaRegistry, openProducer, readTopic } from '@playline/stream/kafka';
-import { TEST_PARTITIONS, testStores } from '@playline/testkit';
-import { Redis } from 'ioredis';
+import { openTestRedis, TEST_PARTITIONS, testRedis, testStores } from '@playline/testkit';
+import type { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
 
@@ -38,8 +38,8 @@ export async function openRealStores(): Promise<RealStores> {
     `${linkTopic}-value`,
     identityLinkCodec.schema,
   );
-  const redis = new Redis(stores.redis);
-  const people = await openRedisPeople({ url: stores.redis });
+  const { client: redis, deleteKeys, close: disconnect } = openTestRedis();
+  const people = await openRedisPeople({ ...testRedis(), linkTopic });
   await people.rebuild.mintEpoch();
   return {
     topicPrefix,
@@ -61,15 +61,10 @@ export async function openRealStores(): Promise<RealStores> {
       return offsets!.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
     },
     async close() {
-      await Promise.all([producer.close(), people.close(), deleteKeys(redis, tag)]);
-      redis.disconnect();
+      await Promise.all([producer.close(), people.close(), deleteKeys(`*${tag}*`)]);
+      disconnect();
       await admin.disconnect();
       await dropTopics(topics);
     },
   };
-}
-
-async function deleteKeys(redis: Redis, tag: string): Promise<void> {
-  for await (const names of redis.scanBufferStream({ match: `*${tag}*`, count: 10_000 }))
-    if ((names as Buffer[]).length > 0) await redis.unlink(...(names as Buffer[]));
 }

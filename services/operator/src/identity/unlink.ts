@@ -325,7 +325,7 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
 /** Reads the kind of an identity that was selected by key. */
 async function kindOf(context: UnlinkContext, { environmentId, key }: Subject): Promise<Ruling['kind']> {
   const members = await withPeople(context, async (people) => {
-    if ((await people.readEpoch()) === null) throw new MissingEpochFault();
+    if ((await people.readEpoch(environmentId)) === null) throw new MissingEpochFault();
     return people.graph.membersOf(environmentId, key);
   });
   return members.find((member) => member.key.equals(key))?.kind ?? 'untyped';

@@ -91,13 +91,14 @@ export type RebuiltIdentity = Awaited<ReturnType<typeof rebuildIdentity>>;
  */
 export async function rebuildIdentity(sources: RebuildSources, people: People, progress: LinkerProgress) {
   if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
+  const isMissing = await people.rebuild.missing();
   const { run } = await people.guards.fenceStatus();
   const restored = await restoreGraph(sources, people, progress).catch((fault: unknown) => {
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
   const restoredConsents = await restoreConsents(sources, people);
   // Restored after the graph, because erasures may be requested while the graph is being read.
-  const holds = await restoreHolds(sources, people);
+  const holds = await restoreHolds(sources, people, isMissing);
   const epoch = await people.rebuild.mintEpoch(run);
   // Restored after the epoch is set, because without an epoch, gateways log consents that they cannot store in Redis.
   const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
@@ -118,13 +119,19 @@ const IN_USE =
 /**
  * Restores the holds of all erasures without a receipt. The topic contains requests that are not stored yet, the
  * table contains requests that have expired from the topic.
+ * @param isMissing environments to restore; holds of other environments may contain more identities than the request
  * @returns the number of holds
  */
-export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
-  const holds = new Map<string, ErasureHold>();
-  for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
+export async function restoreHolds(
+  sources: RebuildSources,
+  { guards }: Pick<People, 'guards'>,
+  isMissing: (environmentId: string) => boolean = () => true,
+): Promise<number> {
+  const found = new Map<string, ErasureHold>();
+  for await (const hold of readLoggedHolds(sources)) found.set(toId(hold), hold);
   // The table may list more identities for a request than the topic does, so its entries replace those of the topic.
-  for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
+  for (const request of await sources.records.readUnfinished()) found.set(toId(request), toHold(request));
+  const holds = new Map([...found].filter(([, { environmentId }]) => isMissing(environmentId)));
   for (const hold of holds.values()) await guards.putHold(hold);
   // A request with a receipt may already have been released, because the receipt is written before the release.
   const done = await sources.records.readFinished();
@@ -168,6 +175,7 @@ const ROUNDS_MAX = 5;
  * @throws EpochPresentFault, or an error of a store; can be repeated
  */
 async function restoreGraph(sources: RebuildSources, people: People, progress: LinkerProgress) {
+  const isMissing = await people.rebuild.missing();
   for (let round = 1; round <= ROUNDS_MAX; round++) {
     // Committed offsets are read before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
@@ -184,7 +192,7 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
       decided: readDecidedOffsets(sources.query, applied),
       note: { mark: null, decisions: Object.fromEntries(tail.bounds.map(({ partition, end }) => [partition, end])) },
     });
-    const growth = countOffsets(await findGrowth(sources, tail));
+    const growth = await countDecisions(sources, await findGrowth(sources, tail), isMissing);
     // `decisions` counts the decisions read from the log.
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
@@ -229,6 +237,17 @@ async function* toRows(sources: RebuildSources, tail: LogTail<IdentityDecisionRe
     yield* toSuspects(value);
     yield toDecidedFact(value);
   }
+}
+
+/** Counts decisions about missing environments. Linkers continue to decide about others. */
+async function countDecisions(
+  sources: RebuildSources,
+  tail: LogTail<IdentityDecisionRecord>,
+  isMissing: (environmentId: string) => boolean,
+): Promise<number> {
+  let count = 0;
+  for await (const { value } of readTail(sources, tail)) if (isMissing(value.environmentId)) count++;
+  return count;
 }
 
 /** Topics that are empty in a new deployment. The end offset of a topic never decreases. */

@@ -1,5 +1,6 @@
 -- Sets fences of one environment, unless a later fence exists, and removes the data up to the cut-off that the fences
 -- should have refused: links, consents, held suspects and unlink sides.
+-- KEYS  run in which all fences were set; selects the node
 -- ARGV  namespace, environment, then alternating identity keys and cut-offs
 -- Reply the numbers of identities and consents removed
 local namespace, environment = ARGV[1], ARGV[2]

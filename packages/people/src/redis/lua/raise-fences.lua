@@ -1,4 +1,5 @@
 -- Sets fences of one environment, unless a later fence exists.
+-- KEYS  run in which all fences were set; selects the node
 -- ARGV  namespace, environment, then alternating identity keys and cut-offs
 -- The bucket's bit is set first: a fence in an unmarked bucket would never be read.
 local map = name_of(ARGV[1], FAMILY.fences, ARGV[2])

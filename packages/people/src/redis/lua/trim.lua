@@ -1,4 +1,5 @@
 -- Deletes recorded decisions of one partition up to an offset. Allowed when Redis is out of memory.
+-- KEYS  progress; selects the node
 -- ARGV  namespace, source, through, then the environments
 -- An outbox record contains the decisions of one call. A record that spans the offset is truncated.
 local namespace, source, through = ARGV[1], ARGV[2], tonumber(ARGV[3])

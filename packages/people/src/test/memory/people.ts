@@ -116,7 +116,7 @@ function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadC
       return environmentOf(model, environmentId).consents.get(identityKey.toString('hex')) ?? null;
     },
     loadConsents: async (changes) => changes.map(put),
-    syncState: async () => ({ run: 'this process', isCurrent: true, applied: new Map() }),
+    syncState: async () => ({ run: 'this process', isCurrent: true, lags: () => false, applied: new Map() }),
     markCurrent: async () => true,
     readStored: async (environmentId, identityKeys) => {
       const { consents } = environmentOf(model, environmentId);
@@ -173,7 +173,11 @@ function createGuards(model: Model): ErasureGuards {
         raise(environmentOf(model, environmentId).fences, key, cutoffMs);
     },
     enforce: async (cutoffs) => enforce(model, cutoffs),
-    fenceStatus: async () => ({ run: String(model.run), isComplete: model.run === model.fencedRun }),
+    fenceStatus: async () => {
+      const isComplete = model.run === model.fencedRun;
+      const isRestorable = !isComplete && model.epoch !== null;
+      return { run: String(model.run), isComplete, isRestorable, lacks: () => isRestorable };
+    },
     completeFences: async (run) => {
       if (run !== String(model.run)) return false;
       model.fencedRun = model.run;
@@ -208,6 +212,10 @@ function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
     if (model.epoch !== null) throw new EpochPresentFault();
   };
   return {
+    async missing() {
+      assertNoEpoch();
+      return () => true;
+    },
     async mintEpoch(run) {
       if (model.epoch !== null) return model.epoch;
       if (run !== undefined && run !== String(model.run)) throw new RestartedFault();
