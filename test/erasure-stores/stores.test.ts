@@ -126,10 +126,12 @@ describe('the registry of stores', () => {
       (path) => /^[^/]+\/src\/(.+\/)?redis\/[^/]+\.ts$/.test(path) && !path.endsWith('.test.ts'),
     );
     const starts = sources.flatMap((path) =>
-      [...read(`packages/${path}`).matchAll(/\$\{namespace\}([a-z][a-z:-]*)/g)].map(([, start]) => ({
-        path,
-        start: start!,
-      })),
+      [...read(`packages/${path}`).matchAll(/(?:\$\{namespace\}|toFamily\(options, ['`])([a-z][a-z:-]*)/g)].map(
+        ([, start]) => ({
+          path,
+          start: start!,
+        }),
+      ),
     );
     expect(starts.length).toBeGreaterThan(10);
     const unregistered = starts.filter(({ start }) => !REDIS_STORES.some(({ name }) => name.startsWith(start)));

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
-import { Redis } from 'ioredis';
+import { openTestRedis, testRedis } from '@playline/testkit';
 import { afterAll, describe, expect, it } from 'vitest';
 import { hashToken } from './accounts/one-time-tokens.ts';
 import type { OneTimeTokens, SessionStores, Sessions } from './index.ts';
@@ -10,7 +9,7 @@ import { createMemorySessions } from './test/memory-sessions.ts';
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const base = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
+const { client: redis, close: disconnect } = openTestRedis();
 const opened: SessionStores[] = [];
 const empty = async (namespace: string) => {
   const keys = await redis.keys(`${namespace}*`);
@@ -19,7 +18,7 @@ const empty = async (namespace: string) => {
 afterAll(async () => {
   for (const each of opened) await each.close();
   await empty(base);
-  redis.disconnect();
+  disconnect();
 });
 
 interface World {
@@ -30,7 +29,7 @@ interface World {
 
 async function openRedisWorld(wallClockMs: () => number): Promise<World> {
   const namespace = `${base}${randomUUID()}:`;
-  const stores = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
+  const stores = await openRedisSessions({ ...testRedis(), namespace, wallClockMs });
   opened.push(stores);
   return { ...stores, empty: () => empty(namespace) };
 }
@@ -220,7 +219,7 @@ describe.each([
 describe('session and token data in Redis', () => {
   it('contains no token and no login, and expires', async () => {
     const namespace = `${base}${randomUUID()}:`;
-    const { sessions, oneTimeTokens, close } = await openRedisSessions({ url: testStores().redis, namespace });
+    const { sessions, oneTimeTokens, close } = await openRedisSessions({ ...testRedis(), namespace });
     const { text } = await sessions.create({ accountId: 'ada-id', ...client });
     const link = await oneTimeTokens.issue({ purpose: 'link', value: 'v', lifetimeS: 60 });
     await oneTimeTokens.spend({ purpose: 'form', text: 'form-token', lifetimeS: 60 });

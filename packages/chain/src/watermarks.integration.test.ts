@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
-import { Redis } from 'ioredis';
+import { openTestRedis, testRedis } from '@playline/testkit';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openRedisWatermarks } from './redis/index.ts';
 import { openMemoryWatermarks } from './test/memory/index.ts';
@@ -10,16 +9,16 @@ const namespace = `test-${randomUUID()}:`;
 const opened: Watermarks[] = [];
 
 async function openInRedis(): Promise<Watermarks> {
-  const watermarks = await openRedisWatermarks({ url: testStores().redis, namespace });
+  const watermarks = await openRedisWatermarks({ ...testRedis(), namespace });
   opened.push(watermarks);
   return watermarks;
 }
 
 afterAll(async () => {
   for (const watermarks of opened) await watermarks.close();
-  const redis = new Redis(testStores().redis);
+  const { client: redis, close } = openTestRedis();
   await redis.del(`${namespace}chain:watermark`);
-  redis.disconnect();
+  close();
 });
 
 describe.each([
@@ -59,12 +58,12 @@ it('reading and publishing a watermark fail while Redis is unavailable', async (
 
 it('reading a watermark fails while the stored value is invalid', async () => {
   const watermarks = await openInRedis();
-  const redis = new Redis(testStores().redis);
+  const { client: redis, close } = openTestRedis();
   await redis.hset(`${namespace}chain:watermark`, '6', 'junk');
   await expect(watermarks.read(6)).rejects.toThrow('not a whole number');
   await redis.hset(`${namespace}chain:watermark`, '6', '5');
   expect(await watermarks.read(6)).toBe(5);
-  redis.disconnect();
+  close();
 });
 
 it('publishing an invalid watermark fails', async () => {

@@ -25,7 +25,7 @@ afterAll(() => redis.close());
 
 /** Uses a Redis database that contains no other data, so `empty` can flush the database. */
 async function openRedis(): Promise<Store> {
-  const mints = await openRedisMints({ url: redis.url });
+  const mints = await openRedisMints(redis.target);
   return { ...mints, empty: () => redis.client.flushdb() };
 }
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openRedisDatabase, type RedisDatabase, until } from '@playline/testkit';
+import { openRedisDatabase, type RedisDatabase, type RedisTarget, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { createAcceptMints } from './accept.ts';
@@ -31,8 +31,8 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-async function openRedisStore(url: string, namespace = ''): Promise<RedisMints> {
-  const mints = await openRedisMints({ url, namespace });
+async function openRedisStore(target: RedisTarget, namespace = ''): Promise<RedisMints> {
+  const mints = await openRedisMints({ ...target, namespace });
   onTestFinished(() => mints.close());
   await mints.view.complete((await mints.view.progress()).run);
   return mints;
@@ -81,7 +81,7 @@ const createFailedAsset = (referenceId: string, environmentId: string): MintStat
 
 describe.each([
   { name: 'memory', open: async (): Promise<Store> => createMemoryMints() },
-  { name: 'Redis', open: (): Promise<Store> => openRedisStore(redis.url, `${randomUUID()}:`) },
+  { name: 'Redis', open: (): Promise<Store> => openRedisStore(redis.target, `${randomUUID()}:`) },
 ])('pending assets in $name', ({ open }) => {
   it('pending assets are limited per environment and project, and a settled asset frees capacity', async () => {
     const store = await open();
@@ -143,7 +143,7 @@ it('a mint request above the limit on pending assets is rejected with details an
 
 it('claims without a published request count as pending until the log has been read, and then lapse', async () => {
   const namespace = `${randomUUID()}:`;
-  const mints = await openRedisStore(redis.url, namespace);
+  const mints = await openRedisStore(redis.target, namespace);
   const [broker, log] = [{ isStopped: true }, { isApplied: async () => false }];
   const publish = async () => {
     if (broker.isStopped) throw new Error('no broker responds');
@@ -169,7 +169,7 @@ async function restoreAll(view: MintView, states: readonly MintState[]): Promise
 
 it("Redis retains a project's latest settled assets, and only the claims of earlier minted assets", async () => {
   const namespace = `${randomUUID()}:`;
-  const { claims, view } = await openRedisStore(redis.url, namespace);
+  const { claims, view } = await openRedisStore(redis.target, namespace);
   const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
   const states = names.map((name, at): MintState => {
     return { ...createFailedAsset(name, 'main-a'), status: at === 0 ? 'succeeded' : 'failed' };
@@ -192,7 +192,7 @@ it("Redis retains a project's latest settled assets, and only the claims of earl
 
 it('Redis retains fewer settled assets if their reference ids are long', async () => {
   const namespace = `${randomUUID()}:`;
-  const { view } = await openRedisStore(redis.url, namespace);
+  const { view } = await openRedisStore(redis.target, namespace);
   const names = Array.from({ length: SETTLED_LIMITS.assets / 2 }, (_, at) => `${'😀'.repeat(240)}-${at}`);
   await restoreAll(
     view,
@@ -205,7 +205,7 @@ it('Redis retains fewer settled assets if their reference ids are long', async (
 });
 
 it("a project's mint requests are rejected while too many of its assets have failed within an hour", async () => {
-  const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
+  const mints = await openRedisStore(redis.target, `${randomUUID()}:`);
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
   const fail = (count: number, ageMs: number) =>
@@ -236,7 +236,7 @@ it('while Redis is out of memory, it rejects mint requests and is not ready, but
   client.on('error', () => {});
   onTestFinished(() => client.disconnect());
   await until('Redis responds', async () => (await client.ping().catch(() => '')) === 'PONG');
-  const store = await openRedisStore(url);
+  const store = await openRedisStore({ url });
   await fill(store, 'main-a');
   expect(await store.ready()).toBe(true);
   await client.config('SET', 'maxmemory', '1mb');

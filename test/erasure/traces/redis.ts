@@ -60,8 +60,15 @@ const FAMILIES = REDIS_STORES.map(({ name }) => ({ name, pattern: toPattern(name
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );
 
+/** Removes the hash tags of a cluster (infra/redis/README.md#cluster). */
+const toServerName = (name: string) =>
+  name
+    .replace(/^([a-z]{1,2}):\{c\d+\/\d+\}:([^:]+)/, '$1:{$2}')
+    .replace(/:\{[cm][\d/]+\}/, '')
+    .replace(/^\{(access:[\w-]+|alerts)\}/, '$1');
+
 /** The key's registered family, or its prefix if the key is not registered. */
 function familyOf(key: Buffer): string {
-  const text = key.toString('latin1');
+  const text = toServerName(key.toString('latin1'));
   return FAMILIES.find(({ pattern }) => pattern.test(text))?.name ?? `not registered: ${text.slice(0, 12)}`;
 }

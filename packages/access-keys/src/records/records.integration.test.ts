@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
+import { openTestRedis, testRedis } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RATE_LIMIT_KEYS, type RateLimitKeyRecord } from '../rate-limit-keys/rate-limit-key.ts';
 import { openRedisRecords, type RedisRecordView } from '../redis/index.ts';
@@ -15,7 +14,7 @@ type R = RateLimitKeyRecord;
 const kind = RATE_LIMIT_KEYS;
 const author = { changedBy: 'ada', requestId: 'r-1' };
 const base = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
+const { client: redis, close: disconnect } = openTestRedis();
 const opened: RedisRecordView<R>[] = [];
 const empty = async (namespace: string) => {
   const keys = await redis.keys(`${namespace}*`);
@@ -24,7 +23,7 @@ const empty = async (namespace: string) => {
 afterAll(async () => {
   for (const view of opened) await view.close();
   await empty(base);
-  redis.disconnect();
+  disconnect();
 });
 
 /** A view whose store can be restarted and emptied. */
@@ -37,7 +36,7 @@ interface World {
 
 async function openRedisWorld(): Promise<World> {
   const namespace = `${base}${randomUUID()}:`;
-  const view = await openRedisRecords(kind, { url: testStores().redis, namespace });
+  const view = await openRedisRecords(kind, { ...testRedis(), namespace });
   opened.push(view);
   const restart = async () =>
     void (await redis.set(`${namespace}access:rate-limit-keys:complete`, 'the previous run', 'XX'));

@@ -1,7 +1,7 @@
 // Record views in Redis; infra/redis/README.md lists the keys.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PRESENT_RUN_LUA, type Redis } from '@playline/stores/redis';
+import { PRESENT_RUN_LUA, type Redis, toFamily } from '@playline/stores/redis';
 import type { Change, ReceivedRecord, RecordKind } from '../records/record-log.ts';
 import { IncompleteViewFault, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
@@ -17,7 +17,7 @@ export async function openRedisRecords<R extends Change>(
   options: RedisAccessOptions,
 ): Promise<RedisRecordView<R>> {
   const { redis, ready, close } = await openConnection(options);
-  return { ...createRecordView(kind, redis, options.namespace ?? ''), ready, close };
+  return { ...createRecordView(kind, redis, toFamily(options, `access:${kind.name}`)), ready, close };
 }
 
 const PRESENT_RUN = `${PRESENT_RUN_LUA}
@@ -87,8 +87,7 @@ end
 if update.run ~= '' and isWhole then redis.call('SET', KEYS[4], run) end
 return 1`;
 
-function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, namespace: string): RecordView<R> {
-  const records = `${namespace}access:${kind.name}`;
+function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, records: string): RecordView<R> {
   const names = {
     records,
     offsets: `${records}:places`,

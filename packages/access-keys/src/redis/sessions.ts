@@ -1,5 +1,5 @@
 // Sessions and one-time tokens in Redis; infra/redis/README.md lists the keys.
-import type { Redis } from '@playline/stores/redis';
+import { type Redis, toFamily } from '@playline/stores/redis';
 import { createToken, hashToken, type OneTimeTokens } from '../accounts/one-time-tokens.ts';
 import {
   endOfSession,
@@ -13,7 +13,7 @@ import { openConnection, type RedisAccessOptions } from './connection.ts';
 
 // Scripts that keep a session and its account's session list consistent. KEYS: session, list.
 /** ARGV: key prefix, id, record, seenAt, signedInAt, lifetime in ms. Also removes expired sessions from the list. */
-const CREATE_SESSION = `
+const CREATE_SESSION = `#!lua
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[2])) do
   if redis.call('EXISTS', ARGV[1] .. id) == 0 then redis.call('SREM', KEYS[2], id) end
 end
@@ -24,7 +24,7 @@ if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[6]) then redis.call('PEXPIRE', KE
 return 1`;
 
 /** ARGV: field, timestamp, remaining lifetime in ms. Has no effect on an ended session. */
-const CHANGE_SESSION = `
+const CHANGE_SESSION = `#!lua
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -32,12 +32,12 @@ if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KE
 return 1`;
 
 /** ARGV: id. */
-const END_SESSION = `
+const END_SESSION = `#!lua flags=allow-oom
 redis.call('SREM', KEYS[2], ARGV[1])
 return redis.call('DEL', KEYS[1])`;
 
-/** KEYS: the account's session list. ARGV: key prefix, id of the session to keep, or ''. */
-const END_SESSIONS = `
+/** KEYS: the account's session list, then a missing key if the slot may move. ARGV: key prefix, id of the session to keep, or ''. */
+const END_SESSIONS = `#!lua flags=allow-oom
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if id ~= ARGV[2] then
     redis.call('DEL', ARGV[1] .. id)
@@ -83,7 +83,8 @@ return tonumber(count) + 1`;
 
 interface RedisLocation {
   readonly redis: Redis;
-  readonly namespace: string;
+  /** Start of the names of all session keys, and of all token keys. */
+  readonly start: string;
   readonly wallClockMs: () => number;
 }
 
@@ -92,12 +93,21 @@ export async function openRedisSessions(
   options: RedisAccessOptions & { readonly wallClockMs?: () => number },
 ): Promise<SessionStores> {
   const { redis, ready, close } = await openConnection(options);
-  const location = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
-  return { sessions: createSessions(location), oneTimeTokens: createTokens(location), ready, close };
+  const wallClockMs = options.wallClockMs ?? Date.now;
+  const start = `${toFamily(options, 'access:session')}:`;
+  // While a slot moves between two nodes, Redis refuses scripts that name a missing key.
+  const absent = (options.cells ?? 0) > 0 ? [`${start}absent`] : [];
+  const sessions = createSessions({ redis, start, absent, wallClockMs });
+  const oneTimeTokens = createTokens({ redis, start: `${options.namespace ?? ''}access:one-time:`, wallClockMs });
+  return { sessions, oneTimeTokens, ready, close };
 }
 
-function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessions {
-  const start = `${namespace}access:session:`;
+function createSessions({
+  redis,
+  start,
+  absent,
+  wallClockMs,
+}: RedisLocation & { readonly absent: readonly string[] }): Sessions {
   const listOf = (accountId: string) => `${start}of:${accountId}`;
   const findLive = async (id: string): Promise<SessionRecord | null> => {
     const { record, seenAt, signedInAt } = await redis.hgetall(start + id);
@@ -143,13 +153,13 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
       if (found !== null) await redis.eval(END_SESSION, 2, start + id, listOf(found.accountId), id);
     },
     endAll: async (accountId, exceptId) => {
-      await redis.eval(END_SESSIONS, 1, listOf(accountId), start, exceptId ?? '');
+      const keys = [listOf(accountId), ...absent];
+      await redis.call('EVAL', [END_SESSIONS, keys.length, ...keys, start, exceptId ?? '']);
     },
   };
 }
 
-function createTokens({ redis, namespace, wallClockMs }: RedisLocation): OneTimeTokens {
-  const start = `${namespace}access:one-time:`;
+function createTokens({ redis, start, wallClockMs }: RedisLocation): OneTimeTokens {
   const nameOf = (purpose: string, text: string) => `${start}${purpose}:${hashToken(text)}`;
   const attemptsOf = (name: string) => `${start}attempts:${hashToken(name)}`;
   /** Returns the current time, the expiry time and the lifetime in milliseconds. */

@@ -1,5 +1,5 @@
 // Key usage counts in Redis; infra/redis/README.md lists the keys.
-import type { Redis } from '@playline/stores/redis';
+import { type Redis, toFamily } from '@playline/stores/redis';
 import {
   DAY_HOURS,
   HOUR_MINUTES,
@@ -58,12 +58,11 @@ return 1`;
 /** Waits up to a second for Redis, and opens even if Redis is down. */
 export async function openRedisKeyUsage(options: RedisAccessOptions & { readonly wallClockMs?: () => number }) {
   const { redis, ready, close } = await openConnection(options);
-  const names = createUsageNames(options.namespace ?? '');
+  const names = createUsageNames(toFamily(options, 'access:usage'));
   return { ...createKeyUsage(redis, names, options.wallClockMs ?? Date.now), ready, close };
 }
 
-function createUsageNames(namespace: string) {
-  const usage = `${namespace}access:usage`;
+function createUsageNames(usage: string) {
   return {
     keys: (minuteAt: number) => `${usage}:keys:${minuteAt / MINUTE_MS}`,
     environments: (minuteAt: number) => `${usage}:environments:${minuteAt / MINUTE_MS}`,

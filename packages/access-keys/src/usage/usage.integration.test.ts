@@ -1,26 +1,25 @@
 import { randomUUID } from 'node:crypto';
-import { testStores } from '@playline/testkit';
+import { openTestRedis, testRedis } from '@playline/testkit';
 import fc from 'fast-check';
-import { Redis } from 'ioredis';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openRedisKeyUsage, type RedisKeyUsage } from '../redis/index.ts';
 import { createMemoryKeyUsage } from '../test/memory-usage.ts';
 import { HOUR_MS, type KeyCounts, type KeyUsage, MINUTE_MS, minuteOf, NO_USE, toEnvironmentRate } from './key-usage.ts';
 
 const base = `test-${randomUUID()}:`;
-const redis = new Redis(testStores().redis);
+const { client: redis, close: disconnect } = openTestRedis();
 const opened: RedisKeyUsage[] = [];
 afterAll(async () => {
   for (const usage of opened) await usage.close();
   const keys = await redis.keys(`${base}*`);
   if (keys.length > 0) await redis.del(keys);
-  redis.disconnect();
+  disconnect();
 });
 
 type Open = (clock: { now: number }) => Promise<{ usage: KeyUsage; namespace: string }>;
 const openInRedis: Open = async (clock) => {
   const namespace = `${base}${randomUUID()}:`;
-  const usage = await openRedisKeyUsage({ url: testStores().redis, namespace, wallClockMs: () => clock.now });
+  const usage = await openRedisKeyUsage({ ...testRedis(), namespace, wallClockMs: () => clock.now });
   opened.push(usage);
   return { usage, namespace };
 };

@@ -22,7 +22,10 @@ beforeAll(async () => {
 afterAll(() => redis.close());
 
 async function open(namespace: string) {
-  const [one, other] = [openRedisAlerts({ url: redis.url, namespace }), openRedisAlerts({ url: redis.url, namespace })];
+  const [one, other] = [
+    openRedisAlerts({ ...redis.target, namespace }),
+    openRedisAlerts({ ...redis.target, namespace }),
+  ];
   await until('both are connected', async () => (await one.read()).length + (await other.read()).length === 0);
   return { one, other, close: () => Promise.all([one.close(), other.close()]) };
 }

@@ -1,5 +1,5 @@
 // Active alerts in Redis; infra/redis/README.md lists the keys.
-import { openRedis, type RedisAdapterOptions, runScript } from '@playline/stores/redis';
+import { openRedis, type RedisAdapterOptions, runScript, toFamily } from '@playline/stores/redis';
 import {
   type Acknowledgement,
   type ActiveAlert,
@@ -41,12 +41,12 @@ const LIMITS = { connectMaxMs: 1000, silenceMaxMs: 2000, enableAutoPipelining: t
 /** Commands fail while Redis is down. If Redis loses the alerts, those that still apply fire again. */
 export function openRedisAlerts(options: RedisAdapterOptions): AlertStore & { close(): Promise<void> } {
   const { redis, close } = openRedis(options, LIMITS);
-  const namespace = options.namespace ?? '';
-  const turn = `${namespace}alerts:turn`;
-  const active = `${namespace}alerts:active`;
-  const acknowledged = `${namespace}alerts:acknowledged`;
-  const changes = `${namespace}alerts:changes`;
-  const evaluatedAt = `${namespace}alerts:evaluated-at`;
+  const family = toFamily(options, 'alerts');
+  const turn = `${family}:turn`;
+  const active = `${family}:active`;
+  const acknowledged = `${family}:acknowledged`;
+  const changes = `${family}:changes`;
+  const evaluatedAt = `${family}:evaluated-at`;
   return {
     takeTurn: async (owner, lifetimeMs) => (await redis.set(turn, owner, 'PX', lifetimeMs, 'NX')) !== null,
     read: async () => {

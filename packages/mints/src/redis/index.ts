@@ -17,6 +17,7 @@ import {
   SETTLED_LIMITS,
   type WantedClaim,
 } from '../claims.ts';
+import { joinGroups, type MintGroup } from '../groups.ts';
 import type { MintState } from '../states.ts';
 import type { MintView } from '../view.ts';
 import { APPLY, CLAIM, CLEAN, COMPLETE, CONFIRM, LAPSE, PROGRESS, READ, TAKE } from './scripts.ts';
@@ -37,32 +38,45 @@ const MS_PER_S = 1000;
 
 type Names = ReturnType<typeof createNames>;
 
-function createNames(namespace: string) {
+/** @param tag number of the hash tag that keeps the keys of a group of projects in one slot; null without a cluster */
+function createNames(namespace: string, tag: number | null) {
+  const infix = tag === null ? '' : `:{m${tag}}`;
+  const toScope = (contract: string) => (tag === null ? `{${contract}}` : `{m${tag}}:${contract}`);
   const keyFor = (family: string, { chain, contractAddress, projectId }: MintScope, referenceId: string) =>
-    `${namespace}mint:${family}:{${chain}:${contractAddress}}:${projectId}:${referenceId}`;
+    `${namespace}mint:${family}:${toScope(`${chain}:${contractAddress}`)}:${projectId}:${referenceId}`;
+  const ofProject = (family: string) => (projectId: string) => `${namespace}mint:${family}${infix}:${projectId}`;
   return {
     claim: (scope: MintScope, referenceId: string) => keyFor('claim', scope, referenceId),
     state: (scope: MintScope, referenceId: string) => keyFor('state', scope, referenceId),
-    pending: (projectId: string) => `${namespace}mint:pending:${projectId}`,
-    settled: (projectId: string) => `${namespace}mint:settled:${projectId}`,
-    settledBytes: (projectId: string) => `${namespace}mint:settled-bytes:${projectId}`,
-    floor: (projectId: string) => `${namespace}mint:floor:${projectId}`,
-    failed: (projectId: string) => `${namespace}mint:failed:${projectId}`,
-    cleaned: (projectId: string) => `${namespace}mint:cleaned:${projectId}`,
+    pending: ofProject('pending'),
+    settled: ofProject('settled'),
+    settledBytes: ofProject('settled-bytes'),
+    floor: ofProject('floor'),
+    failed: ofProject('failed'),
+    cleaned: ofProject('cleaned'),
     quota: (kind: string, projectId: string) => `${namespace}mint:quota:${kind}:${projectId}`,
-    complete: `${namespace}mint:complete`,
-    offsets: `${namespace}mint:places`,
+    complete: `${namespace}mint:complete${infix}`,
+    offsets: `${namespace}mint:places${infix}`,
+    /** For scripts that construct key names: a key that never exists, so that Redis refuses them while the slot moves. */
+    absent: tag === null ? [] : [`${namespace}mint:complete${infix}:absent`],
   };
 }
+
+/** Fixed, because stored keys are not migrated. */
+const HASH_TAGS = 64;
 
 /** Opens claims, view and quotas in Redis. The README of infra/redis lists the keys. */
 export async function openRedisMints(options: RedisAdapterOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
-  const names = createNames(options.namespace ?? '');
+  const open = (tag: number | null): MintGroup => {
+    const names = createNames(options.namespace ?? '', tag);
+    const [claims, quotas] = [createClaims(scripts, names), createQuotas(scripts, names)];
+    return { claims, view: createView(scripts, names), quotas };
+  };
+  const isDivided = (options.cells ?? 0) > 0;
+  const tags = Array.from({ length: HASH_TAGS }, (_, tag) => tag);
   return {
-    claims: createClaims(scripts, names),
-    view: createView(scripts, names),
-    quotas: createQuotas(scripts, names),
+    ...(isDivided ? joinGroups(tags.map(open)) : open(null)),
     ready: scripts.ready,
     close: scripts.close,
   };
@@ -99,7 +113,11 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
       await run(LAPSE, keys, [attemptId, claimedAt, EXPIRY_MS]);
     },
     clean: async (projectId, claimedUntil) => {
-      await run(CLEAN, [names.pending(projectId), names.floor(projectId)], [claimedUntil ?? 0, EXPIRY_MS]);
+      await run(
+        CLEAN,
+        [names.pending(projectId), names.floor(projectId), ...names.absent],
+        [claimedUntil ?? 0, EXPIRY_MS],
+      );
     },
     read: async (scope, referenceId) => {
       const keys = [names.complete, names.state(scope, referenceId), names.claim(scope, referenceId)];
@@ -155,7 +173,7 @@ function createView({ run, redis }: Scripts, names: Names): MintView {
       JSON.stringify(state),
     ]);
     const limits = [SETTLED_LIMITS.assets, SETTLED_LIMITS.bytes, FAILED_PER_HOUR_MAX];
-    return (await run(APPLY, [names.offsets, ...keys], [...to, EXPIRY_MS, ...limits, ...args])) === 1;
+    return (await run(APPLY, [names.offsets, ...keys, ...names.absent], [...to, EXPIRY_MS, ...limits, ...args])) === 1;
   };
   return {
     progress: async () => {

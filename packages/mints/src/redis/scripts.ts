@@ -227,7 +227,7 @@ end
 local function remove_settled(settled, settled_bytes, claim)
   if redis.call('ZREM', settled, claim) == 1 then redis.call('DECRBY', settled_bytes, bytes_of(claim)) end
 end
-for i = 1, (#KEYS - 1) / 7 do
+for i = 1, math.floor((#KEYS - 1) / 7) do
   local at, key = 8 * i, 7 * i - 5
   local claim, state, pending, settled, settled_bytes = KEYS[key], KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], KEYS[key + 4]
   local update = {

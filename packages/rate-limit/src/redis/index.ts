@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { settleAll } from '@playline/stores';
 import { openRedis, type RedisAdapterOptions, runScript } from '@playline/stores/redis';
-import type { SharedBalances } from '../shared-limiter.ts';
+import type { Charge, SharedBalances } from '../shared-limiter.ts';
 
 export interface RedisBalances extends SharedBalances {
   close(): Promise<void>;
@@ -19,11 +20,17 @@ const SCRIPT = readFileSync(new URL('charge.lua', import.meta.url), 'utf8');
 export function openRedisBalances(options: RedisAdapterOptions): RedisBalances {
   const { redis, close } = openRedis(options, LIMITS);
   const prefix = `${options.namespace ?? ''}rate:`;
+  const run = async (charges: readonly Charge[]) => {
+    const keys = charges.map(({ id }) => prefix + id);
+    const costs = charges.map(({ costMs }) => Math.round(costMs * US_PER_MS));
+    return (await runScript(redis, { script: SCRIPT, keys, args: costs })) as number[];
+  };
+  // In a cluster, each bucket is in a different slot.
+  const isDivided = (options.cells ?? 0) > 0;
   return {
     charge: async (charges) => {
-      const keys = charges.map(({ id }) => prefix + id);
-      const costs = charges.map(({ costMs }) => Math.round(costMs * US_PER_MS));
-      const backlogsUs = (await runScript(redis, { script: SCRIPT, keys, args: costs })) as number[];
+      const calls = isDivided ? charges.map((charge) => run([charge])) : [run(charges)];
+      const backlogsUs = (await settleAll(calls)).flat();
       return backlogsUs.map((backlogUs) => backlogUs / US_PER_MS);
     },
     close,
