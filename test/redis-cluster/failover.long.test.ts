@@ -110,14 +110,13 @@ async function expectComplete(environmentId: string, facts: number, decisions: r
 
 async function runFault(fault: (primary: ClusterNode, replica: ClusterNode, count: () => number) => Promise<void>) {
   const environmentIds = createEnvironmentIds();
-  await until('cell 0 has a replica', async () => (await cluster.replicaOf(toTag(0))) !== undefined, WAIT_MS);
   await linkers.start();
   const load = startLoad(environmentIds);
   onTestFinished(load.halt);
   await until('facts are decided', async () => load.count > 20 && (await stores.countCommitted()) > 0, WAIT_MS);
   const [primary, replica] = [await cluster.primaryOf(toTag(0)), await cluster.replicaOf(toTag(0))];
   onTestFinished(() => primary.start());
-  await fault(primary, replica!, () => load.count);
+  await fault(primary, replica, () => load.count);
   const before = load.count;
   await until('the load continues', async () => load.count > before + 60, WAIT_MS);
   const facts = await load.stop();

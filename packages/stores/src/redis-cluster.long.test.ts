@@ -1,6 +1,6 @@
 import { type ClusterNode, openRedisCluster, type TestRedisCluster, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
-import { assertTakesWrites, nodesOf, openRedis, primariesOf, runScript } from './redis.ts';
+import { assertTakesWrites, nodesOf, openRedis, primariesOf, type Redis, runScript } from './redis.ts';
 
 let cluster: TestRedisCluster;
 beforeAll(async () => {
@@ -64,34 +64,47 @@ const faults = [
   ['suspended', async (node: ClusterNode) => node.suspend(), async (node: ClusterNode) => node.resume()],
 ] as const;
 
+/** The node timeout of infra/redis/cluster.conf plus two seconds. */
+const GAP_MAX_MS = 3_000;
+const OTHERS_MAX_MS = 500;
+/** Other load on the machine only adds time, so one failover within the limits shows that they can be met. */
+const ATTEMPTS_MAX = 3;
+
 it.each(faults)(
-  'writes resume soon after a primary was %s, and other nodes keep serving',
+  'writes resume within the node timeout plus two seconds after a primary was %s, and other nodes keep serving',
   async (name, fail, repair) => {
     const { redis } = await open();
-    const failed = await cluster.primaryOf('{x}');
-    let other = 0;
-    while ((await cluster.primaryOf(`{${other}}`)) === failed) other++;
-    await fail(failed);
-    const startMs = performance.now();
-    let longestMs = 0;
-    await until('writes resume', async () => {
-      const sentMs = performance.now();
-      const isWritten = redis.set('{x}', 'resumed').then(
-        () => true,
-        () => false,
-      );
-      await redis.set(`{${other}}`, 'served');
-      longestMs = Math.max(longestMs, performance.now() - sentMs);
-      return isWritten;
-    });
-    const gapMs = performance.now() - startMs;
-    console.log(
-      `${name}: writes resumed after ${Math.round(gapMs)} ms; others took at most ${Math.round(longestMs)} ms`,
-    );
-    await repair(failed);
-    await until('the node is a replica', async () => (await failed.client.role().catch(() => ['']))[0] === 'slave');
-    // On an idle machine three and four seconds: commands to a suspended node first wait until it has been silent.
-    expect(gapMs).toBeLessThan(name === 'killed' ? 5_000 : 8_000);
-    expect(longestMs).toBeLessThan(3_000);
+    const measured: { gapMs: number; othersMs: number }[] = [];
+    const isMet = () => measured.some(({ gapMs, othersMs }) => gapMs < GAP_MAX_MS && othersMs < OTHERS_MAX_MS);
+    while (!isMet() && measured.length < ATTEMPTS_MAX) {
+      const failed = await cluster.primaryOf('{x}');
+      let other = 0;
+      while ((await cluster.primaryOf(`{${other}}`)) === failed) other++;
+      await fail(failed);
+      measured.push(await measureGap(redis, { failed: '{x}', other: `{${other}}` }));
+      await repair(failed);
+      await cluster.replicaOf('{x}');
+    }
+    for (const { gapMs, othersMs } of measured)
+      console.log(`${name}: writes resumed after ${gapMs} ms; writes to another node took at most ${othersMs} ms`);
+    expect(isMet()).toBe(true);
   },
 );
+
+/** Writes to both keys until the failed node's key is written again. */
+async function measureGap(redis: Redis, keys: { failed: string; other: string }) {
+  const startMs = performance.now();
+  const state = { isResumed: false };
+  const resume = until('writes resume', () => redis.set(keys.failed, 'resumed')).then(() => {
+    state.isResumed = true;
+    return Math.round(performance.now() - startMs);
+  });
+  let othersMs = 0;
+  while (!state.isResumed) {
+    const sentMs = performance.now();
+    await redis.set(keys.other, 'served');
+    othersMs = Math.max(othersMs, Math.round(performance.now() - sentMs));
+    await new Promise((done) => setTimeout(done, 5));
+  }
+  return { gapMs: await resume, othersMs };
+}

@@ -92,10 +92,12 @@ function openServer({ url, tls, sentinel }: RedisClientOptions, limits: RedisLim
   return new Server({ ...options, ...login, ...sentinels, enableAutoPipelining });
 }
 
-/** A suspended node responds to nothing; its replica replaces it after the cluster's node timeout of two seconds. */
+/** A suspended node responds to nothing. Its replica replaces it within three seconds. */
 const NODE_SILENCE_MAX_MS = 3_000;
 /** How long a replaced node may receive commands. A suspended node does not redirect them. */
-const SLOTS_MAX_AGE_MS = 1_000;
+const SLOTS_MAX_AGE_MS = 500;
+/** A suspended node may be the one from which the slots are read. */
+const SLOTS_READ_MAX_MS = 1_000;
 
 function openCluster({ url, tls }: RedisClientOptions, limits: RedisLimits, retryStrategy: RetryStrategy) {
   const { nodes, login } = parseAddresses(url);
@@ -107,7 +109,7 @@ function openCluster({ url, tls }: RedisClientOptions, limits: RedisLimits, retr
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
     slotsRefreshInterval: SLOTS_MAX_AGE_MS,
-    slotsRefreshTimeout: limits.connectMaxMs ?? CONNECT_MAX_MS,
+    slotsRefreshTimeout: SLOTS_READ_MAX_MS,
     clusterRetryStrategy: retryStrategy,
     // Certificates contain host names.
     dnsLookup: (host, callback) => callback(null, host),

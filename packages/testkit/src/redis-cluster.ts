@@ -27,8 +27,8 @@ export interface TestRedisCluster {
   readonly nodes: readonly ClusterNode[];
   /** The node that currently owns the slot of a key. */
   primaryOf(key: string): Promise<ClusterNode>;
-  /** A replica of the node that owns the slot of a key; undefined while there is none. */
-  replicaOf(key: string): Promise<ClusterNode | undefined>;
+  /** Waits for a replica in sync of the node that owns the slot of a key. */
+  replicaOf(key: string): Promise<ClusterNode>;
   /** Starts to move the slot of a key to another primary. */
   startMove(key: string): Promise<SlotMove>;
   flush(): Promise<void>;
@@ -119,7 +119,12 @@ function createTopology(client: Cluster, nodes: readonly ClusterNode[]) {
   const primaryOf = async (key: string) => (await nodesOf(key)).owners[0]!;
   return {
     primaryOf,
-    replicaOf: async (key: string): Promise<ClusterNode | undefined> => (await nodesOf(key)).owners[1],
+    replicaOf: (key: string): Promise<ClusterNode> =>
+      until(`the slot of ${key} has a replica in sync`, async () => {
+        const [, replica] = (await nodesOf(key)).owners;
+        const [, , , link] = (await replica?.client.role()) ?? [];
+        return link === 'connected' && replica;
+      }),
     async startMove(key: string): Promise<SlotMove> {
       const { slot, owners } = await nodesOf(key);
       const source = owners[0]!;
