@@ -26,7 +26,7 @@ const MAY_IMPORT = {
   errors: [],
   guides: [],
   contracts: [],
-  testkit: ['infra/*', 'contracts'],
+  testkit: ['infra/*', 'stores', 'contracts'],
   infra: ['infra/*', 'stream/*', 'runtime', 'stores/*', 'errors', 'contracts'],
   /** System tests and files in the root folder may import anything. */
   top: null,

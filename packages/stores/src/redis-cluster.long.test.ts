@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type ClusterNode, openRedisCluster, type TestRedisCluster, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { assertTakesWrites, nodesOf, openRedis, primariesOf, type Redis, runScript } from './redis.ts';
@@ -59,31 +60,38 @@ it('while a slot moves, only scripts that declare a missing key are refused inst
   expect(await read(declared, missing)).toBe('value');
 });
 
-const faults = [
-  ['killed', (node: ClusterNode) => node.kill(), (node: ClusterNode) => node.start()],
-  ['suspended', async (node: ClusterNode) => node.suspend(), async (node: ClusterNode) => node.resume()],
-] as const;
-
 /** The node timeout of infra/redis/cluster.conf plus two seconds. */
 const GAP_MAX_MS = 3_000;
+/** Clients learn of the replacement of a suspended primary when they next read the slots. */
+const SLOTS_MAX_AGE_MS = 500;
 const OTHERS_MAX_MS = 500;
 /** Other load on the machine only adds time, so one failover within the limits shows that they can be met. */
 const ATTEMPTS_MAX = 3;
 
+const faults = [
+  ['killed', GAP_MAX_MS, (node: ClusterNode) => node.kill(), (node: ClusterNode) => node.start()],
+  [
+    'suspended',
+    GAP_MAX_MS + SLOTS_MAX_AGE_MS,
+    async (node: ClusterNode) => node.suspend(),
+    async (node: ClusterNode) => node.resume(),
+  ],
+] as const;
+
 it.each(faults)(
-  'writes resume within the node timeout plus two seconds after a primary was %s, and other nodes keep serving',
-  async (name, fail, repair) => {
+  'after a primary was %s, writes resume within %i ms and other nodes keep serving',
+  async (name, gapMaxMs, fail, repair) => {
     const { redis } = await open();
     const measured: { gapMs: number; othersMs: number }[] = [];
-    const isMet = () => measured.some(({ gapMs, othersMs }) => gapMs < GAP_MAX_MS && othersMs < OTHERS_MAX_MS);
+    const isMet = () => measured.some(({ gapMs, othersMs }) => gapMs < gapMaxMs && othersMs < OTHERS_MAX_MS);
     while (!isMet() && measured.length < ATTEMPTS_MAX) {
+      await cluster.replicaOf('{x}');
       const failed = await cluster.primaryOf('{x}');
       let other = 0;
       while ((await cluster.primaryOf(`{${other}}`)) === failed) other++;
       await fail(failed);
       measured.push(await measureGap(redis, { failed: '{x}', other: `{${other}}` }));
       await repair(failed);
-      await cluster.replicaOf('{x}');
     }
     for (const { gapMs, othersMs } of measured)
       console.log(`${name}: writes resumed after ${gapMs} ms; writes to another node took at most ${othersMs} ms`);
@@ -91,20 +99,26 @@ it.each(faults)(
   },
 );
 
+const PAUSE_MS = 5;
+
 /** Writes to both keys until the failed node's key is written again. */
 async function measureGap(redis: Redis, keys: { failed: string; other: string }) {
   const startMs = performance.now();
-  const state = { isResumed: false };
-  const resume = until('writes resume', () => redis.set(keys.failed, 'resumed')).then(() => {
-    state.isResumed = true;
-    return Math.round(performance.now() - startMs);
-  });
-  let othersMs = 0;
-  while (!state.isResumed) {
-    const sentMs = performance.now();
-    await redis.set(keys.other, 'served');
-    othersMs = Math.max(othersMs, Math.round(performance.now() - sentMs));
-    await new Promise((done) => setTimeout(done, 5));
-  }
-  return { gapMs: await resume, othersMs };
+  const deadlineMs = startMs + 60_000;
+  let [gapMs, othersMs] = [0, 0];
+  const resume = async () => {
+    while (!(await redis.set(keys.failed, 'resumed').catch(() => null)) && performance.now() < deadlineMs)
+      await delay(PAUSE_MS);
+    gapMs = Math.round(performance.now() - startMs);
+  };
+  const serve = async () => {
+    while (gapMs === 0) {
+      const sentMs = performance.now();
+      await redis.set(keys.other, 'served');
+      othersMs = Math.max(othersMs, Math.round(performance.now() - sentMs));
+      await delay(PAUSE_MS);
+    }
+  };
+  await Promise.all([resume(), serve()]);
+  return { gapMs, othersMs };
 }

@@ -123,7 +123,7 @@ function createTopology(client: Cluster, nodes: readonly ClusterNode[]) {
       until(`the slot of ${key} has a replica in sync`, async () => {
         const [, replica] = (await nodesOf(key)).owners;
         const [, , , link] = (await replica?.client.role()) ?? [];
-        return link === 'connected' && replica;
+        return link === 'connected' ? replica : null;
       }),
     async startMove(key: string): Promise<SlotMove> {
       const { slot, owners } = await nodesOf(key);
