@@ -8,8 +8,8 @@ import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
 const CELLS = 2;
-/** The node timeout, the election, and the catch-up from the log. */
-const RECOVERY_MAX_MS = 15_000;
+/** Twice the node timeout, the election, and the catch-up from the log. */
+const OBSERVED_MS = 7_500;
 
 let cluster: TestRedisCluster;
 let stores: KeyStores;
@@ -77,7 +77,7 @@ it('a revoked key stays refused after a failover to a replica that lacked the ch
     await until('the key is refused', async () => (await post(revoked)) === 401);
   });
   const statuses = { valid: new Set<number>(), revoked: new Set<number>() };
-  const endMs = performance.now() + RECOVERY_MAX_MS / 2;
+  const endMs = performance.now() + OBSERVED_MS;
   while (performance.now() < endMs) {
     statuses.revoked.add(await post(revoked));
     statuses.valid.add(await post(valid));
@@ -86,7 +86,7 @@ it('a revoked key stays refused after a failover to a replica that lacked the ch
   expect([...statuses.valid]).toEqual([200]);
   await killed.start();
   const successor = await createKey('development', ...other);
-  await until('a new key is accepted', async () => (await post(successor)) === 200, RECOVERY_MAX_MS);
+  await until('a new key is accepted', async () => (await post(successor)) === 200);
 });
 
 it('no outdated consent is returned after a failover to a replica that lacked the change', async () => {
@@ -107,15 +107,11 @@ it('no outdated consent is returned after a failover to a replica that lacked th
   };
   const completing = completeFences();
   const seen = new Set<string | number>();
-  await until(
-    'all consents are restored',
-    async () => {
-      const statuses = await Promise.all(ids.map(statusOf));
-      for (const status of statuses) seen.add(status);
-      return statuses.every((status) => status === 'none');
-    },
-    RECOVERY_MAX_MS,
-  );
+  await until('all consents are restored', async () => {
+    const statuses = await Promise.all(ids.map(statusOf));
+    for (const status of statuses) seen.add(status);
+    return statuses.every((status) => status === 'none');
+  });
   await completing;
   expect([...seen].filter((status) => status !== 500)).toEqual(['none']);
   await killed.start();
