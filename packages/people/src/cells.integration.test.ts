@@ -174,7 +174,7 @@ it('a process with another number of cells finds no epoch', async () => {
   const other = await openRedisPeople({ ...testRedis(), namespace, cells: CELLS * 2 });
   onTestFinished(() => other.close());
   expect(await other.readEpoch()).toBeNull();
-  const single = await openRedisPeople({ ...testRedis(), namespace });
+  const single = await openRedisPeople({ ...testRedis(), namespace, cells: 0 });
   onTestFinished(() => single.close());
   expect(await single.readEpoch()).toBeNull();
 });

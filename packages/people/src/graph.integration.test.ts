@@ -254,12 +254,14 @@ describe.each([
     await expect(graph.lastApplied(block)).rejects.toBeInstanceOf(MissingEpochFault);
     const erasure = { environmentId: 'test', erasureId: randomBytes(16) };
     await expect(graph.forget(erasure, [randomBytes(16)])).rejects.toBeInstanceOf(MissingEpochFault);
-    await people.rebuild.loadOverrides([]);
+    const key = randomBytes(16);
+    const rows = [{ environmentId: 'test', key, root: key, kind: 'custom', linkedAt: NOW }] as const;
+    await people.rebuild.loadOverrides(rows);
     const epoch = await people.rebuild.mintEpoch();
     expect(await people.rebuild.mintEpoch()).toBe(epoch);
     expect(await people.readEpoch()).toBe(epoch);
     expect(await people.ready()).toBe(true);
-    await expect(people.rebuild.loadOverrides([])).rejects.toBeInstanceOf(EpochPresentFault);
+    await expect(people.rebuild.loadOverrides(rows)).rejects.toBeInstanceOf(EpochPresentFault);
     await expect(people.rebuild.loadApplied(block, 1)).rejects.toBeInstanceOf(EpochPresentFault);
   });
 });
