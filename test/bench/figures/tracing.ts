@@ -1,19 +1,36 @@
-import { atLeast, type Bench, type Figure, type Row, toRow } from '../figure.ts';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { atMost, type Bench, type Figure, type Row, toRow } from '../figure.ts';
 import { loadOn, warmUp } from '../load.ts';
 import { withOpened } from '../opened.ts';
-import { quantileOf } from '../quantile.ts';
-import { type Server, startGateway, startPeer, UNLIMITED } from '../services.ts';
+import { startGateway, startPeer, UNLIMITED } from '../services.ts';
 
 const SIZES = [
   { batchSize: 1, connections: 64 },
   { batchSize: 20, connections: 32 },
 ];
-const SHAPE = { warmUpMs: 500, windowMs: 3_000 };
-/** The difference is small, so it needs more windows than other figures. */
-const ROUNDS = 8;
-const RATIO_MIN = 0.99;
+const WARM_UPS = 5;
+const WINDOW_MS = 60_000;
+const SHARE_MAX = 0.01;
+const TRACING_FILES = /@opentelemetry|\/(otlp-)?tracing\.ts$/;
+/** Files of services and libraries, in contrast to those of Node. */
+const IS_FILE = /^file:|node_modules/;
 
-/** CPU cost of recording one percent of the traces, compared with the same gateway without traces. */
+interface CpuProfile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly functionName: string; readonly url: string };
+    readonly children?: readonly number[];
+  }[];
+  /** Times in microseconds of the monotonic clock. */
+  readonly startTime: number;
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+}
+
+// Share of the gateway's CPU time that is used to record one percent of the traces. The difference between two processes
+// with and without traces is smaller than the difference between two equal processes, so the share comes from a profile.
 export const tracing: Figure = {
   name: 'tracing',
   optional: true,
@@ -24,45 +41,62 @@ export const tracing: Figure = {
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collector.port}`,
         OTEL_TRACES_SAMPLER_ARG: '0.01',
       };
-      const servers = {
-        off: keep(await startGateway(bench)),
-        traced: keep(await startGateway(bench, { ...UNLIMITED, ...traces })),
-        // Shows how much two identical processes differ.
-        'off again': keep(await startGateway(bench)),
-      };
       const rows: Row[] = [];
-      for (const size of SIZES) rows.push(...(await measureSize(bench, servers, size)));
+      for (const size of SIZES)
+        for (const settings of [traces, {}]) {
+          const { share, samples } = await profileGateway(bench, settings, size);
+          rows.push(
+            toRow({
+              case: `batches of ${size.batchSize}, ${settings === traces ? '1 % of traces' : 'no traces'}`,
+              unit: 'share of CPU time for traces',
+              value: share,
+              peer: 'the gateway',
+              peerValue: 1,
+              bars: [atMost('ratio', SHARE_MAX)],
+              notes: `${samples} samples`,
+            }),
+          );
+        }
       return rows;
     }),
 };
 
-type Name = 'off' | 'traced' | 'off again';
-
-async function measureSize(bench: Bench, servers: Record<Name, Server>, size: (typeof SIZES)[number]): Promise<Row[]> {
-  const names: readonly Name[] = ['off', 'traced', 'off again'];
-  const rates: Record<Name, number[]> = { off: [], traced: [], 'off again': [] };
-  for (const name of names) await warmUp(servers[name], bench, size);
-  for (let round = 0; round < ROUNDS; round++)
-    for (const name of round % 2 === 0 ? names : names.toReversed()) {
-      const { events, cpuSeconds } = await loadOn(servers[name], bench, { ...size, ...SHAPE, traffic: 'usual' });
-      rates[name].push(events / cpuSeconds);
+async function profileGateway(bench: Bench, settings: Record<string, string>, size: (typeof SIZES)[number]) {
+  const folder = mkdtempSync(join(tmpdir(), 'playline-bench-profile-'));
+  try {
+    const profiling = { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${folder}` };
+    const gateway = await startGateway(bench, { ...UNLIMITED, ...settings, ...profiling });
+    let sinceUs = 0;
+    try {
+      // Few requests are traced, so their code is compiled late.
+      for (let n = 0; n < WARM_UPS; n += 1) await warmUp(gateway, bench, size);
+      sinceUs = Number(process.hrtime.bigint() / 1000n);
+      await loadOn(gateway, bench, { ...size, warmUpMs: 500, windowMs: WINDOW_MS, traffic: 'usual' });
+    } finally {
+      await gateway.close();
     }
-  const rateOf = (name: Name) => quantileOf(rates[name], 0.5);
-  const row = { case: `batches of ${size.batchSize}, 1 % of traces`, unit: 'events per CPU-second' };
-  return [
-    toRow({
-      ...row,
-      value: rateOf('traced'),
-      peer: 'no traces',
-      peerValue: rateOf('off'),
-      bars: [atLeast('ratio', RATIO_MIN)],
-    }),
-    toRow({
-      ...row,
-      case: `batches of ${size.batchSize}, no traces`,
-      value: rateOf('off again'),
-      peer: 'no traces',
-      peerValue: rateOf('off'),
-    }),
-  ];
+    const [file = ''] = readdirSync(folder);
+    return shareOf(JSON.parse(readFileSync(join(folder, file), 'utf8')) as CpuProfile, sinceUs);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Native functions count as part of the function that calls them. Garbage collection belongs to no function. */
+function shareOf({ nodes, startTime, samples, timeDeltas }: CpuProfile, sinceUs: number) {
+  const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
+  const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
+  const fileOf = (id: number | undefined): string => {
+    const { url = '' } = id === undefined ? {} : (frames.get(id) ?? {});
+    return id === undefined || IS_FILE.test(url) ? url : fileOf(parents.get(id));
+  };
+  let timeUs = startTime;
+  let [all, tracing] = [0, 0];
+  for (const [index, id] of samples.entries()) {
+    timeUs += timeDeltas[index] ?? 0;
+    if (timeUs < sinceUs || frames.get(id)?.functionName === '(idle)') continue;
+    all += 1;
+    if (TRACING_FILES.test(fileOf(id))) tracing += 1;
+  }
+  return { share: tracing / all, samples: all };
 }
