@@ -1,4 +1,4 @@
-import { createHash, randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
 /** JSON bytes per message: the average across web, Unity and Unreal clients. */
@@ -224,10 +224,9 @@ export function createRenewer(traffic: Traffic, requests: readonly Buffer[]): (i
     requests.map((request) =>
       [...request.toString('latin1').matchAll(pattern)].map(({ index, 0: found }) => index + found.length),
     );
-  // Prevents two loads from creating the same ids.
-  const prefix = randomBytes(3).toString('hex');
-  let count = 0;
-  const newDigits = () => prefix + (count++).toString(16).padStart(NEW_DIGITS - prefix.length, '0');
+  // A random start, so that two loads do not create the same ids.
+  let count = randomInt(2 ** 47);
+  const newDigits = () => (count++).toString(16).padStart(NEW_DIGITS, '0');
   const renewed: [offsets: number[][], value: () => string][] = [];
   if (traffic === 'new ids' || traffic === 'new messages') renewed.push([offsetsOf(MESSAGE_ID_DIGITS), newDigits]);
   if (traffic === 'new ids') renewed.push([offsetsOf(ANONYMOUS_ID_DIGITS), newDigits]);
