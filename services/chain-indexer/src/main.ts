@@ -44,11 +44,7 @@ await runService(logger, async (use) => {
     ...faults.reasons(),
     ...Object.fromEntries(lanes.flatMap(({ chain, reason }) => (reason === null ? [] : [[chain, reason]]))),
   });
-  const [ready, degraded] = [
-    checks(({ isWorking }) => isWorking),
-    // A process on standby is not degraded.
-    checks(({ isActive, isAdvancing }) => !isActive || isAdvancing),
-  ];
+  const [ready, degraded] = [checks(({ isWorking }) => isWorking), checks(({ isAdvancing }) => isAdvancing)];
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );

@@ -74,10 +74,20 @@ it('a lane with a stalled chain is ready, and reports the stall unless there is 
   expect(running).toMatchObject({ isAdvancing: true, reason: null });
   watch.stall = { ms: 130_500, block: 77 };
   const reason = 'no node has had a new block for 130 s; the latest is 77';
-  expect(running).toMatchObject({ isWorking: true, isActive: true, isAdvancing: false, reason });
+  expect(running).toMatchObject({ isWorking: true, isAdvancing: false, reason });
   script.step = unreachable;
   await untilStepped();
   expect(running.reason).toBe('no node responds: cannot reach the node');
+});
+
+it('a lane on standby is neither silent nor degraded, even while its chain is stalled', async () => {
+  const { running, script, watch } = openTestLane();
+  script.step = async () => 'inactive';
+  watch.stall = { ms: 130_500, block: 77 };
+  await until('the lane is on standby', () => running.reason === 'another process indexes this chain');
+  expect(running).toMatchObject({ isWorking: true, isAdvancing: true });
+  script.step = async () => 'idle';
+  await until('the lane owns its chain', () => !running.isAdvancing);
 });
 
 it('a lane is not silent during a step of several minutes that keeps publishing', async () => {

@@ -8,11 +8,9 @@ export interface RunningLane extends Closable {
   readonly chain: string;
   /** Whether the lane can index its chain. False while the chain is halted or the lane is silent. */
   readonly isWorking: boolean;
-  /** Whether this process owns the chain. */
-  readonly isActive: boolean;
-  /** Whether the chain has new blocks. False while the chain is stalled. */
+  /** False while the chain has no new blocks. Always true on standby, because the process that owns the chain reports it. */
   readonly isAdvancing: boolean;
-  /** Why `isWorking`, `isActive` or `isAdvancing` is false. */
+  /** Why `isWorking` or `isAdvancing` is false, or why this process indexes nothing. */
   readonly reason: string | null;
   /** Milliseconds by which a step is overdue because nodes or brokers do not respond. */
   readonly silentMs: number;
@@ -123,11 +121,8 @@ export function openLane(options: RunLaneOptions): RunningLane {
     get isWorking() {
       return !lane.isHalted && progress.silentMs < SILENT_MAX_MS;
     },
-    get isActive() {
-      return progress.isActive;
-    },
     get isAdvancing() {
-      return (watch?.stall ?? null) === null;
+      return !progress.isActive || (watch?.stall ?? null) === null;
     },
     get reason() {
       if (lane.isHalted) return `the chain was reorganised below its last final block: ${progress.reason}`;
