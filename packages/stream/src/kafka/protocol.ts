@@ -1,3 +1,9 @@
+/**
+ * Longer than a leader waits for its replicas. Short, because a client learns only from a timeout that a broker is
+ * frozen, and because the producer must have time for retries before its delivery timeout.
+ */
+export const REQUEST_TIMEOUT_MS = 5_000;
+export const CONNECT_TIMEOUT_MS = 3_000;
 export const NO_REPLICA = -1;
 /** Used if the sender does not know the leader's epoch. */
 export const NO_EPOCH = -1;

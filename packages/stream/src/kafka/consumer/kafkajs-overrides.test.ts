@@ -6,7 +6,13 @@ import fc from 'fast-check';
 import type { ISocketFactoryArgs } from 'kafkajs';
 import { afterEach, expect, it, vi } from 'vitest';
 import { FetchCancelled } from './fetch-pace.ts';
-import { type ConsumerGroup, createSocketFactory, onMembership, ResponseReader } from './kafkajs-overrides.ts';
+import {
+  BrokerTimeout,
+  type ConsumerGroup,
+  createSocketFactory,
+  onMembership,
+  ResponseReader,
+} from './kafkajs-overrides.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -180,6 +186,58 @@ it('a group reports fetched batches before their delivery, limits each wait, and
   isCancelled = true;
   expect(await group.fetch(1)).toEqual([]);
   expect(waits).toEqual([77, 78]);
+});
+
+const ConnectionPool = require('kafkajs/src/network/connectionPool');
+const Encoder = require('kafkajs/src/protocol/encoder');
+
+it('a broker that does not respond in time loses all its connections and its place in the metadata', async () => {
+  const peers: Promise<unknown>[] = [];
+  const server = createServer((peer) => void peers.push(once(peer.resume(), 'close'))).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const address = { host: '127.0.0.1', port };
+  const logger = { namespace: () => LOGGER };
+  const limits = { connectionTimeout: 5_000, requestTimeout: 50 };
+  const pool = new ConnectionPool({ ...address, ...limits, logger, socketFactory: createSocketFactory() });
+  await pool.getConnection(1);
+  const request = { apiName: 'Metadata', apiKey: 3, apiVersion: 1, encode: async () => new Encoder() };
+  const fault: unknown = await pool.send({ request, response: {} }).catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(BrokerTimeout);
+  expect(fault).toMatchObject({ name: 'KafkaJSConnectionError', ...address });
+  await Promise.all(peers);
+  expect([peers.length, pool.isConnected()]).toEqual([2, false]);
+  server.close();
+  const removed: unknown[] = [];
+  const removeBroker = ({ host, port }: typeof address) => void removed.push({ host, port });
+  await openGroup({ cluster: { removeBroker } }, {}).recoverFromFetch(fault);
+  expect(removed).toEqual([address]);
+});
+
+it('a member whose coordinator is lost continues in its generation with the next coordinator', async () => {
+  const sent: string[] = [];
+  const createCoordinator = (name: string, fault?: Error) => ({
+    heartbeat: async () => {
+      sent.push(name);
+      if (fault !== undefined) throw fault;
+    },
+  });
+  const { KafkaJSConnectionError, KafkaJSProtocolError } = require('kafkajs/src/errors');
+  const lost = createCoordinator('lost', new KafkaJSConnectionError('Connection error'));
+  const next = createCoordinator('next', new KafkaJSProtocolError({ type: 'REBALANCE_IN_PROGRESS' }));
+  const logger = { namespace: () => logger, ...LOGGER };
+  const group = new ConsumerGroupClass({
+    logger,
+    cluster: { findGroupCoordinator: async () => next },
+    topics: [],
+    topicConfigurations: {},
+    instrumentationEmitter: { emit: () => {} },
+  });
+  Object.assign(group, { memberId: 'member', generationId: 7, coordinator: lost, offsetManager: { coordinator: lost } });
+  await group.heartbeat({ interval: 0 });
+  expect([group.coordinator, group.offsetManager.coordinator]).toEqual([next, next]);
+  await expect(group.heartbeat({ interval: 0 })).rejects.toMatchObject({ type: 'REBALANCE_IN_PROGRESS' });
+  expect(sent).toEqual(['lost', 'next']);
 });
 
 const { prototype } = require('kafkajs/src/network/connection');

@@ -12,6 +12,7 @@ import type { FetchedRecords } from './record-decoding.ts';
  * - Timers run only while a request is waiting.
  * - Hooks run around `joinAndSync` and every fetch, and a failed `joinAndSync` of a member is repeated.
  * - The owner of a partition handles offsets that are out of range.
+ * - A broker that does not respond in time is abandoned, and a lost coordinator is replaced.
  * - Responses are read without a copy per chunk, and durations do not depend on the system clock.
  *
  * Contract tests fail if the pinned source code changes.
@@ -45,6 +46,19 @@ interface RequestQueue {
 interface Heartbeating {
   lastRequest: number;
   heartbeat(options: { interval: number }): Promise<void>;
+}
+
+/** Members of the kafkajs cluster that the kafkajs types omit. */
+interface BrokerCluster {
+  removeBroker(broker: { host: string; port: number }): void;
+  findGroupCoordinator(query: { groupId: string }): Promise<object>;
+}
+
+interface Coordinated {
+  readonly groupId: string;
+  readonly cluster: object;
+  coordinator: object;
+  readonly offsetManager: { coordinator: object };
 }
 
 export interface Coordinator {
@@ -122,7 +136,8 @@ queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQue
 
 const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype as ConsumerGroup &
   Fetching &
-  Heartbeating;
+  Heartbeating &
+  Coordinated;
 const { joinAndSync: originalJoin, fetch: originalFetch, heartbeat: originalHeartbeat } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
@@ -169,9 +184,58 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
   if (membership !== undefined && fault instanceof FetchCancelled) return;
+  if (fault instanceof BrokerTimeout) return (this.cluster as BrokerCluster).removeBroker(fault);
   if (membership === undefined || !(fault instanceof TopicDeleted))
     return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
+};
+
+// A frozen broker accepts connections. kafkajs repeats requests to it for up to five minutes, until it refreshes its
+// metadata, and sends heartbeats to a lost coordinator forever.
+
+const { KafkaJSConnectionError }: { KafkaJSConnectionError: ConnectionErrorClass } = require('kafkajs/src/errors');
+const poolPrototype = require('kafkajs/src/network/connectionPool').prototype as BrokerConnections;
+const { send: originalSend } = poolPrototype;
+
+type ConnectionErrorClass = new (message: string, at: { broker: string; code: string }) => Error;
+
+interface BrokerConnections {
+  readonly host: string;
+  readonly port: number;
+  readonly pool: readonly {
+    readonly socket?: Socket;
+    rejectRequests(fault: Error): void;
+    disconnect(): Promise<unknown>;
+  }[];
+  send(request: object): Promise<unknown>;
+}
+
+/** A connection error, so that kafkajs selects another broker. */
+export class BrokerTimeout extends KafkaJSConnectionError {
+  readonly host: string;
+  readonly port: number;
+
+  constructor({ host, port }: BrokerConnections, fault: Error) {
+    super(fault.message, { broker: `${host}:${port}`, code: 'ETIMEDOUT' });
+    this.host = host;
+    this.port = port;
+  }
+}
+
+/** Closes all connections to a broker when one request times out, so that no other request waits for the broker. */
+poolPrototype.send = async function send(this: BrokerConnections, request) {
+  try {
+    return await originalSend.call(this, request);
+  } catch (fault) {
+    if ((fault as Error).name !== 'KafkaJSRequestTimeoutError') throw fault;
+    const timeout = new BrokerTimeout(this, fault as Error);
+    for (const connection of this.pool) {
+      connection.rejectRequests(timeout);
+      void connection.disconnect();
+      connection.socket?.destroy();
+    }
+    throw timeout;
+  }
 };
 
 /** Maximum size of one read from a socket. */
@@ -274,13 +338,20 @@ prototype.processData = function (bytes) {
 /** Monotonic time of the last heartbeat, and the system time that kafkajs stored for it. */
 const heartbeats = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
-groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
+groupPrototype.heartbeat = async function heartbeat(this: Heartbeating & Coordinated, options: { interval: number }) {
   const last = heartbeats.get(this);
   if (last === undefined || last.lastRequest !== this.lastRequest) recordHeartbeat(this);
   // Makes the heartbeat due, because kafkajs compares this value with the system clock.
   else if (performance.now() - last.atMs >= options.interval) this.lastRequest = 0;
   const before = this.lastRequest;
-  await originalHeartbeat.call(this, options);
+  try {
+    await originalHeartbeat.call(this, options);
+  } catch (fault) {
+    if (!(fault instanceof KafkaJSConnectionError)) throw fault;
+    // The next coordinator knows the members, so they keep their generation.
+    this.coordinator = await (this.cluster as BrokerCluster).findGroupCoordinator(this);
+    this.offsetManager.coordinator = this.coordinator;
+  }
   if (this.lastRequest !== before) recordHeartbeat(this);
 };
 

@@ -16,6 +16,7 @@ import type { LogPartition } from '../../partitions/log-partition.ts';
 import { blockersOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
 import type { PartitionReading, StreamMetrics } from '../../partitions/stream-metrics.ts';
 import type { Consumer } from '../../ports.ts';
+import { REQUEST_TIMEOUT_MS } from '../protocol.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 import { BUSY_WAIT_MS, FetchPace } from './fetch-pace.ts';
 import { examinePartitions, openGeneration } from './generation.ts';
@@ -48,7 +49,6 @@ const RETRY_WAIT_MAX_MS = 2_000;
 const RETRIES = 1_000_000;
 /** Few retries, because `run` retries the first connection and can be stopped by `close`. */
 const CONNECT_RETRIES = 5;
-const REQUEST_TIMEOUT_MS = 10_000;
 const RESTART_WAIT_MS = 1_000;
 /** Limited, so that a broker that hangs does not prevent the process from exiting. */
 const DISCONNECT_TIMEOUT_MS = 3_000;

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import type { Base } from '@platformatic/kafka';
+import type { Base, Broker } from '@platformatic/kafka';
 import { expect, it } from 'vitest';
 import { guardConnections } from './open-admin.ts';
 
@@ -11,7 +11,12 @@ function createPool(fault: Error | null) {
     attempts.count++;
     callback(fault);
   };
-  return { attempts, pool: Object.assign(new EventEmitter(), { get }) };
+  const firstTried: string[] = [];
+  const getFirstAvailable = ([first]: Broker[], done: Callback) => {
+    firstTried.push(first!.host);
+    done(null);
+  };
+  return { attempts, firstTried, pool: Object.assign(new EventEmitter(), { get, getFirstAvailable }) };
 }
 
 it('a guarded connection reports every error without crashing, and stops its timers when it is closed', () => {
@@ -20,7 +25,7 @@ it('a guarded connection reports every error without crashing, and stops its tim
   guardConnections({ connections: pool } as unknown as Base, (fault) => faults.push(fault));
   let closed = 0;
   const connection = Object.assign(new EventEmitter(), { close: () => closed++ });
-  pool.emit('connecting', { connection });
+  pool.emit('connecting', { connection, broker: { host: 'broker', port: 9092 } });
   for (const text of ['refused', 'broke']) connection.emit('error', new Error(text));
   connection.emit('close');
   expect(faults.map(String)).toEqual(['Error: refused', 'Error: broke']);
@@ -37,4 +42,20 @@ it.each([
   const connect = () => new Promise<Error | null>((resolve) => pool.get({ host: 'broker', port: 9092 }, resolve));
   for (let i = 0; i < 20; i++) expect(await connect()).toBe(fault);
   expect(attempts.count).toBe(count);
+});
+
+it('a metadata request is sent first to the broker whose connection was lost the longest time ago', () => {
+  const { pool, firstTried } = createPool(null);
+  guardConnections({ connections: pool } as unknown as Base);
+  const brokers = ['one', 'two'].map((host) => ({ host, port: 9092 }));
+  const lose = (broker: Broker, event: string) => {
+    const connection = Object.assign(new EventEmitter(), { close: () => {} });
+    pool.emit('connecting', { connection, broker });
+    connection.emit(event, new Error('lost'));
+    pool.getFirstAvailable(brokers, () => {});
+  };
+  pool.getFirstAvailable(brokers, () => {});
+  lose(brokers[0]!, 'close');
+  lose(brokers[1]!, 'error');
+  expect(firstTried).toEqual(['one', 'two', 'one']);
 });

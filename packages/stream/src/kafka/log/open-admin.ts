@@ -1,9 +1,8 @@
 import { createConnectGate } from '@playline/stores';
 import { Admin, type Base, type Broker, type Connection, kGetConnection } from '../broker-client.ts';
+import { CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from '../protocol.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 
-const REQUEST_TIMEOUT_MS = 10_000;
-const CONNECT_TIMEOUT_MS = 3_000;
 /** Enough for a new topic, which has leaders within a second. Unavailable brokers are reported within seconds. */
 const LEADER_RETRIES = 10;
 const LEADER_WAIT_MS = 200;
@@ -61,23 +60,38 @@ export function groupByLeader<P>(
   return byLeader;
 }
 
-type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
+type Connected = (fault: Error | null, connection?: Connection) => void;
+type GetConnection = (broker: Broker, callback: Connected) => void;
+type GetFirstAvailable = (brokers: Broker[], callback: Connected) => void;
+
+const nameOf = (broker: Broker | undefined) => `${broker?.host}:${broker?.port}`;
 
 /**
- * Works around three bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and crashes the
- * process; a closed connection keeps its re-authentication timer, which then breaks the new connection; and failed
- * requests reconnect without a delay, even after a rejected login.
+ * Works around four bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and crashes the
+ * process; a closed connection keeps its re-authentication timer, which then breaks the new connection; failed
+ * requests reconnect without a delay, even after a rejected login; and every metadata request is first sent to the
+ * first bootstrap broker, even if this broker is frozen.
  */
 export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
   const pool = client.connections;
-  pool.on('connecting', ({ connection }: { connection: Connection }) => {
-    connection.on('error', (fault) => onFault?.(fault));
-    connection.once('close', () => connection.close(() => {}));
+  /** The order in which connections were lost, by broker. A request that times out closes its connection. */
+  const losses = new Map<string, number>();
+  let lossCount = 0;
+  pool.on('connecting', ({ connection, broker }: { connection: Connection; broker: Broker }) => {
+    const lost = () => void losses.set(nameOf(broker), ++lossCount);
+    connection.on('error', (fault) => {
+      lost();
+      onFault?.(fault);
+    });
+    connection.once('close', () => {
+      lost();
+      connection.close(() => {});
+    });
   });
   const gate = createConnectGate('Kafka');
   const connect = pool.get.bind(pool) as GetConnection;
   const get: GetConnection = (broker, callback) => {
-    const name = `${broker?.host}:${broker?.port}`;
+    const name = nameOf(broker);
     const refusal = gate.refusalOf(name);
     if (refusal !== null) return queueMicrotask(() => callback(refusal));
     connect(broker, (fault, connection) => {
@@ -85,5 +99,12 @@ export function guardConnections(client: Base, onFault?: (fault: unknown) => voi
       callback(fault, connection);
     });
   };
-  Object.assign(pool, { get });
+  const connectToFirst = pool.getFirstAvailable.bind(pool) as GetFirstAvailable;
+  const lossOf = (broker: Broker) => losses.get(nameOf(broker)) ?? 0;
+  const getFirstAvailable: GetFirstAvailable = (brokers, callback) =>
+    connectToFirst(
+      brokers.toSorted((one, other) => lossOf(one) - lossOf(other)),
+      callback,
+    );
+  Object.assign(pool, { get, getFirstAvailable });
 }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { toPartition } from '@playline/stores';
 import type { Producer, TopicMessages, Transaction } from 'kafkajs';
 import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
+import { REQUEST_TIMEOUT_MS } from '../protocol.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
 /** How long consumers wait for a publisher that was killed during a transaction. Transactions take milliseconds. */
@@ -86,6 +87,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     brokers: [...options.brokers],
     ...toKafkajsSecurity(options.security),
     logLevel: logLevel.NOTHING,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     retry: RETRY,
   });
   const producer = kafka.producer({

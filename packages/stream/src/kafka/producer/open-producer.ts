@@ -13,7 +13,7 @@ import {
   Writer,
 } from '../broker-client.ts';
 import { connect, groupByLeader, guardConnections } from '../log/open-admin.ts';
-import { LATEST, NO_EPOCH } from '../protocol.ts';
+import { CONNECT_TIMEOUT_MS, LATEST, NO_EPOCH, REQUEST_TIMEOUT_MS } from '../protocol.ts';
 import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 import { createPartitioner, type SendCall, takeBatches } from './batch-plan.ts';
 import { ProduceFault, toVerdict, type Verdict } from './broker-faults.ts';
@@ -246,12 +246,6 @@ class KafkaProducer implements Producer {
 
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
-/**
- * Longer than the leader waits for its replicas, but short enough to leave time for retries before the delivery
- * timeout.
- */
-const REQUEST_TIMEOUT_MS = 5_000;
-const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;
 
 type ProduceResponse = ReturnType<typeof produceV9.parseResponse>;
