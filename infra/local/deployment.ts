@@ -16,7 +16,7 @@ import { readJsonFile, readOptionalFile, writePrivateFile } from './private-file
 import { queryRedisOnce } from './redis.ts';
 import { environmentWithoutStores } from './services.ts';
 import type { DemoChain, KeyPair } from './stack-file.ts';
-import type { StackOptions } from './stack-options.ts';
+import type { NodeCounts, StackOptions } from './stack-options.ts';
 
 type Env = Record<string, string | undefined>;
 
@@ -86,16 +86,18 @@ export function assertSameTopics(paths: StackPaths, env: Env): void {
   );
 }
 
-/** @throws Error if the data of this stack was created by another number of brokers, which have other replicas */
-export function assertSameBrokers(paths: StackPaths, brokers: number): void {
+/** @throws Error if a store's data was created by another number of nodes, which divide the data differently */
+export function assertSameNodes(paths: StackPaths, counts: NodeCounts): void {
   const data = join(paths.state, 'data');
-  const names = existsSync(data) ? readdirSync(data) : [];
-  const folders = names.filter((name) => parseNodeName(name).kind === 'kafka');
-  if (folders.length === 0 || folders.length === brokers) return;
-  const flag = brokers === 1 ? 'Pass --cluster' : 'Omit --cluster';
-  throw new Error(
-    `the data of this stack was created by ${folders.length} Kafka ${folders.length === 1 ? 'broker' : 'brokers'} instead of ${brokers}. ${flag}, or delete the data with \`npm run reset\``,
-  );
+  const kinds = (existsSync(data) ? readdirSync(data) : []).map((name) => parseNodeName(name).kind);
+  for (const [store, count] of Object.entries(counts)) {
+    const found = kinds.filter((kind) => kind === store).length;
+    if (found === 0 || found === count) continue;
+    const flag = found > count ? 'Pass --cluster' : 'Omit --cluster';
+    throw new Error(
+      `the data of ${store} was created by ${found === 1 ? '1 node' : `${found} nodes`} instead of ${count}. ${flag}, or delete the data with \`npm run reset\``,
+    );
+  }
 }
 
 /** Returns true if a stored key was revoked ('') or its prefix differs from that of new keys. */

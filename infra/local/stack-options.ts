@@ -60,17 +60,21 @@ const STORE_PORTS = ['registry', 'redis', 'clickhouse'] as const;
 /** Client ports in a stack with TLS. */
 const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
-/** Returns the number of a stack's brokers. With three, records are stored while one broker is down. */
-export const brokersOf = ({ cluster = false, kafkaBrokers = cluster ? 3 : 1 }: StackOptions): number => kafkaBrokers;
+export type NodeCounts = Readonly<Record<'kafka', number>>;
+
+/** Returns the number of nodes of each store. With three brokers, records are stored while one broker is down. */
+export const nodeCountsOf = ({ cluster = false, kafkaBrokers = cluster ? 3 : 1 }: StackOptions): NodeCounts => ({
+  kafka: kafkaBrokers,
+});
 
 /** Returns the settings for creating topics: in a cluster, a broker that is not running must fail the start. */
 export const topicSettingsOf = (options: StackOptions): Record<string, string> =>
-  brokersOf(options) < 3 ? {} : { TOPIC_REPLICATION_FACTOR: '3', TOPIC_MIN_INSYNC_REPLICAS: '2' };
+  nodeCountsOf(options).kafka < 3 ? {} : { TOPIC_REPLICATION_FACTOR: '3', TOPIC_MIN_INSYNC_REPLICAS: '2' };
 
 /** Returns the names of all ports of a stack. @throws RangeError for conflicting options */
 export function portNamesFor(options: StackOptions, services: readonly ServiceEntry[]): string[] {
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  const brokers = brokersOf(options);
+  const { kafka: brokers } = nodeCountsOf(options);
   if (options.security === true && brokers > 1)
     throw new RangeError('security: TLS is supported for one broker only. Omit cluster and kafkaBrokers');
   const kafka = ['kafka', 'controller'].flatMap((name) => nodeNames(name, brokers));

@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 import { findAnvilProblem } from '../chain/anvil.ts';
 import { chainSettings, signingSettings } from './chain.ts';
 import { openChildrenFile } from './children.ts';
-import { clickhouseSpec, DATABASE } from './clickhouse.ts';
+import { DATABASE } from './clickhouse.ts';
 import { type Condition, removeConditions, writeConditions } from './condition.ts';
 import {
-  assertSameBrokers,
+  assertSameNodes,
   assertSameTopics,
   type ChainPart,
   demoKeysPath,
@@ -19,14 +19,12 @@ import {
 } from './deployment.ts';
 import { markDroppedAccounts } from './dropped-accounts.ts';
 import { installStores } from './install-stores.ts';
-import type { Java } from './java.ts';
-import { kafkaSpec } from './kafka.ts';
 import { type Keeper, type KeeperEvents, keepRunning, NotReadyError, type ProcessSpec } from './keeper.ts';
 import { nodeNames } from './node-names.ts';
 import { type StackPaths, stackPathsOf } from './paths.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
-import { redisAddress, redisSpec } from './redis.ts';
-import { registryAddress, registrySpec } from './registry.ts';
+import { redisAddress } from './redis.ts';
+import { registryAddress } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { analystSettings, loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
 import { createSecurity, type StackSecurity, securitySettings } from './security.ts';
@@ -46,13 +44,16 @@ import {
   sharedSettingsOf,
   writeStackFile,
 } from './stack-file.ts';
-import { brokersOf, portNamesFor, type Stack, type StackOptions, topicSettingsOf } from './stack-options.ts';
+import { nodeCountsOf, portNamesFor, type Stack, type StackOptions, topicSettingsOf } from './stack-options.ts';
+import { type StoreName, storeNodes } from './store-nodes.ts';
 import { startRelays } from './tls-relays.ts';
 
 /** Readiness deadline of services that may wait for a rebuild of Redis. */
 const WAITING_SERVICE_MS = 5_000;
 
-type StartedStores = Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>;
+type StartedStores = Record<StoreName, Promise<void>>;
+
+const namesOf = (specs: readonly ProcessSpec[]) => specs.map(({ name }) => name);
 
 class RunningStack implements Stack {
   readonly paths: StackPaths;
@@ -91,7 +92,7 @@ class RunningStack implements Stack {
     return {
       clickhouse: { url, user: 'operator', password, database: DATABASE },
       redis: redisAddress(this.port('redis'), this.security?.redis ?? { password: redisPassword }),
-      kafka: nodeNames('kafka', brokersOf(this.options)).map((name) => `127.0.0.1:${this.port(name)}`),
+      kafka: nodeNames('kafka', nodeCountsOf(this.options).kafka).map((name) => `127.0.0.1:${this.port(name)}`),
       registry: registryAddress(this.port('registry')),
     };
   }
@@ -172,16 +173,15 @@ class RunningStack implements Stack {
     const { paths, secrets, security, options } = this;
     const java = await installStores(paths, (line) => this.report(line));
     const port = (name: string) => this.port(name);
-    const brokers = await brokerSpecs(paths, { java, options, security, port });
-    this.report('starting kafka, registry, redis, clickhouse');
-    const secured = security === null ? null : { port: this.port('redis-secured'), security };
+    const nodes = await storeNodes(paths, { java, options, secrets, security, port });
+    this.report(`starting ${Object.values(nodes).flatMap(namesOf).join(', ')}`);
     const start = async (spec: ProcessSpec) => this.whenReady(this.keep(this.stores, spec));
     const startAll = async (specs: readonly ProcessSpec[]) => void (await Promise.all(specs.map(start)));
     const started = {
-      kafka: startAll(brokers),
-      registry: startAll([registrySpec(paths, { java, port: this.port('registry') })]),
-      redis: startAll([redisSpec(paths, { port: this.port('redis'), password: secrets.redisPassword, secured })]),
-      clickhouse: startAll([clickhouseSpec(paths, { port: this.port('clickhouse'), secrets })]),
+      kafka: startAll(nodes.kafka),
+      registry: startAll(nodes.registry),
+      redis: startAll(nodes.redis),
+      clickhouse: startAll(nodes.clickhouse),
     };
     return security === null ? started : startRelays(paths, started, { security, port, start });
   }
@@ -327,7 +327,7 @@ export async function startStack(requested: StackOptions = {}): Promise<Stack> {
   const services = servicesFor(options);
   assertServicesExist(paths, services);
   assertSameTopics(paths, { ...process.env, ...options.settings });
-  assertSameBrokers(paths, brokersOf(options));
+  assertSameNodes(paths, nodeCountsOf(options));
   // Configured ports are for the stack of `npm start`. Test stacks find free ports.
   const environment = options.directory === undefined ? process.env : {};
   const claimed = await claimPorts(portNamesFor(options, services), { paths, environment });
@@ -345,30 +345,6 @@ export async function startStack(requested: StackOptions = {}): Promise<Stack> {
     options.signal?.removeEventListener('abort', abort);
   }
   return stack;
-}
-
-/** Describes the brokers of a stack. The first broker has the listeners for external clients. */
-async function brokerSpecs(
-  paths: StackPaths,
-  stack: { java: Java; options: StackOptions; security: StackSecurity | null; port: (name: string) => number },
-): Promise<ProcessSpec[]> {
-  const { java, options, security, port } = stack;
-  const { kafkaFrontPort: advertisedPort } = options;
-  const front = advertisedPort === undefined ? null : { port: port('kafka-front'), advertisedPort };
-  const clusterSize = brokersOf(options);
-  const controllers = nodeNames('controller', clusterSize).map(port);
-  const specs: ProcessSpec[] = [];
-  // In sequence, because the first broker of a checkout creates the folder that the others copy.
-  for (const [index, name] of nodeNames('kafka', clusterSize).entries()) {
-    const ports = {
-      kafka: port(name),
-      controllers,
-      front: index === 0 ? front : null,
-      secured: security === null ? null : port('kafka-secured'),
-    };
-    specs.push(await kafkaSpec(paths, { java, ports, member: { id: index + 1, clusterSize }, security }));
-  }
-  return specs;
 }
 
 /** Disables the chain if anvil cannot run. @throws Error if `isLenient` is not set */

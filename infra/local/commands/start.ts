@@ -8,7 +8,7 @@ import { chainSettings, signingSettings } from '../chain.ts';
 import { endOrphans } from '../children.ts';
 import { runCommand } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
-import { assertSameBrokers, assertSameTopics } from '../deployment.ts';
+import { assertSameNodes, assertSameTopics } from '../deployment.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
 import { configuredPort } from '../ports.ts';
 import { createProgress, exitReport, silenceReport, stackReport } from '../report.ts';
@@ -23,7 +23,7 @@ import {
 } from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
-import { allPortNames, brokersOf, type Stack } from '../stack-options.ts';
+import { allPortNames, nodeCountsOf, type Stack } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
 /** An idle broker wakes 200 times per second for timers. Services must apply key revocations within a second. */
@@ -335,7 +335,7 @@ export async function findInvalidSettings(
     ...allPortNames({ cluster }).map((name) => () => configuredPort(name, environment)),
     ...(await schemasOf(paths)).map((schema) => () => parseConfig(schema, checked)),
     () => assertSameTopics(paths, environment),
-    () => assertSameBrokers(paths, brokersOf({ cluster })),
+    () => assertSameNodes(paths, nodeCountsOf({ cluster })),
   ];
   return [...new Set(checks.flatMap(errorsOf))];
 }
