@@ -46,10 +46,14 @@ test('findInvalidSettings refuses the data of another number of nodes', async ()
   const errorsFor = (cluster: boolean) => findInvalidSettings(paths, {}, { cluster });
   mkdirSync(join(paths.state, 'data', 'kafka'), { recursive: true });
   expect(await errorsFor(false)).toEqual([]);
-  expect(await errorsFor(true)).toEqual([expect.stringMatching(/kafka was created by 1 node instead of 3. Omit --cluster, or /)]);
+  expect(await errorsFor(true)).toEqual([
+    expect.stringMatching(/kafka was created by 1 node instead of 3. Omit --cluster, or /),
+  ]);
   for (const name of ['kafka-2', 'kafka-3']) mkdirSync(join(paths.state, 'data', name));
   expect(await errorsFor(true)).toEqual([]);
-  expect(await errorsFor(false)).toEqual([expect.stringMatching(/kafka was created by 3 nodes instead of 1. Pass --cluster, or /)]);
+  expect(await errorsFor(false)).toEqual([
+    expect.stringMatching(/kafka was created by 3 nodes instead of 1. Pass --cluster, or /),
+  ]);
 });
 
 test('stores receive only general environment variables and no service settings', () => {

@@ -191,7 +191,7 @@ it('a group reports fetched batches before their delivery, limits each wait, and
 const ConnectionPool = require('kafkajs/src/network/connectionPool');
 const Encoder = require('kafkajs/src/protocol/encoder');
 
-it('a broker that does not respond in time loses all its connections and its place in the metadata', async () => {
+it('a broker that does not respond in time loses all its connections and is removed from the metadata', async () => {
   const peers: Promise<unknown>[] = [];
   const server = createServer((peer) => void peers.push(once(peer.resume(), 'close'))).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -233,7 +233,12 @@ it('a member whose coordinator is lost continues in its generation with the next
     topicConfigurations: {},
     instrumentationEmitter: { emit: () => {} },
   });
-  Object.assign(group, { memberId: 'member', generationId: 7, coordinator: lost, offsetManager: { coordinator: lost } });
+  Object.assign(group, {
+    memberId: 'member',
+    generationId: 7,
+    coordinator: lost,
+    offsetManager: { coordinator: lost },
+  });
   await group.heartbeat({ interval: 0 });
   expect([group.coordinator, group.offsetManager.coordinator]).toEqual([next, next]);
   await expect(group.heartbeat({ interval: 0 })).rejects.toMatchObject({ type: 'REBALANCE_IN_PROGRESS' });
