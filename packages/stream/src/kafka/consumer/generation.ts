@@ -73,7 +73,7 @@ export async function examinePartitions(
     topicIds.set(topic, await view.topicId({ topic, partition: partitions[0]! }));
   // The offset fetch in kafkajs drops the metadata and uses the coordinator from the join.
   const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
-  const examined: Promise<ExaminedPartition>[] = [];
+  const logs: { log: LogPartition; end: number }[] = [];
   for (const { topic, partitions: found } of responses) {
     const partitions = found.map(({ partition }) => partition);
     const starts = await view.offsets({ topic, partitions, first: true });
@@ -86,10 +86,11 @@ export async function examinePartitions(
       const at = { topic, partition, committed, metadata: committedMetadata, start, topicId };
       const log = createLogPartition(group, view, at);
       view.pin({ topic, partition }, topicId);
-      examined.push(compare(log, ends.get(partition) ?? 0).then((finding) => ({ log, finding })));
+      logs.push({ log, end: ends.get(partition) ?? 0 });
     }
   }
-  return await Promise.all(examined);
+  // Started together after all other requests, because an earlier rejection would be unhandled and end the process.
+  return await Promise.all(logs.map(async ({ log, end }) => ({ log, finding: await compare(log, end) })));
 }
 
 /**
