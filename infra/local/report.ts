@@ -41,9 +41,9 @@ export function stackReport(paths: StackPaths, file: StackFile): string {
   const message = `{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)'","eventTimestamp":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'","anonymousId":"me","eventName":"tried_it"}]}`;
   const rows: (readonly [string, string])[] = [
     ['gateway', gateway ?? 'not running'],
-    ...Object.entries(file.others ?? {}),
     ...(file.chainApi === undefined ? [] : [['chain API', file.chainApi] as const]),
     ...(file.portal === undefined ? [] : [['portal', file.portal] as const]),
+    ...Object.entries(file.others ?? {}),
     ['ClickHouse', `${clickhouse.url}  database ${clickhouse.database}, user ${clickhouse.user}`],
     ['Redis', file.redis.replace(/:[^:@/]+@/, ':…@')],
     ['Kafka', file.kafka.join(', ')],
