@@ -3,6 +3,9 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { quoteText, type TlsOptions } from '@playline/stores';
 import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
+import { allOf, type ClusterNode, createStatementFilter, distribute, replaceDatabases, rowsOf } from './cluster.ts';
+
+export type { ClusterNode } from './cluster.ts';
 
 /** A database and an account that may create tables in it. */
 export interface SqlTarget {
@@ -13,6 +16,8 @@ export interface SqlTarget {
   /** Options for `https://` URLs. */
   tls?: TlsOptions;
   folders?: SqlFolders;
+  /** Absent for a single server. */
+  node?: ClusterNode;
 }
 
 /** Folders of SQL files. A statement ends with a semicolon at the end of a line. */
@@ -59,7 +64,7 @@ const CREATE_APPLIED_FILES = `CREATE TABLE IF NOT EXISTS applied_sql_files
     checksum String COMMENT 'Hexadecimal SHA-256 of the statements in the file',
     applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'Time when the file was applied'
 )
-ENGINE = ${replacePlaceholders('{{engine ReplacingMergeTree(applied_at)}}', '')}
+ENGINE = ${replaceEngines('{{engine ReplacingMergeTree(applied_at)}}')}
 ORDER BY name
 COMMENT 'SQL files applied to this database'`;
 
@@ -82,11 +87,12 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
     await client.command({ query: CREATE_APPLIED_FILES });
     const applied = await readApplied(client);
     const isNew = ![...applied.keys()].some((name) => name.startsWith('schema/'));
-    if (!isNew) return await migrate(client, target.database, { schema, migrations, applied });
+    if (!isNew) return await migrate(client, target, { schema, migrations, applied });
     assertCreatable(target.database, { schema, applied, tables });
     await record(client, [{ name: FIRST_START, checksum: checksumOf(schema) }]);
+    const isOfNode = createStatementFilter(target.node);
     for (const { statements } of schema)
-      for (const statement of statements) await run(client, target.database, statement);
+      for (const statement of statements) if (isOfNode(statement)) await create(client, target, statement);
     await record(client, [...schema, ...migrations]);
     return schema.map(({ name }) => name);
   } finally {
@@ -95,14 +101,14 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
 }
 
 /** Applies missing migrations. The last migration is recorded together with the new schema. */
-async function migrate(client: ClickHouseClient, database: string, release: Release): Promise<string[]> {
-  assertUnedited(database, release);
+async function migrate(client: ClickHouseClient, target: SqlTarget, release: Release): Promise<string[]> {
+  assertUnedited(target.database, release);
   const { schema, migrations, applied } = release;
   const missing = migrations.filter(({ name }) => !applied.has(name));
   for (const file of missing) {
     for (const statement of file.statements) {
-      await killPreviousAttempt(client, replacePlaceholders(statement, database));
-      await run(client, database, statement);
+      await killPreviousAttempt(client, replacePlaceholders(statement, target));
+      await run(client, target, statement);
     }
     await record(client, file === missing.at(-1) ? [file, ...schema] : [file]);
   }
@@ -152,8 +158,11 @@ const openClient = (target: SqlTarget, database: string): ClickHouseClient =>
 
 async function createDatabase(target: SqlTarget): Promise<void> {
   const client = openClient(target, 'default');
+  const { database, node } = target;
+  const names = node === undefined ? [database] : [database, rowsOf(database), allOf(database)];
   try {
-    await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${target.database} ENGINE = Atomic` });
+    for (const name of names)
+      await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${name} ENGINE = Atomic` });
   } finally {
     await client.close();
   }
@@ -175,25 +184,39 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
 
-/** Replaces `{{engine X}}` with X (clusters use a replicated engine) and `{{all}}` with the database of all shards. */
-function replacePlaceholders(statement: string, database: string): string {
-  return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1').replaceAll('{{all}}', database);
+function replaceEngines(statement: string): string {
+  return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1');
 }
 
-async function run(client: ClickHouseClient, database: string, statement: string): Promise<void> {
-  const [, view = '', source = ''] = /^ALTER TABLE (\w+) \{\{comments of (\w+)\}\}/.exec(statement) ?? [];
-  const comments = view === '' ? '' : await readComments(client, view, source);
-  const filled = statement.replace(/\{\{comments of \w+\}\}/, () => comments);
-  await client.command({ query: replacePlaceholders(filled, database) });
+/** Replaces `{{engine X}}` with X, and `{{all}}` and `{{rows}}` with databases. */
+const replacePlaceholders = (statement: string, { database, node }: SqlTarget): string =>
+  replaceDatabases(replaceEngines(statement), database, node);
+
+/** Executes a statement of the schema. In a cluster, also creates the object's counterparts in the other databases. */
+async function create(client: ClickHouseClient, target: SqlTarget, statement: string): Promise<void> {
+  await run(client, target, statement);
+  const { database, node } = target;
+  if (node === undefined) return;
+  for (const each of await distribute(client, statement, { database, node })) await run(client, target, each);
 }
+
+async function run(client: ClickHouseClient, target: SqlTarget, statement: string): Promise<void> {
+  const [, view = '', source = ''] = /^ALTER TABLE (\S+) \{\{comments of (\w+)\}\}/.exec(statement) ?? [];
+  const comments = view === '' ? '' : await readComments(client, view.split('.').at(-1)!, source);
+  const filled = statement.replace(/\{\{comments of \w+\}\}/, () => comments);
+  await client.command({ query: replacePlaceholders(filled, target) });
+}
+
+/** A view of one shard is in the second of these databases. */
+const DATABASES = "currentDatabase(), concat(currentDatabase(), '_rows')";
 
 /** @returns ALTER TABLE clauses that copy column comments by name, because a view does not inherit comments */
 async function readComments(client: ClickHouseClient, view: string, source: string): Promise<string> {
   const result = await client.query({
     query: `SELECT name, comment FROM system.columns
-      WHERE database = currentDatabase() AND table = {source: String} AND comment != ''
-        AND name IN (SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {view: String})
-      ORDER BY position`,
+      WHERE database IN (${DATABASES}) AND table = {source: String} AND comment != ''
+        AND name IN (SELECT name FROM system.columns WHERE database IN (${DATABASES}) AND table = {view: String})
+      ORDER BY position LIMIT 1 BY name`,
     query_params: { view, source },
     format: 'JSONEachRow',
   });

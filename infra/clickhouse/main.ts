@@ -1,14 +1,17 @@
 // Creates or updates the database configured by environment variables.
-import { clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
-import { explainConnection } from '@playline/stores';
+import { clickhouseClusterSettings, clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
+import { explainConnection, onEachNode } from '@playline/stores';
 import { z } from 'zod';
 import { applySql } from './apply.ts';
 
 try {
-  const target = toClickHouse(parseConfig(z.object(clickhouseSettings), process.env));
-  const { database } = target;
-  const applied = await applySql(target);
-  console.log(`database ${database}: ${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}`);
+  const target = toClickHouse(parseConfig(z.object({ ...clickhouseSettings, ...clickhouseClusterSettings }), process.env));
+  const { database, cluster } = target;
+  for (const [index, node] of onEachNode(target).entries()) {
+    const applied = await applySql({ ...node, ...(cluster && { node: { cluster: cluster.name, isHome: index === 0 } }) });
+    const done = applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`;
+    console.log(`database ${database}${cluster === undefined ? '' : ` of ${node.url}`}: ${done}`);
+  }
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   const { message: explanation, isRefusal } = explainConnection('ClickHouse', error);

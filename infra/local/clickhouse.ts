@@ -121,10 +121,62 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
   return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
 }
 
+/** A node of a cluster. Each node is a shard, in this order, and the first is the home of the tables without shards. */
+export interface ClickHouseNode {
+  readonly port: number;
+  /** Port of the native protocol, which only the nodes of the cluster use. */
+  readonly nativePort: number;
+}
+
+export interface ClickHouseCluster {
+  /** Name of the clusters in ClickHouse. Another set of shards has another name. */
+  readonly name: string;
+  readonly nodes: readonly ClickHouseNode[];
+}
+
+/** Name of the process and of the folders of a node. */
+export const nodeName = (index: number): string => (index === 0 ? 'clickhouse' : `clickhouse-${index + 1}`);
+
+/**
+ * The clusters of infra/clickhouse/apply.ts: the shards, all nodes as copies of each other, and the home. Nodes with the
+ * secret execute queries of other nodes as the account that sent the query.
+ */
+export function clusterConfiguration({ name, nodes }: ClickHouseCluster, secret: string): string {
+  const toReplica = ({ nativePort }: ClickHouseNode) =>
+    `<replica><host>127.0.0.1</host><port>${nativePort}</port></replica>`;
+  const toShard = (replicas: readonly ClickHouseNode[], isReplicated: boolean) =>
+    `<shard><internal_replication>${isReplicated}</internal_replication>${replicas.map(toReplica).join('')}</shard>`;
+  const toCluster = (cluster: string, shards: string) => `<${cluster}><secret>${secret}</secret>${shards}</${cluster}>`;
+  return `<clickhouse>
+  <remote_servers>
+    ${toCluster(name, nodes.map((node) => toShard([node], true)).join(''))}
+    ${toCluster(`${name}_everywhere`, toShard(nodes, false))}
+    ${toCluster(`${name}_home`, toShard(nodes.slice(0, 1), true))}
+  </remote_servers>
+</clickhouse>
+`;
+}
+
+interface ClickHouseOptions {
+  readonly port: number;
+  readonly secrets: Secrets;
+  /** Opens the listener of the native protocol. */
+  readonly nativePort?: number;
+  /** The cluster of the node, and its position among the nodes. */
+  readonly cluster?: ClickHouseCluster;
+  readonly index?: number;
+}
+
+/** Describes the processes of a cluster. */
+export const clickhouseSpecs = (paths: StackPaths, cluster: ClickHouseCluster, secrets: Secrets): ProcessSpec[] =>
+  cluster.nodes.map((node, index) => clickhouseSpec(paths, { ...node, secrets, cluster, index }));
+
 /** Describes the ClickHouse process on loopback: the library from npm with the production accounts. */
-export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
-  const folder = join(paths.state, 'data', 'clickhouse');
-  const etc = join(paths.state, 'etc', 'clickhouse');
+export function clickhouseSpec(paths: StackPaths, options: ClickHouseOptions): ProcessSpec {
+  const { port, secrets, nativePort, cluster, index = 0 } = options;
+  const name = nodeName(index);
+  const folder = join(paths.state, 'data', name);
+  const etc = join(paths.state, 'etc', name);
   for (const folder of ['users.d', 'config.d']) mkdirSync(join(etc, folder), { recursive: true });
   writePrivateFile(join(etc, 'config.xml'), configuration(etc));
   const source = join(paths.checkout, 'infra', 'clickhouse');
@@ -133,23 +185,28 @@ export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: num
     copyFileSync(join(source, name), join(etc, 'config.d', name));
   writePrivateFile(join(etc, 'config.d', 'system-pace.xml'), SLOW_LOG_FLUSH);
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
+  if (cluster !== undefined) {
+    writePrivateFile(join(etc, 'config.d', 'cluster.xml'), clusterConfiguration(cluster, secrets.clusterSecret));
+    copyFileSync(join(source, 'cluster-users.xml'), join(etc, 'users.d', 'cluster-users.xml'));
+  }
   const dataFolder = join(folder, 'data');
   const flags = {
     'config-file': join(etc, 'config.xml'),
     path: dataFolder,
     listen_host: '127.0.0.1',
     http_port: String(port),
+    ...(nativePort !== undefined && { tcp_port: String(nativePort) }),
     history_file: join(folder, 'history'),
     progress: '0',
   };
   return {
-    name: 'clickhouse',
+    name,
     program: process.execPath,
     args: [
       ENGINE,
       engineLibrary(),
       dataFolder,
-      'SYSTEM START LISTEN HTTP',
+      nativePort === undefined ? 'SYSTEM START LISTEN HTTP' : 'SYSTEM START LISTEN QUERIES ALL',
       '--interactive',
       '--disable_suggestion',
       ...Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]),
@@ -161,7 +218,7 @@ export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: num
       ...accountEnvironment(secrets),
     },
     folder,
-    logFile: logFileOf(paths, 'clickhouse'),
+    logFile: logFileOf(paths, name),
     isReady: () => respondsOk(`http://127.0.0.1:${port}/ping`),
     readyDeadlineMs: 60_000,
     stopBy: 'end-of-input',

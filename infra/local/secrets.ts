@@ -18,6 +18,8 @@ export interface Secrets {
   analystPasswords: Readonly<Record<string, string>>;
   /** Password of the account whose rights views use. Only ClickHouse itself logs in with it. */
   viewsPassword: string;
+  /** With this secret, the nodes of a ClickHouse cluster trust each other. */
+  clusterSecret: string;
   /** Kafka and registry passwords, used only in a stack with TLS. */
   kafkaPassword: string;
   registryPassword: string;
@@ -65,6 +67,7 @@ export function loadSecrets(paths: StackPaths): Secrets {
     analystPassword: stored?.analystPassword ?? secret(),
     analystPasswords: Object.fromEntries(ANALYST_POOL.map((account) => [account, toAnalystPassword(account)])),
     viewsPassword: stored?.viewsPassword ?? secret(),
+    clusterSecret: stored?.clusterSecret ?? secret(),
     kafkaPassword: stored?.kafkaPassword ?? secret(),
     registryPassword: stored?.registryPassword ?? secret(),
     identityPepper: stored?.identityPepper ?? secret(),

@@ -41,7 +41,14 @@ export interface StackFile {
   chains?: ServedChain[];
   chain?: DemoChain;
   /** The operator account. */
-  clickhouse: { url: string; user: string; password: string; database: string };
+  clickhouse: {
+    url: string;
+    user: string;
+    password: string;
+    database: string;
+    /** Absent with one node. */
+    cluster?: { name: string; urls: string[] };
+  };
   /** URL with the password: `redis://:password@127.0.0.1:port` */
   redis: string;
   /** `host:port` of each broker */

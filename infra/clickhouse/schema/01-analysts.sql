@@ -33,17 +33,19 @@ SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory =
 COMMENT 'ClickHouse accounts assigned to analysts, maintained by npm run analysts and by the portal. analyst_grants contains their environments. Read with FINAL.';
 
 -- Every row policy reads this view (users.xml). authenticatedUser() returns the account that logged in, even inside a view that
--- runs with the rights of another account; a native-protocol client can set currentUser(). The accounts `operator` and `writer`
--- run the pipeline and may read everything. `portal` may read only views that require an environment or project as a parameter
--- (portal_…). When ClickHouse loads the dictionary of persons as `views`, authenticatedUser() is empty.
+-- runs with the rights of another account; a native-protocol client can set currentUser(). In a cluster, the node that received
+-- a query asks the shards with a secret instead of a login: there, authenticatedUser() is empty and currentUser() is the account
+-- that logged in to the first node. The accounts `operator` and `writer` run the pipeline and may read everything. `portal` may
+-- read only views that require an environment or project as a parameter (portal_…). When ClickHouse loads the dictionary of
+-- persons as `views`, authenticatedUser() is empty.
 CREATE VIEW IF NOT EXISTS readable_environments
 (
     environment_id String COMMENT 'Environment; * for all environments'
 )
 SQL SECURITY INVOKER AS
-SELECT environment_id FROM analyst_grants FINAL WHERE account = authenticatedUser() AND NOT revoked
+SELECT environment_id FROM analyst_grants FINAL WHERE account = if(authenticatedUser() = '', currentUser(), authenticatedUser()) AND NOT revoked
 UNION ALL
-SELECT '*' WHERE authenticatedUser() IN ('operator', 'writer', 'portal') OR (authenticatedUser() = '' AND currentUser() = 'views')
+SELECT '*' WHERE if(authenticatedUser() = '', currentUser(), authenticatedUser()) IN ('operator', 'writer', 'portal') OR (authenticatedUser() = '' AND currentUser() = 'views')
 COMMENT 'Environments whose rows the querying account may read through the views; * for all environments';
 
 -- The account `analyst` exists in every deployment. A revocation has a greater version, so repeating this insert does not undo

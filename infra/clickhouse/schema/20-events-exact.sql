@@ -4,12 +4,12 @@
 -- these columns and only these conditions apply before deduplication: finding a message by its id takes 30 ms instead of 49.
 --
 -- The view selects `*` so that it includes the columns that `npm run columns` adds to events.
-CREATE VIEW IF NOT EXISTS events_exact DEFINER = views SQL SECURITY DEFINER AS
+CREATE VIEW IF NOT EXISTS {{rows}}.events_exact DEFINER = views SQL SECURITY DEFINER AS
 SELECT * FROM events FINAL
 SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
 COMMENT 'One row per message, the copy that was received first. Filter by environment_id, and by event_time where possible.';
 
-ALTER TABLE events_exact {{comments of events}};
+ALTER TABLE {{rows}}.events_exact {{comments of events}};
 
 -- The person is looked up at query time, so merging two persons rewrites no event. The dictionary contains the persons as of its
 -- last load, and the join adds the links since then, so a link takes effect as soon as it is stored. The joined column may be
@@ -18,7 +18,7 @@ ALTER TABLE events_exact {{comments of events}};
 -- The definitions of events_exact and recent_overrides are repeated here, because ClickHouse plans a nested view separately,
 -- which adds a seventh to the time for counting a day. Keys are compared and selected as UUIDs, which are numbers; this saves
 -- a tenth of the time for counting a day's people.
-CREATE VIEW IF NOT EXISTS events_identified DEFINER = views SQL SECURITY DEFINER AS
+CREATE VIEW IF NOT EXISTS {{rows}}.events_identified DEFINER = views SQL SECURITY DEFINER AS
 WITH toUUID('00000000-0000-0000-0000-000000000000') AS no_person,
     reinterpretAsUUID(event.identity_key) AS identity,
     dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(event.identity_key), (no_person, no_person)) AS dictionary_entry,
@@ -38,5 +38,5 @@ LEFT ANY JOIN
 SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
 COMMENT 'events_exact with the column person_key, the person of the owner; zero bytes for an event without an owner.';
 
-ALTER TABLE events_identified {{comments of events}},
+ALTER TABLE {{rows}}.events_identified {{comments of events}},
     COMMENT COLUMN person_key 'Person of the owner at query time; zero bytes for an event without an owner';

@@ -12,7 +12,7 @@ ORDER BY environment_id
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Time zone and declared properties of each environment. Read with FINAL.';
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS environment_settings_of_projects TO environment_settings AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS environment_settings_of_projects TO {{all}}.environment_settings AS
 SELECT
     JSONExtractString(environment, 'id') AS environment_id,
     JSONExtractString(detail, 'timeZone') AS time_zone,
@@ -48,7 +48,7 @@ COMMENT 'Time zone and declared properties of each environment that the querying
 
 -- For analysts who may read raw ids. Ids, pages, properties and traits contain what clients sent, which may identify a person.
 -- The columns property_… are added by `npm run columns`.
-CREATE VIEW IF NOT EXISTS analysis_events_raw DEFINER = views SQL SECURITY DEFINER AS
+CREATE VIEW IF NOT EXISTS {{rows}}.analysis_events_raw DEFINER = views SQL SECURITY DEFINER AS
 WITH event.identity_key = toFixedString('', 16) AS has_no_owner,
     (SELECT (groupArray(environment_id), groupArray(time_zone), groupArray(safe_properties)) FROM current_environment_settings) AS settings,
     transform(event.environment_id, settings.1, settings.2, 'UTC') AS time_zone,
@@ -72,11 +72,11 @@ SELECT
     COLUMNS('^property_'),
     anonymous_id, user_id, identity_type, from_id, from_type, to_id, to_type, device_id, user_agent,
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id
-FROM events_identified AS event
+FROM {{rows}}.events_identified AS event
 WHERE NOT test
 COMMENT 'Events for analysts, with raw ids and all client data. One row per message, without test messages. person_id is NULL for an event without an owner, so count people with uniqExact(person_id).';
 
-ALTER TABLE analysis_events_raw {{comments of events_identified}},
+ALTER TABLE {{rows}}.analysis_events_raw {{comments of events_identified}},
     COMMENT COLUMN event_second 'event_time in seconds, for sequenceMatch and windowFunnel',
     COMMENT COLUMN event_millisecond 'event_time in epoch milliseconds, for windowFunnel',
     COMMENT COLUMN event_day 'Day of event_time in UTC',
@@ -91,16 +91,16 @@ ALTER TABLE analysis_events_raw {{comments of events_identified}},
 -- Excludes ids, free text and complete URLs. The remaining columns still contain text supplied by the client: a campaign or
 -- path segment can identify a person. A property appears here after the project has declared it safe, or after an operator has
 -- turned it into a column.
-CREATE VIEW IF NOT EXISTS analysis_events DEFINER = views SQL SECURITY DEFINER AS
+CREATE VIEW IF NOT EXISTS {{rows}}.analysis_events DEFINER = views SQL SECURITY DEFINER AS
 SELECT * EXCEPT (anonymous_id, user_id, identity_type, from_id, from_type, to_id, to_type, device_id, user_agent,
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id)
-FROM analysis_events_raw
+FROM {{rows}}.analysis_events_raw
 COMMENT 'Events for analysts, one row per message, without test messages or raw ids. person_id is NULL for an event without an owner, so count people with uniqExact(person_id). Filter by environment_id and event_time.';
 
-ALTER TABLE analysis_events {{comments of analysis_events_raw}};
+ALTER TABLE {{rows}}.analysis_events {{comments of analysis_events_raw}};
 
 -- For developers who try out a client or check what a release sends. The view has the columns of analysis_events.
-CREATE VIEW IF NOT EXISTS analysis_tests DEFINER = views SQL SECURITY DEFINER AS
+CREATE VIEW IF NOT EXISTS {{rows}}.analysis_tests DEFINER = views SQL SECURITY DEFINER AS
 WITH event.identity_key = toFixedString('', 16) AS has_no_owner,
     (SELECT (groupArray(environment_id), groupArray(time_zone), groupArray(safe_properties)) FROM current_environment_settings) AS settings,
     transform(event.environment_id, settings.1, settings.2, 'UTC') AS time_zone,
@@ -122,8 +122,8 @@ SELECT
     concat('{', arrayStringConcat(arrayMap(property -> concat(toJSONString(property.1), ':', property.2),
         arrayFilter(property -> has(declared, property.1), JSONExtractKeysAndValuesRaw(properties))), ','), '}') AS safe_properties,
     COLUMNS('^property_')
-FROM events_identified AS event
+FROM {{rows}}.events_identified AS event
 WHERE test
 COMMENT 'Test messages, which all other analyst views exclude. One row per message, without raw ids. Filter by environment_id and event_time.';
 
-ALTER TABLE analysis_tests {{comments of analysis_events_raw}};
+ALTER TABLE {{rows}}.analysis_tests {{comments of analysis_events_raw}};

@@ -1,7 +1,7 @@
 -- Days in UTC come from identity_days, which is small. Days in another time zone come from events, because identity_days has no
 -- hours. Of the events of a UTC day, some belong to the next or the previous local day, so each of these days is one branch: in a
 -- branch, the day is a monotonic function of event_time, and a filter by day reads only the granules of this day.
-CREATE VIEW IF NOT EXISTS person_days
+CREATE VIEW IF NOT EXISTS {{rows}}.person_days
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the person',
     day Date COMMENT 'Day of the events in the time zone of the project, according to the client clock',
@@ -22,23 +22,23 @@ SELECT
 FROM
 (
     SELECT environment_id, day, event_name, identity_key
-    FROM {{all}}.identity_days
+    FROM identity_days
     WHERE NOT test AND environment_id NOT IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
     UNION ALL
     SELECT environment_id, toDate(event_time) AS day, event_name, identity_key
-    FROM {{all}}.events
+    FROM events
     WHERE NOT test AND identity_key != toFixedString('', 16) AND type != 'alias'
         AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
         AND toDate(formatDateTime(event_time, '%F', transform(environment_id, zones.1, zones.2, 'UTC'))) = day
     UNION ALL
     SELECT environment_id, toDate(event_time) + 1 AS day, event_name, identity_key
-    FROM {{all}}.events
+    FROM events
     WHERE NOT test AND identity_key != toFixedString('', 16) AND type != 'alias'
         AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
         AND toDate(formatDateTime(event_time, '%F', transform(environment_id, zones.1, zones.2, 'UTC'))) = day
     UNION ALL
     SELECT environment_id, toDate(event_time) - 1 AS day, event_name, identity_key
-    FROM {{all}}.events
+    FROM events
     WHERE NOT test AND identity_key != toFixedString('', 16) AND type != 'alias'
         AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
         AND toDate(formatDateTime(event_time, '%F', transform(environment_id, zones.1, zones.2, 'UTC'))) = day
@@ -159,11 +159,11 @@ FROM
 (
     SELECT *, version
     FROM {{all}}.events
-    WHERE type != 'alias' AND identity_key IN members AND (environment_id, event_name, toDate(event_time), identity_key) IN
+    WHERE type != 'alias' AND identity_key GLOBAL IN members AND (environment_id, event_name, toDate(event_time), identity_key) IN
     (
         SELECT environment_id, event_name, day, identity_key
         FROM {{all}}.identity_days
-        WHERE environment_id = {environment: String} AND identity_key IN members
+        WHERE environment_id = {environment: String} AND identity_key GLOBAL IN members
     )
     ORDER BY version DESC
     LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type

@@ -26,7 +26,8 @@ export function createAccounts(url: string, passwordOf: Readonly<Record<string, 
       body: sql,
       ...(signal && { signal }),
     };
-    const response = await fetch(`${url}/?database=playline${search}`, request);
+    const database = search.includes('&database=') ? '' : 'database=playline';
+    const response = await fetch(`${url}/?${database}${search}`, request);
     return { ok: response.ok, text: await response.text() };
   };
   const runAsOperator = async (sql: string) => {

@@ -1,16 +1,11 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
 import type { ClickHouseAccount } from '@playline/stores';
-import { createTables } from '@playline/testkit';
-import { clickhouseSpec } from '../../local/clickhouse.ts';
-import { keepRunning, type ProcessSpec } from '../../local/keeper.ts';
-import { stackPathsOf } from '../../local/paths.ts';
-import { freePorts } from '../../local/ports.ts';
-import { loadSecrets } from '../../local/secrets.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
+import { type NodesOptions, openNodes } from './open-nodes.ts';
 
 export interface AnalystsEngine extends Accounts {
   readonly url: string;
+  /** The accounts of each node, the home first. */
+  readonly nodes: readonly Accounts[];
   /** Accounts in users.xml for analysts. */
   readonly pool: readonly { readonly account: string; readonly password: string }[];
   readonly passwords: readonly string[];
@@ -21,20 +16,10 @@ export interface AnalystsEngine extends Accounts {
   close(): Promise<void>;
 }
 
-export async function openAnalystsEngine({ nativePort }: { nativePort?: number } = {}): Promise<AnalystsEngine> {
-  const parent = join(stackPathsOf().state, 'test');
-  mkdirSync(parent, { recursive: true });
-  const paths = stackPathsOf(mkdtempSync(join(parent, 'analysts-')));
-  const [port = 0] = await freePorts(1);
-  const secrets = loadSecrets(paths);
-  const base = clickhouseSpec(paths, { port, secrets });
-  const spec = nativePort === undefined ? base : { ...base, args: toNativeArgs(base.args, nativePort) };
-  const keeper = keepRunning(spec, { onPid: () => {}, onExit: () => {}, onRecovery: () => {} });
-  const close = async () => {
-    await keeper.stop();
-    rmSync(paths.state, { recursive: true, force: true });
-  };
-  const url = `http://127.0.0.1:${port}`;
+/** Opens one node, or the nodes of a cluster. Statements of the operator refer to the tables over all nodes. */
+export async function openAnalystsEngine(options: NodesOptions = {}): Promise<AnalystsEngine> {
+  const { urls, cluster, secrets, secretsFile, logFile, close } = await openNodes(options);
+  const [url = ''] = urls;
   const passwordOf: Record<string, string> = {
     ...secrets.analystPasswords,
     operator: secrets.operatorPassword,
@@ -45,31 +30,22 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
     accounts: secrets.accountsPassword,
     reader: secrets.readerPassword,
   };
-  const accounts = createAccounts(url, passwordOf);
+  const nodes = urls.map((each) => createAccounts(each, passwordOf));
+  const { query } = nodes[0]!;
+  const runAsOperator = async (sql: string) => {
+    const { ok, text } = await query('operator', sql, cluster === undefined ? {} : { search: '&database=playline_all' });
+    if (!ok) throw new Error(text);
+    return text;
+  };
   let version = Date.now();
   const grant = async (account: string, environmentId: string, isGranted = true) => {
     version += 1;
-    await accounts.runAsOperator(
+    await runAsOperator(
       `INSERT INTO analyst_grants VALUES ('${account}', '${environmentId}', ${!isGranted}, now64(3), ${version})`,
     );
   };
-  try {
-    await keeper.whenReady();
-    await createTables({ url, user: 'operator', password: secrets.operatorPassword, database: 'playline' });
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  const passwords = Object.values(passwordOf);
-  const files = { secretsFile: join(paths.state, 'secrets.json'), logFile: spec.logFile };
   const accountOf = (user: string) => ({ url, user, password: passwordOf[user] ?? '', database: 'playline' });
   const pool = Object.entries(secrets.analystPasswords).map(([account, password]) => ({ account, password }));
-  return { url, pool, passwords, ...files, ...accounts, accountOf, grant, close };
-}
-
-/** Changes the start statement so that it opens the listeners of all configured ports. */
-function toNativeArgs(args: ProcessSpec['args'], port: number): readonly string[] {
-  const original = typeof args === 'function' ? args() : args;
-  const changed = original.map((arg) => (arg === 'SYSTEM START LISTEN HTTP' ? 'SYSTEM START LISTEN QUERIES ALL' : arg));
-  return [...changed, '--tcp_port', String(port)];
+  const passwords = [...Object.values(passwordOf), secrets.clusterSecret];
+  return { url, nodes, pool, passwords, secretsFile, logFile, query, runAsOperator, accountOf, grant, close };
 }

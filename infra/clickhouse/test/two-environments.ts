@@ -94,5 +94,5 @@ export async function fillTwoEnvironments({ runAsOperator: run }: AnalystsEngine
           .map((row) => JSON.stringify(row))
           .join(' ')}`,
       );
-  await run('SYSTEM RELOAD DICTIONARY identity_persons');
+  await run('SYSTEM RELOAD DICTIONARY playline.identity_persons');
 }

@@ -122,6 +122,11 @@ function findConnectionErrors(names: readonly string[], values: EnvironmentValue
   requireTogether('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
   for (const name of ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'])
     if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM')) errors.push(`KAFKA_SASL_MECHANISM: missing, but ${name} is set`);
+  requireTogether('CLICKHOUSE_CLUSTER', 'CLICKHOUSE_SHARD_URLS');
+  requireTogether('CLICKHOUSE_SHARD_URLS', 'CLICKHOUSE_CLUSTER');
+  const [home] = values.CLICKHOUSE_SHARD_URLS?.split(',') ?? [];
+  if (isSet('CLICKHOUSE_SHARD_URLS') && home !== values.CLICKHOUSE_URL)
+    errors.push('CLICKHOUSE_SHARD_URLS: the first address must be CLICKHOUSE_URL');
   requireTogether('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
   requireTogether('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
   return [...new Set([...errors, ...findRedisErrors(names, values)])];

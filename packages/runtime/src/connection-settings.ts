@@ -130,6 +130,21 @@ export const clickhouseSettings = {
   CLICKHOUSE_TLS_SERVER_NAME: serverName(),
 } as const;
 
+/** For services that read or write the shards themselves. */
+export const clickhouseClusterSettings = {
+  /** Name of the shards in the configuration of ClickHouse; unset for a single server. */
+  CLICKHOUSE_CLUSTER: z
+    .string()
+    .regex(/^[a-z][a-z0-9_]{0,63}$/)
+    .optional(),
+  /** Addresses of all nodes of the cluster in the order of the shards, separated by commas; the first is CLICKHOUSE_URL. */
+  CLICKHOUSE_SHARD_URLS: z
+    .string()
+    .transform((text) => text.split(','))
+    .pipe(z.array(httpUrl('CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD')))
+    .optional(),
+} as const;
+
 export const registrySettings = {
   /** Address of a Confluent-compatible schema registry, without a user or password. */
   SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
@@ -162,7 +177,7 @@ type TlsSettings<Prefix extends string> = {
 type Parsed<S extends z.ZodRawShape> = Readonly<z.infer<z.ZodObject<S>>>;
 export type KafkaConfig = Parsed<typeof kafkaSettings>;
 export type RedisConfig = Parsed<typeof redisSettings>;
-export type ClickHouseConfig = Parsed<typeof clickhouseSettings>;
+export type ClickHouseConfig = Parsed<typeof clickhouseSettings> & Partial<Parsed<typeof clickhouseClusterSettings>>;
 export type RegistryConfig = Parsed<typeof registrySettings>;
 
 function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefix): TlsOptions {
@@ -214,7 +229,9 @@ export function toRedis(config: RedisConfig): RedisAddress {
 export function toClickHouse(config: ClickHouseConfig) {
   const { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = config;
   const tls = isHttps(url) ? toTls(config, 'CLICKHOUSE') : undefined;
-  const account = { url, user, password, database: config.CLICKHOUSE_DATABASE };
+  const { CLICKHOUSE_CLUSTER: name, CLICKHOUSE_SHARD_URLS: urls } = config;
+  const cluster = name !== undefined && urls !== undefined ? { cluster: { name, urls } } : {};
+  const account = { url, user, password, database: config.CLICKHOUSE_DATABASE, ...cluster };
   return { ...account, ...(tls === undefined ? {} : { tls }), fetch: createStoreFetch({ tls }) };
 }
 

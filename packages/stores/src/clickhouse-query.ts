@@ -8,9 +8,27 @@ export interface ClickHouseAccount {
   readonly database: string;
   readonly fetch?: StoreFetch;
   readonly tls?: TlsOptions;
+  /** Absent for a single server. */
+  readonly cluster?: ClickHouseCluster;
   /** Called with every fault before it is thrown. */
   readonly onFault?: (fault: unknown) => void;
 }
+
+/** Nodes with one shard each (infra/clickhouse/cluster.ts). */
+export interface ClickHouseCluster {
+  /** Name of the shards in the configuration of ClickHouse. */
+  readonly name: string;
+  /** Addresses of the nodes. The first is the home, which `url` of an account is as well. */
+  readonly urls: readonly string[];
+}
+
+/** Returns the account with the database that contains the rows of all nodes. */
+export const overAllNodes = <A extends ClickHouseAccount>(account: A): A =>
+  account.cluster === undefined ? account : { ...account, database: `${account.database}_all` };
+
+/** Returns the account for each node, the home first. */
+export const onEachNode = <A extends ClickHouseAccount>(account: A): A[] =>
+  account.cluster === undefined ? [account] : account.cluster.urls.map((url) => ({ ...account, url }));
 
 /** Sends a query and yields each row as an array of column values. Large integers are strings. */
 export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;

@@ -1,4 +1,5 @@
 import {
+  clickhouseClusterSettings,
   clickhouseSettings,
   consumerSettings,
   deploymentSettings,
@@ -27,6 +28,7 @@ export const configSchema = z.object({
   ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
+  ...clickhouseClusterSettings,
   ...consumerSettings,
   /** Consumer group of the service. */
   CONSUMER_GROUP: settings.text().default(GROUPS.eraser),

@@ -1,6 +1,10 @@
-import { blockWriterSettings, deploymentSettings } from '@playline/runtime';
+import { blockWriterSettings, clickhouseClusterSettings, deploymentSettings } from '@playline/runtime';
 import { z } from 'zod';
 
-export const configSchema = z.object({ ...blockWriterSettings, CONSUMER_GROUP: deploymentSettings.WRITER_GROUP });
+export const configSchema = z.object({
+  ...blockWriterSettings,
+  ...clickhouseClusterSettings,
+  CONSUMER_GROUP: deploymentSettings.WRITER_GROUP,
+});
 
 export type Config = z.infer<typeof configSchema>;

@@ -60,6 +60,7 @@ await runService(logger, async (use) => {
     deadLetters,
     metrics,
     topicPrefix: config.TOPIC_PREFIX,
+    shards: clickhouse.cluster?.urls.length,
     blockBytesMax: config.BLOCK_BYTES_MAX,
   });
   const { topics, auditTopics } = pipeline;

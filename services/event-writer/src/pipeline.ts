@@ -66,6 +66,8 @@ export interface PipelineOptions {
   deadLetters: Producer;
   metrics: Metrics;
   topicPrefix: string;
+  /** Number of shards among which the store divides events. Default: 1. */
+  shards?: number | undefined;
   /** The block consumer's limit. Buffers of up to four times this size are reused. */
   blockBytesMax: number;
 }
@@ -100,7 +102,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const parts: BlockParts = {
     schemas,
     checkFences: createCheckFences(fences, () => blankedTotal.inc({})),
-    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics) }),
+    writeRows: createWriteRows({ store, calls: createStoreCalls(metrics), shards: options.shards }),
     pool: createBufferPool(options.blockBytesMax),
   };
   const toStepsByTopic = (steps: [topic: Topic, step: BlockStep][]) =>

@@ -28,7 +28,15 @@ const stackSchema = z.object({
       signer: z.string().optional(),
     })
     .optional(),
-  clickhouse: z.object({ url: z.string(), user: z.string(), password: z.string(), database: z.string() }).optional(),
+  clickhouse: z
+    .object({
+      url: z.string(),
+      user: z.string(),
+      password: z.string(),
+      database: z.string(),
+      cluster: z.object({ name: z.string(), urls: z.array(z.string()) }).optional(),
+    })
+    .optional(),
   redis: z.string().optional(),
   /** IDENTITY_CELLS of a stack with a Redis Cluster. */
   redisCells: z.number().optional(),

@@ -1,6 +1,7 @@
 import { parseSignerPublicKey } from '@playline/access-keys';
 import { chainNodes } from '@playline/chain';
 import {
+  clickhouseClusterSettings,
   clickhouseSettings,
   deploymentSettings,
   kafkaSettings,
@@ -20,6 +21,7 @@ export const configSchema = z.object({
   ...registrySettings,
   SCHEMA_REGISTRY_URL: registrySettings.SCHEMA_REGISTRY_URL.optional(),
   ...clickhouseSettings,
+  ...clickhouseClusterSettings,
   CLICKHOUSE_URL: clickhouseSettings.CLICKHOUSE_URL.optional(),
   CLICKHOUSE_USER: clickhouseSettings.CLICKHOUSE_USER.default('operator'),
   CLICKHOUSE_DATABASE: clickhouseSettings.CLICKHOUSE_DATABASE.default('playline'),

@@ -1,4 +1,4 @@
-import { quoteBytes, quoteText } from '@playline/stores';
+import { overAllNodes, quoteBytes, quoteText } from '@playline/stores';
 import {
   BLOCK_WRITER_LIMITS,
   type ClickHouse,
@@ -15,7 +15,8 @@ export * from './event-counts.ts';
 
 /** Opens an event store, which connects at the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
-  const store = openClickHouse(target, BLOCK_WRITER_LIMITS);
+  // In a cluster, ClickHouse divides the rows of a block among the shards, which keep its token.
+  const store = openClickHouse(overAllNodes(target), BLOCK_WRITER_LIMITS);
   return {
     insert: ({ table, rows, token, signal }) =>
       store.insertBlock({

@@ -1,3 +1,4 @@
+import { toUuidText, ZERO_KEY } from '@playline/contracts';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import type { EventTable } from '../store.ts';
 import type { RowBuffer } from './row-buffer.ts';
@@ -98,6 +99,17 @@ export function createPartReader(table: EventTable): (row: Buffer) => number {
   if (column === undefined) return () => 0;
   const read = createColumnReader(table, [column]);
   return (row) => Math.floor(Number(read(row)[0]) / DAY_MS);
+}
+
+const readKeyColumns = createColumnReader('events', ['environment_id', 'message_id', 'identity_key']);
+
+/** Returns the Kafka key of an event's record, by which a cluster selects the shard. */
+export function readRecordKey(row: Buffer): Buffer {
+  const [environment, id, identity] = readKeyColumns(row) as [string, Buffer, Buffer];
+  if (!identity.equals(ZERO_KEY)) return Buffer.concat([Buffer.from(environment), identity]);
+  // RowBinary contains each half of a UUID in reverse.
+  const halves = [id.subarray(0, 8), id.subarray(8)].map((half) => Buffer.from(half).reverse());
+  return Buffer.from(toUuidText(Buffer.concat(halves)));
 }
 
 const findKey = createColumnFinder('events', 'anonymous_key');

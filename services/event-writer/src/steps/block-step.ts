@@ -1,5 +1,12 @@
 import { createSchemaReaders, schemaIdOf } from '@playline/contracts';
-import { createPartReader, type EventStore, type EventTable, isFolding, RowBuffer } from '@playline/events';
+import {
+  createPartReader,
+  type EventStore,
+  type EventTable,
+  isFolding,
+  RowBuffer,
+  readRecordKey,
+} from '@playline/events';
 import {
   type BlockBuilder,
   type BlockName,
@@ -13,6 +20,7 @@ import {
   storeOnce,
   type TokenNotes,
   toBlockToken,
+  toPartition,
 } from '@playline/stream';
 import type { CheckFences } from '../fences.ts';
 
@@ -27,12 +35,19 @@ interface BlockRows {
 
 type WriteRows = (rows: BlockRows) => Promise<void>;
 
+interface WriteRowsOptions {
+  readonly store: EventStore;
+  readonly calls: StoreCalls;
+  /** Number of shards among which the store divides events. Default: 1. */
+  readonly shards?: number | undefined;
+}
+
 /**
  * Creates the step that stores a block's rows exactly once, with tokens derived from the block name (`toBlockToken`).
  * When this process or the next owner writes the block again, it uses the same tokens in the same order, and reads the
  * stored rows before it relies on an acknowledgement (`storeOnce`).
  */
-export function createWriteRows({ store, calls }: { store: EventStore; calls: StoreCalls }): WriteRows {
+export function createWriteRows({ store, calls, shards = 1 }: WriteRowsOptions): WriteRows {
   return async ({ table, rows, block, notes, signal }) => {
     if (rows.rows === 0) return;
     const { partition, start, end, triedBefore = false } = block;
@@ -43,6 +58,8 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
     if (isFolding(table))
       return await storeFolding({ count: rows.rows, token: tokenOf(start, end), triedBefore, notes, insert });
     const partOf = createPartReader(table);
+    // Each shard retains its own tokens. Other tables are on one node.
+    const shardOf = (row: Buffer) => (table === 'events' ? toPartition(readRecordKey(row), shards) : 0);
     const storedOffsets = (selected: readonly number[]) => {
       const query = { partition, start, end, rows: selected.map((row) => rows.rowAt(row)) };
       return calls.query(table, () => store.storedOffsets(table, query));
@@ -50,7 +67,7 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
     const access = {
       count: rows.rows,
       offsetOf: (row: number) => rows.offsetAt(row),
-      partOf: (row: number) => partOf(rows.rowAt(row)),
+      partOf: (row: number) => partOf(rows.rowAt(row)) * shards + shardOf(rows.rowAt(row)),
     };
     await storeOnce({ start, end, triedBefore, notes, tokenOf, rows: { ...access, insert, storedOffsets } });
   };

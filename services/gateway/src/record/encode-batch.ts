@@ -4,6 +4,7 @@ import {
   IDENTITY_KEY_BYTES,
   IDENTITY_TYPES,
   type IdentityKind,
+  toUuidText,
   ZERO_KEY,
 } from '@playline/contracts';
 import { isPlaceholder, isPlaceholderBytes } from '@playline/people';
@@ -31,8 +32,8 @@ export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
 
 /** A record for `audience.messages.v1`. */
 export interface EncodedRecord {
-  /** Environment id and identity key of the owner; null if there is no owner. */
-  key: Buffer | null;
+  /** Environment id and identity key of the owner; the text of the message id if there is no owner. */
+  key: Buffer;
   /** The Avro body in the Confluent wire format. */
   value: Buffer;
 }
@@ -43,6 +44,7 @@ export interface EncodedRecord {
  */
 const OVERHEAD_BYTES_MAX = FRAME_BYTES + 2 * 10 + 6 * 16 + 1 + 9 + 30 * 5;
 const LENGTH_BYTES_MAX = 5;
+const UUID_TEXT_BYTES = 36;
 
 const NO_BYTES = Buffer.alloc(0);
 
@@ -72,7 +74,8 @@ class EncodedEnvelope {
     this.#schemaId = schemaId;
     this.#environmentId = environmentId;
     this.#traceBytes = Buffer.byteLength(traceId);
-    this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + IDENTITY_KEY_BYTES;
+    const keyBytesMax = Math.max(this.environment.length + IDENTITY_KEY_BYTES, UUID_TEXT_BYTES);
+    this.bytesMax = OVERHEAD_BYTES_MAX + this.environment.length + this.#traceBytes + keyBytesMax;
   }
 
   /** Returns false if the length differs. */
@@ -188,7 +191,7 @@ class BatchEncoder {
   readonly #to = new IdentityKeys(IDENTITY_FIELDS.to);
   readonly #fromAsAnonymous = new IdentityKeys(IDENTITY_FIELDS.fromAsAnonymous);
   #owner: Buffer = ZERO_KEY;
-  #recordKey: Buffer | null = null;
+  #recordKey = NO_BYTES;
 
   encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes): EncodedRecord[] {
     this.#batch = batch;
@@ -239,7 +242,7 @@ class BatchEncoder {
     at = this.#putDensity(at, message);
     at = this.#putTexts(at, message, FIELDS_AFTER_DENSITY);
     const value = this.#memory.claim(putBytes(bytes, at, suffix));
-    return { key: this.#keyOf(owner), value };
+    return { key: owner === ZERO_KEY ? this.#idKeyOf(message) : this.#ownerKeyOf(owner), value };
   }
 
   /** An untyped `fromId` that equals the anonymous id is the anonymous identity, as in the link fact. */
@@ -293,14 +296,20 @@ class BatchEncoder {
   }
 
   /** Returns the same buffer while the owner does not change. */
-  #keyOf(owner: Buffer): Buffer | null {
-    if (owner === ZERO_KEY) return null;
+  #ownerKeyOf(owner: Buffer): Buffer {
     if (owner !== this.#owner) {
       const { bytes, at } = this.#memory;
       this.#owner = owner;
       this.#recordKey = this.#memory.claim(putKey(bytes, putBytes(bytes, at, this.#envelope.environment), owner));
     }
     return this.#recordKey;
+  }
+
+  /** Copies of a message without an owner have the same key, so that they are in one partition and on one shard. */
+  #idKeyOf(message: number): Buffer {
+    const { bytes, at } = this.#memory;
+    const id = this.#batch.messageIds.subarray(message * UUID_BYTES, (message + 1) * UUID_BYTES);
+    return this.#memory.claim(at + bytes.latin1Write(toUuidText(id), at));
   }
 }
 

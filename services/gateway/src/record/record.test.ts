@@ -83,7 +83,7 @@ function toExpectedRecord(message: Record<string, unknown>): Record<string, unkn
   };
 }
 
-it('an encoded message is identical to the output of the schema’s codec, and its record key identifies the owner', () => {
+it('an encoded message is identical to the output of the schema’s codec, and its record key identifies the owner or the message', () => {
   fc.assert(
     fc.property(validMessages(NOW_MS), (sent) => {
       const { key, value } = encodeAll([sent])[0]!;
@@ -92,7 +92,8 @@ it('an encoded message is identical to the output of the schema’s codec, and i
       expect(value.subarray(5).equals(messageRecordCodec.encode(expected))).toBe(true);
       const owner = expected.identityKey;
       const environment = Buffer.from(ENVELOPE.environmentId);
-      expect(key).toEqual(owner.equals(ZERO) ? null : Buffer.concat([environment, owner]));
+      const id = Buffer.from(String(sent.messageId).toLowerCase());
+      expect(key).toEqual(owner.equals(ZERO) ? id : Buffer.concat([environment, owner]));
     }),
     { numRuns: 200 },
   );

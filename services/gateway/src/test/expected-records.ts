@@ -5,6 +5,7 @@ import {
   type Message,
   type MessageRecord,
   messageRecordCodec,
+  toUuidText,
   ZERO_KEY,
 } from '@playline/contracts';
 import { isPlaceholder } from '@playline/people';
@@ -91,7 +92,9 @@ export function encodeByCodec(
     const record = toMessageRecord(sourced, envelope, keyOf);
     const isOwned = identitiesOf(sourced.message).owner !== null;
     return {
-      key: isOwned ? Buffer.concat([Buffer.from(envelope.environmentId), record.identityKey]) : null,
+      key: isOwned
+        ? Buffer.concat([Buffer.from(envelope.environmentId), record.identityKey])
+        : Buffer.from(toUuidText(record.messageId)),
       value: frameRecord(envelope.schemaId, messageRecordCodec.encode(toStored(record))),
     };
   });

@@ -48,8 +48,7 @@ function isSame(left: readonly EncodedRecord[], right: readonly EncodedRecord[])
     left.length === right.length &&
     left.every(({ key, value }, index) => {
       const other = right[index]!;
-      const isSameKey = key === null ? other.key === null : other.key !== null && key.equals(other.key);
-      return isSameKey && value.equals(other.value);
+      return key.equals(other.key) && value.equals(other.value);
     })
   );
 }
