@@ -1,10 +1,11 @@
-import { pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
+import { onEachNode, pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
 import type { DerivedTable, SweptTable } from '../stores/store.ts';
 import { ERASED_TABLES, SWEPT_TABLES } from '../stores/tables.ts';
 import { type Connection, INSERT_SETTINGS, openConnection } from './connection.ts';
+import { joinNodes } from './nodes.ts';
 import { createPredicates, isTarget, NO_KEY, targetsOf, toIdText } from './predicates.ts';
 import { createErasureQueries, type FoundRow, toFound } from './queries.ts';
 import { assertTargets, dropTargets, putTargets, withTargetsCopy } from './targets.ts';
@@ -33,6 +34,11 @@ interface MutationWait {
 
 /** Connects on the first call. */
 export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
+  const nodes = onEachNode(options).map(openNodeRows);
+  return nodes.length === 1 ? nodes[0]! : joinNodes(nodes);
+}
+
+function openNodeRows(options: ErasureRowsOptions): ErasureRows {
   const connection = openConnection(options);
   const deadlineMs = options.mutationDeadlineMs ?? MUTATION_DEADLINE_MS;
   return {
@@ -243,6 +249,9 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
   return toFound(table, rows);
 }
 
+/** In a cluster, writers insert into another database, and a shard executes the part of an insert without a database. */
+const IS_OF_DATABASE =
+  "(current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)";
 const POLL_MS = 100;
 /** Inserts by services time out after a minute (`max_execution_time` of their accounts). */
 const INSERT_MAX_MS = 90_000;
@@ -252,7 +261,7 @@ async function awaitInserts(connection: Connection, signal?: AbortSignal): Promi
   const readRunning = async () => {
     const rows = await connection.read<{ id: string }>(
       `SELECT query_id AS id FROM system.processes
-       WHERE query_kind = 'Insert' AND current_database = currentDatabase() AND NOT startsWith(query, 'INSERT INTO erasure_')`,
+       WHERE query_kind = 'Insert' AND ${IS_OF_DATABASE} AND NOT startsWith(query, 'INSERT INTO erasure_')`,
     );
     return rows.map(({ id }) => id);
   };

@@ -1,0 +1,72 @@
+import type { ErasureRows, FoundRows, SharedRows } from '../rows.ts';
+import { TABLES } from '../stores/tables.ts';
+
+const EVERYWHERE = new Set(TABLES.filter(({ distribution }) => distribution === 'everywhere').map(({ name }) => name));
+
+/**
+ * Joins the nodes of a cluster, the home first. Every node is searched for every person, because rows of other people may
+ * contain the person's keys. A node that does not respond fails the call, so that no receipt is published without it.
+ */
+export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
+  const [home] = nodes as [ErasureRows, ...ErasureRows[]];
+  const onEach = async <T>(call: (node: ErasureRows) => Promise<T>): Promise<T[]> => {
+    // Waits for all nodes, so that no call continues after the error was reported.
+    const outcomes = await Promise.allSettled(nodes.map(call));
+    return outcomes.map((outcome) => {
+      if (outcome.status === 'rejected') throw outcome.reason;
+      return outcome.value;
+    });
+  };
+  const joined = async (find: (node: ErasureRows) => Promise<FoundRows[]>) =>
+    sumRows((await onEach(find)).flat(), nameOf);
+  return {
+    putTargets: async (batchId, targets) => void (await onEach((node) => node.putTargets(batchId, targets))),
+    sweep: async (batchId, signal) => sumRows(countOnce(await onEach((node) => node.sweep(batchId, signal))), nameOf),
+    readFound: async (batchId) => {
+      const results = await onEach((node) => node.readFound(batchId));
+      return {
+        found: sumRows(countOnce(results.map(({ found }) => found)), nameOf),
+        shared: sumRows(countOnce(results.map(({ shared }) => shared)), nameOfShared),
+      };
+    },
+    findSurvivors: (batchId) => joined((node) => node.findSurvivors(batchId)),
+    findOnDisk: (batchId) => joined((node) => node.findOnDisk(batchId)),
+    // Links and consents are on the home.
+    findConsents: (batchId) => home.findConsents(batchId),
+    findLinks: (batchId) => home.findLinks(batchId),
+    findUnlinks: (batchId) => home.findUnlinks(batchId),
+    findLaterLinks: (batchId) => home.findLaterLinks(batchId),
+    awaitInserts: async (signal) => void (await onEach((node) => node.awaitInserts(signal))),
+    // The latest time is after the removal by the clock of every node.
+    removeDeleted: async (signal) => Math.max(...(await onEach((node) => node.removeDeleted(signal)))),
+    countReplaced: async (untilMs) => {
+      const counts = await onEach((node) => node.countReplaced(untilMs));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
+    readBatches: async () => {
+      const batches = (await onEach((node) => node.readBatches())).flat();
+      return [...new Map(batches.map((batch) => [batch.toString('hex'), batch])).values()];
+    },
+    dropTargets: async (batchId) => void (await onEach((node) => node.dropTargets(batchId))),
+    close: async () => void (await onEach((node) => node.close())),
+  };
+}
+
+/** Joins the rows that nodes deleted. Rows of which each node has a copy are counted on the home only. */
+const countOnce = <T extends { readonly table: string }>(byNode: readonly (readonly T[])[]): T[] =>
+  byNode.flatMap((rows, index) => rows.filter(({ table }) => index === 0 || !EVERYWHERE.has(table)));
+
+const nameOf = ({ table, column, as, environmentId, key }: FoundRows) =>
+  `${table} ${column} ${as} ${environmentId} ${key.toString('hex')}`;
+const nameOfShared = ({ table, environmentId, keys }: SharedRows) =>
+  `${table} ${environmentId} ${keys.map((key) => key.toString('hex')).join(' ')}`;
+
+/** Adds the rows that several nodes report under the same name. */
+function sumRows<T extends { readonly rows: number }>(reported: readonly T[], toName: (each: T) => string): T[] {
+  const sums = new Map<string, T>();
+  for (const each of reported) {
+    const name = toName(each);
+    sums.set(name, { ...each, rows: each.rows + (sums.get(name)?.rows ?? 0) });
+  }
+  return [...sums.values()];
+}
