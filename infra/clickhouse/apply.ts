@@ -90,14 +90,49 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
     if (!isNew) return await migrate(client, target, { schema, migrations, applied });
     assertCreatable(target.database, { schema, applied, tables });
     await record(client, [{ name: FIRST_START, checksum: checksumOf(schema) }]);
-    const isOfNode = createStatementFilter(target.node);
-    for (const { statements } of schema)
-      for (const statement of statements) if (isOfNode(statement)) await create(client, target, statement);
+    await createAll(client, target, schema);
     await record(client, [...schema, ...migrations]);
     return schema.map(({ name }) => name);
   } finally {
     await client.close();
   }
+}
+
+async function createAll(client: ClickHouseClient, target: SqlTarget, schema: readonly SqlFile[]): Promise<void> {
+  const isOfNode = createStatementFilter(target.node);
+  for (const { statements } of schema)
+    for (const statement of statements) if (isOfNode(statement)) await create(client, target, statement);
+}
+
+/** Removes what depends on the set of nodes, which contains no rows. Until `createForNodes`, every read is an error. */
+export async function dropForNodes(target: SqlTarget): Promise<void> {
+  const client = openClient(target, target.database);
+  try {
+    for (const name of await readNamesForNodes(client)) await client.command({ query: `DROP TABLE IF EXISTS ${name} SYNC` });
+    for (const name of [rowsOf(target.database), allOf(target.database)])
+      await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` });
+  } finally {
+    await client.close();
+  }
+}
+
+/** Creates what depends on the set of nodes in a database that has all tables. */
+export async function createForNodes(target: SqlTarget): Promise<void> {
+  await createDatabase(target);
+  const client = openClient(target, target.database);
+  try {
+    await createAll(client, target, readFiles('schema', (target.folders ?? DEFAULT_FOLDERS).schema, SCHEMA_NAME));
+  } finally {
+    await client.close();
+  }
+}
+
+/** Views for readers, tables over nodes, and materialized views that write to such tables. */
+async function readNamesForNodes(client: ClickHouseClient): Promise<string[]> {
+  const query = `SELECT name FROM system.tables WHERE database = currentDatabase()
+    AND (engine = 'Distributed' OR definer = 'views' OR name = 'environment_settings_of_projects')`;
+  const rows = await (await client.query({ query, format: 'JSONEachRow' })).json<{ name: string }>();
+  return rows.map(({ name }) => name);
 }
 
 /** Applies missing migrations. The last migration is recorded together with the new schema. */
@@ -153,7 +188,7 @@ const toNames = (files: readonly SqlFile[]) => files.map(({ name }) => name).joi
 // Progress keeps the connection active, because proxies may close idle connections.
 const PROGRESS = { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) } as const;
 
-const openClient = (target: SqlTarget, database: string): ClickHouseClient =>
+export const openClient = (target: SqlTarget, database: string): ClickHouseClient =>
   openClickHouseClient({ ...target, database }, { executionMaxS: STATEMENT_MAX_S, connectionsMax: 1 }, PROGRESS);
 
 async function createDatabase(target: SqlTarget): Promise<void> {

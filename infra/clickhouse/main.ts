@@ -3,11 +3,18 @@ import { clickhouseClusterSettings, clickhouseSettings, parseConfig, toClickHous
 import { explainConnection, onEachNode } from '@playline/stores';
 import { z } from 'zod';
 import { applySql } from './apply.ts';
+import { reshard } from './reshard.ts';
 
+const [command] = process.argv.slice(2);
 try {
   const target = toClickHouse(parseConfig(z.object({ ...clickhouseSettings, ...clickhouseClusterSettings }), process.env));
   const { database, cluster } = target;
-  for (const [index, node] of onEachNode(target).entries()) {
+  const nodes = onEachNode(target);
+  if (command === 'reshard') {
+    if (cluster === undefined) throw new Error('CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS: missing. Set both');
+    await reshard(nodes, cluster.name, console.log);
+  } else
+  for (const [index, node] of nodes.entries()) {
     const applied = await applySql({ ...node, ...(cluster && { node: { cluster: cluster.name, isHome: index === 0 } }) });
     const done = applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`;
     console.log(`database ${database}${cluster === undefined ? '' : ` of ${node.url}`}: ${done}`);

@@ -141,17 +141,20 @@ export const nodeName = (index: number): string => (index === 0 ? 'clickhouse' :
  * The clusters of infra/clickhouse/apply.ts: the shards, all nodes as copies of each other, and the home. Nodes with the
  * secret execute queries of other nodes as the account that sent the query.
  */
-export function clusterConfiguration({ name, nodes }: ClickHouseCluster, secret: string): string {
+function clusterConfiguration(clusters: readonly ClickHouseCluster[], secret: string): string {
   const toReplica = ({ nativePort }: ClickHouseNode) =>
     `<replica><host>127.0.0.1</host><port>${nativePort}</port></replica>`;
   const toShard = (replicas: readonly ClickHouseNode[], isReplicated: boolean) =>
     `<shard><internal_replication>${isReplicated}</internal_replication>${replicas.map(toReplica).join('')}</shard>`;
   const toCluster = (cluster: string, shards: string) => `<${cluster}><secret>${secret}</secret>${shards}</${cluster}>`;
+  const toClusters = ({ name, nodes }: ClickHouseCluster) => [
+    toCluster(name, nodes.map((node) => toShard([node], true)).join('')),
+    toCluster(`${name}_everywhere`, toShard(nodes, false)),
+    toCluster(`${name}_home`, toShard(nodes.slice(0, 1), true)),
+  ];
   return `<clickhouse>
   <remote_servers>
-    ${toCluster(name, nodes.map((node) => toShard([node], true)).join(''))}
-    ${toCluster(`${name}_everywhere`, toShard(nodes, false))}
-    ${toCluster(`${name}_home`, toShard(nodes.slice(0, 1), true))}
+    ${clusters.flatMap(toClusters).join('\n    ')}
   </remote_servers>
 </clickhouse>
 `;
@@ -162,18 +165,23 @@ interface ClickHouseOptions {
   readonly secrets: Secrets;
   /** Opens the listener of the native protocol. */
   readonly nativePort?: number;
-  /** The cluster of the node, and its position among the nodes. */
-  readonly cluster?: ClickHouseCluster;
+  /** The clusters that the node knows, and its position among the nodes. */
+  readonly clusters?: readonly ClickHouseCluster[];
   readonly index?: number;
 }
 
-/** Describes the processes of a cluster. */
-export const clickhouseSpecs = (paths: StackPaths, cluster: ClickHouseCluster, secrets: Secrets): ProcessSpec[] =>
-  cluster.nodes.map((node, index) => clickhouseSpec(paths, { ...node, secrets, cluster, index }));
+/** Describes the processes of nodes that know clusters of some or all of them. */
+export function clickhouseSpecs(
+  paths: StackPaths,
+  nodes: readonly ClickHouseNode[],
+  { clusters, secrets }: { readonly clusters: readonly ClickHouseCluster[]; readonly secrets: Secrets },
+): ProcessSpec[] {
+  return nodes.map((node, index) => clickhouseSpec(paths, { ...node, secrets, clusters, index }));
+}
 
 /** Describes the ClickHouse process on loopback: the library from npm with the production accounts. */
 export function clickhouseSpec(paths: StackPaths, options: ClickHouseOptions): ProcessSpec {
-  const { port, secrets, nativePort, cluster, index = 0 } = options;
+  const { port, secrets, nativePort, clusters, index = 0 } = options;
   const name = nodeName(index);
   const folder = join(paths.state, 'data', name);
   const etc = join(paths.state, 'etc', name);
@@ -185,8 +193,8 @@ export function clickhouseSpec(paths: StackPaths, options: ClickHouseOptions): P
     copyFileSync(join(source, name), join(etc, 'config.d', name));
   writePrivateFile(join(etc, 'config.d', 'system-pace.xml'), SLOW_LOG_FLUSH);
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
-  if (cluster !== undefined) {
-    writePrivateFile(join(etc, 'config.d', 'cluster.xml'), clusterConfiguration(cluster, secrets.clusterSecret));
+  if (clusters !== undefined) {
+    writePrivateFile(join(etc, 'config.d', 'cluster.xml'), clusterConfiguration(clusters, secrets.clusterSecret));
     copyFileSync(join(source, 'cluster-users.xml'), join(etc, 'users.d', 'cluster-users.xml'));
   }
   const dataFolder = join(folder, 'data');

@@ -15,6 +15,8 @@ export interface NodesOptions {
   readonly nodes?: number;
   /** Port of the native protocol of a single node. */
   readonly nativePort?: number;
+  /** Numbers of nodes of the clusters `playline_<number>` that the nodes know. No tables are created. */
+  readonly clusters?: readonly number[];
 }
 
 /** ClickHouse nodes with all tables and with the accounts in users.xml. The first node is the home. */
@@ -29,7 +31,7 @@ export interface Nodes {
   close(): Promise<void>;
 }
 
-export async function openNodes({ nodes: count = 1, nativePort }: NodesOptions = {}): Promise<Nodes> {
+export async function openNodes({ nodes: count = 1, nativePort, clusters }: NodesOptions = {}): Promise<Nodes> {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   const paths = stackPathsOf(mkdtempSync(join(parent, 'clickhouse-')));
@@ -40,10 +42,11 @@ export async function openNodes({ nodes: count = 1, nativePort }: NodesOptions =
   const secrets = loadSecrets(paths);
   const single = { port: ports[0]!, secrets, ...(nativePort !== undefined && { nativePort }) };
   const cluster = count === 1 ? undefined : CLUSTER;
+  const known = clusters?.map((size) => ({ name: `playline_${size}`, nodes: nodes.slice(0, size) }));
   const specs =
     cluster === undefined
       ? [clickhouseSpec(paths, single)]
-      : clickhouseSpecs(paths, { name: cluster, nodes }, secrets);
+      : clickhouseSpecs(paths, nodes, { clusters: known ?? [{ name: cluster, nodes }], secrets });
   const pids = new Map<string, number | null>();
   const events = {
     onPid: (name: string, pid: number | null) => void pids.set(name, pid),
@@ -61,7 +64,7 @@ export async function openNodes({ nodes: count = 1, nativePort }: NodesOptions =
     await Promise.all(keepers.map((keeper) => keeper.whenReady()));
     const create = async (url: string, index: number) =>
       applySql({ url, ...operator, ...(cluster !== undefined && { node: { cluster, isHome: index === 0 } }) });
-    await Promise.all(urls.map(create));
+    if (clusters === undefined) await Promise.all(urls.map(create));
   } catch (error) {
     await close();
     throw error;
