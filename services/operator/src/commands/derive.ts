@@ -1,4 +1,4 @@
-import { type ClickHouseAccount, createQueryRows, type QueryRows, sendStatement } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, onEachNode, type QueryRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
@@ -25,9 +25,16 @@ export const createDeriveCommand =
         await awaitClickHouse(query);
         const run = (statement: string) => runStatement(account, statement);
         let repaired = 0;
-        for (const slice of await listTableSlices(query)) {
-          terminal.progress(`comparing ${slice.name} with events`);
-          repaired += await repairSlice({ query, run, onProgress: terminal.progress }, slice);
+        for (const node of onEachNode(account)) {
+          const deps = {
+            query: createQueryRows(node),
+            run: (statement: string) => runStatement(node, statement),
+            onProgress: terminal.progress,
+          };
+          for (const slice of await listTableSlices(deps.query)) {
+            terminal.progress(`comparing ${slice.name} with events`);
+            repaired += await repairSlice(deps, slice);
+          }
         }
         const counts = await findCountDrift(query, terminal.progress);
         const wrong = counts.missing + counts.unfounded;

@@ -3,7 +3,7 @@ import { createRecordReader, type RecordReader, type SchemaSource, TOPICS } from
 import { readFenceSet } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
-import { createQueryRows } from '@playline/stores';
+import { createQueryRows, onEachNode, overAllNodes, type QueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type GroupOffsets } from '@playline/stream';
 import { awaitClickHouse, awaitLog, awaitStore, nullIfUnreachable, withScope } from '../await-store.ts';
 import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal } from '../command.ts';
@@ -46,7 +46,9 @@ export const createVerifyCommand =
 
 async function verifyStores(context: VerifyContext, group: string, terminal: Terminal): Promise<VerifyReport> {
   const { schemaOf, topicPrefix } = context;
-  const query = createQueryRows(context.clickhouse());
+  const account = context.clickhouse();
+  const query = createQueryRows(overAllNodes(account));
+  const nodes = onEachNode(account).map((node) => createQueryRows(node));
   return withScope(async (open) => {
     const log = await open(context.openLog());
     const offsets = await open(context.openOffsets());
@@ -59,7 +61,7 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
     await awaitClickHouse(query);
     await awaitLog(log);
     const onProgress = terminal.progress;
-    return verify({ log, offsets, query, records, people, schemaOf, topicPrefix, group, onProgress });
+    return verify({ log, offsets, query, nodes, records, people, schemaOf, topicPrefix, group, onProgress });
   });
 }
 
@@ -68,6 +70,8 @@ interface VerifySources extends Omit<RebuildSources, 'writerGroup'> {
   /** Null if no Redis address is configured. */
   readonly people: Pick<People, 'graph' | 'rebuild'> | null;
   readonly group: string;
+  /** Queries each node of ClickHouse. `query` reads the rows of all nodes. */
+  readonly nodes: readonly QueryRows[];
 }
 
 /** Offsets per bitmap of 8 KiB. */
@@ -105,7 +109,7 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
   return {
     partitions,
     persons,
-    derived: [...(await findDrift(query, onProgress)), await findCountDrift(query, onProgress)],
+    derived: [...(await findDrift(options.nodes, onProgress)), await findCountDrift(options.nodes[0]!, onProgress)],
   };
 }
 

@@ -146,20 +146,25 @@ export async function awaitInserts(query: QueryRows): Promise<void> {
   }
 }
 
-export async function findDrift(query: QueryRows, onProgress: (line: string) => void): Promise<Drift[]> {
+/** Compares the tables of each node, because all rows of an owner are on one node. */
+export async function findDrift(
+  nodes: readonly QueryRows[],
+  onProgress: (line: string) => void,
+): Promise<readonly Drift[]> {
   const drifts = new Map(
     DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0, fault: null as string | null }]),
   );
-  for (const slice of await listTableSlices(query)) {
-    onProgress(`comparing ${slice.name} with events`);
-    const drift = drifts.get(slice.table.name)!;
-    const { found, rows } = await findDifferences(query, slice).catch((fault: unknown) => {
-      drift.fault = fault instanceof Error ? fault.message : String(fault);
-      return { found: [], rows: 0 };
-    });
-    const unfounded = found.filter(({ kind }) => kind === 'unfounded').length;
-    drift.unfounded += unfounded;
-    drift.missing += rows - unfounded;
-  }
+  for (const query of nodes)
+    for (const slice of await listTableSlices(query)) {
+      onProgress(`comparing ${slice.name} with events`);
+      const drift = drifts.get(slice.table.name)!;
+      const { found, rows } = await findDifferences(query, slice).catch((fault: unknown) => {
+        drift.fault = fault instanceof Error ? fault.message : String(fault);
+        return { found: [], rows: 0 };
+      });
+      const unfounded = found.filter(({ kind }) => kind === 'unfounded').length;
+      drift.unfounded += unfounded;
+      drift.missing += rows - unfounded;
+    }
   return [...drifts.values()];
 }
