@@ -7,7 +7,7 @@ import { buffer } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { type DatabaseTarget, runStatement, testStores, toDatabaseName, until } from '@playline/testkit';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { applySql, type SqlFolders } from './apply.ts';
+import { applySql, type SqlFolders, toReplicated } from './apply.ts';
 import { readCatalogue } from './test/catalogue.ts';
 
 const CURRENT: SqlFolders = {
@@ -122,6 +122,22 @@ describe('applying the schema to a new database', () => {
     expect(of_one).toContain("`a` UInt8 COMMENT 'a'");
     expect(of_one).toMatch(/COMMENT 'b\\'b'\nAS SELECT a\nFROM one$/);
   });
+});
+
+it('every table can be a replicated table, whose tokens are retained for a week', async () => {
+  const files = readdirSync(CURRENT.schema).map((name) => readFileSync(new URL(name, CURRENT.schema), 'utf8'));
+  const statements = files.flatMap((text) => text.split(/;\s*$/m)).map((each) => each.replaceAll(/^\s*--.*\n/gm, '').trim());
+  const tables = statements.filter((statement) => statement.startsWith('CREATE TABLE')).map(toReplicated);
+  expect(tables.length).toBeGreaterThan(30);
+  await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database}`);
+  for (const statement of tables) {
+    expect(statement).not.toMatch(/\{\{|non_replicated/);
+    const named = statement.replace('{shard}', '1').replace('{replica}', 'one');
+    // ClickHouse accepts the statement, but the tests have no Keeper.
+    await expect(runStatement(target, named), statement).rejects.toThrow('NO_ZOOKEEPER');
+  }
+  const events = tables.find((statement) => statement.includes('EXISTS events\n'));
+  expect(events).toContain('replicated_deduplication_window_seconds = 604800');
 });
 
 describe('applying the schema to an existing database', () => {

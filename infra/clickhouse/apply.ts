@@ -18,6 +18,8 @@ export interface SqlTarget {
   folders?: SqlFolders;
   /** Absent for a single server. */
   node?: ClusterNode;
+  /** True for tables whose rows several replicas have. The macros `shard` and `replica` must be configured. */
+  isReplicated?: boolean;
 }
 
 /** Folders of SQL files. A statement ends with a semicolon at the end of a line. */
@@ -64,7 +66,7 @@ const CREATE_APPLIED_FILES = `CREATE TABLE IF NOT EXISTS applied_sql_files
     checksum String COMMENT 'Hexadecimal SHA-256 of the statements in the file',
     applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'Time when the file was applied'
 )
-ENGINE = ${replaceEngines('{{engine ReplacingMergeTree(applied_at)}}')}
+ENGINE = {{engine ReplacingMergeTree(applied_at)}}
 ORDER BY name
 COMMENT 'SQL files applied to this database'`;
 
@@ -84,7 +86,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
   try {
     // Counted first, because another first start writes its record before its tables.
     const tables = await countTables(client);
-    await client.command({ query: CREATE_APPLIED_FILES });
+    await client.command({ query: replacePlaceholders(CREATE_APPLIED_FILES, target) });
     const applied = await readApplied(client);
     const isNew = ![...applied.keys()].some((name) => name.startsWith('schema/'));
     if (!isNew) return await migrate(client, target, { schema, migrations, applied });
@@ -219,13 +221,27 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
 
-function replaceEngines(statement: string): string {
-  return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1');
-}
-
 /** Replaces `{{engine X}}` with X, and `{{all}}` and `{{rows}}` with databases. */
-const replacePlaceholders = (statement: string, { database, node }: SqlTarget): string =>
-  replaceDatabases(replaceEngines(statement), database, node);
+const replacePlaceholders = (statement: string, { database, node, isReplicated = false }: SqlTarget): string => {
+  const replaced = isReplicated ? toReplicated(statement) : statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1');
+  return replaceDatabases(replaced, database, node);
+};
+
+/** As long as the log is retained. By default, a block that is repeated after an hour would be stored again. */
+const TOKENS_RETAINED_S = 7 * 24 * 3_600;
+
+/** Replaces `{{engine X(…)}}` with the replicated engine, and the deduplication window with the window of replicas. */
+export function toReplicated(statement: string): string {
+  return statement
+    .replaceAll(/\{\{engine (\w+)(?:\((.*?)\))?\}\}/g, (_, engine: string, version?: string) => {
+      const path = "'/clickhouse/{shard}/{database}/{table}', '{replica}'";
+      return `Replicated${engine}(${version === undefined ? path : `${path}, ${version}`})`;
+    })
+    .replaceAll(
+      /\bnon_replicated_deduplication_window = (\d+)/g,
+      `replicated_deduplication_window = $1, replicated_deduplication_window_seconds = ${TOKENS_RETAINED_S}`,
+    );
+}
 
 /** Executes a statement of the schema. In a cluster, also creates the object's counterparts in the other databases. */
 async function create(client: ClickHouseClient, target: SqlTarget, statement: string): Promise<void> {

@@ -6,8 +6,15 @@ import { applySql } from './apply.ts';
 import { reshard } from './reshard.ts';
 
 const [command] = process.argv.slice(2);
+const schema = z.object({
+  ...clickhouseSettings,
+  ...clickhouseClusterSettings,
+  /** 1 for tables that several replicas have (infra/decisions/0024-clickhouse-shards.md). */
+  CLICKHOUSE_REPLICATED: z.enum(['0', '1']).default('0'),
+});
 try {
-  const target = toClickHouse(parseConfig(z.object({ ...clickhouseSettings, ...clickhouseClusterSettings }), process.env));
+  const config = parseConfig(schema, process.env);
+  const target = { ...toClickHouse(config), isReplicated: config.CLICKHOUSE_REPLICATED === '1' };
   const { database, cluster } = target;
   const nodes = onEachNode(target);
   if (command === 'reshard') {

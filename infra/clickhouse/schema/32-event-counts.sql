@@ -104,19 +104,19 @@ WITH
     compared AS
     (
         SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version
-        FROM events
+        FROM {{all}}.events
         WHERE received_at >= recent AND received_at < {until: DateTime64(3, 'UTC')}
         UNION ALL
         SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version
-        FROM events
+        FROM {{all}}.events
         WHERE received_at < recent AND event_time >= recent
         UNION ALL
         SELECT environment_id, type, event_name, event_time, message_id, identity_key, received_at, library, library_version, test, version
-        FROM events
+        FROM {{all}}.events
         WHERE received_at < recent AND event_time < recent
             AND (environment_id, event_name, toDate(event_time), identity_key, message_id) IN
             (
-                SELECT environment_id, event_name, toDate(event_time), identity_key, message_id FROM events
+                SELECT environment_id, event_name, toDate(event_time), identity_key, message_id FROM {{all}}.events
                 WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND event_time < recent
             )
     ),
@@ -132,7 +132,7 @@ FROM
     SELECT
         environment_id AS environment, event_name AS event, library AS client, library_version AS client_version,
         toStartOfMinute(toDateTime(received_at, 'UTC')) AS minute_at
-    FROM events
+    FROM {{all}}.events
     WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND NOT test
         AND cityHash64(event_time, message_id, identity_key) NOT IN (SELECT hash FROM repeated)
     UNION ALL
@@ -156,7 +156,7 @@ GROUP BY environment_id, minute_at, code, field, library, library_version;
 -- Players by the time of their events. A copy has the same owner, time and name as its message and changes no number.
 CREATE VIEW IF NOT EXISTS derived_player_counts SQL SECURITY INVOKER AS
 SELECT environment_id, if(grouping(event_name) = 0, 'event', 'all') AS kind, event_name AS name, uniqExact(identity_key) AS players
-FROM events
+FROM {{all}}.events
 WHERE event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
     AND identity_key != toFixedString('', 16) AND type != 'alias' AND NOT test
 GROUP BY GROUPING SETS ((environment_id), (environment_id, event_name));

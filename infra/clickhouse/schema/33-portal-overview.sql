@@ -49,12 +49,12 @@ SELECT
     'delay', '', '', '', '', 0,
     toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0 AND start_at >= {since: UInt32})),
     toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0 AND start_at < {since: UInt32})), 0, 0
-FROM event_delays
+FROM {{all}}.event_delays
 WHERE environment_id = {environment: String} AND step_s = {step: UInt16} AND start_at >= {before: UInt32} AND start_at < {until: UInt32}
 GROUP BY environment_id
 UNION ALL
 SELECT 'first', '', '', '', '', toUnixTimestamp(min(start_at)), 1, 0, 0, 0
-FROM event_delays
+FROM {{all}}.event_delays
 WHERE environment_id = {environment: String} AND step_s = 3600
 GROUP BY environment_id
 UNION ALL

@@ -1,5 +1,5 @@
 import type { Closable, Logger, Metrics } from '@playline/runtime';
-import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stores';
+import { type ClickHouseAccount, onEachNode, quoteText, sendStatement } from '@playline/stores';
 import { repeat } from './repeat.ts';
 
 /** Short enough that a query without limits cannot fill the server's memory between two checks. */
@@ -12,11 +12,12 @@ const LIMITS_CACHED_MS = 60_000;
 
 /**
  * Selects running queries of other accounts, with the settings that differ from ClickHouse's defaults. Ids are
- * hexadecimal, because a client may choose bytes that are not valid UTF-8.
+ * hexadecimal, because a client may choose bytes that are not valid UTF-8. The part of a query on another node of a cluster
+ * has other limits, and ends with the query.
  */
 const RUNNING = `
 SELECT user, hex(query_id), elapsed, mapKeys(Settings) FROM system.processes
-WHERE user != currentUser() AND NOT is_cancelled FORMAT JSONCompactEachRow`;
+WHERE user != currentUser() AND NOT is_cancelled AND is_initial_query FORMAT JSONCompactEachRow`;
 
 /** Selects the settings of the limited profiles in users.xml per account. */
 const LIMITS = `
@@ -38,9 +39,12 @@ export interface QueryLimitsOptions {
 
 /** Until closed, kills queries that exceed their account's limits. Several processes may run this concurrently. */
 export function openQueryLimits(options: QueryLimitsOptions): Closable {
+  const checks = onEachNode(options.account).map((account) => createCheck({ ...options, account }));
   return repeat({
     intervalMs: POLL_MS,
-    run: createCheck(options),
+    run: async () => {
+      for (const check of checks) await check();
+    },
     onFault: (error) => {
       options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
     },

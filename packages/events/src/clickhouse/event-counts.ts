@@ -1,5 +1,5 @@
 /** Fills the count tables of the portal's overview (infra/clickhouse/schema/32-event-counts.sql). */
-import { type ClickHouseAccount, createQueryRows, readRows, sendStatement } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, readRows, sendStatement } from '@playline/stores';
 import { COUNT_STEPS_S } from '../store.ts';
 
 const MINUTE_S = 60;
@@ -31,6 +31,9 @@ export interface EventCounts {
  */
 export function createEventCounts(account: ClickHouseAccount): EventCounts {
   const query = createQueryRows(account);
+  const nodes = onEachNode(account).map((node) => createQueryRows(node));
+  // Each shard notes the minutes of its rows.
+  const noted = `${overAllNodes(account).database}.counted_minutes`;
   const run = async (body: string, settings: Readonly<Record<string, string>> = {}) => {
     const request = { body, settings: { wait_end_of_query: '1', ...settings }, deadlineMs: STATEMENT_MAX_MS };
     await (await sendStatement(account, request)).text();
@@ -39,13 +42,14 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
   return {
     update: async () => {
       // Read first: a later insert may not be visible to the counts, so its minutes remain due.
-      const [[countedAt, finished] = []] = await readRows(query(NOW));
-      const finishedS = Number(finished);
-      const due = (await readRows(query(DUE_MINUTES))).map(
+      const times = (await Promise.all(nodes.map((node) => readRows(node(NOW))))).map(([row = []]) => row);
+      // The earliest by the clocks of all nodes, so that no insert counts as earlier.
+      const [countedAt, finishedS] = [times.map(([at]) => String(at)).sort()[0]!, Math.min(...times.map(([, at]) => Number(at)))];
+      const due = (await readRows(query(selectDueMinutes(noted)))).map(
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
       // Newest first, so that a long import does not delay the numbers of the last day.
-      for (const range of toRanges(due, finishedS).reverse()) await countRange(run, range, String(countedAt));
+      for (const range of toRanges(due, finishedS).reverse()) await countRange(run, range, { countedAt, noted });
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
@@ -64,12 +68,13 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
 /** The time before which every insert has ended, and the end of the last finished minute. */
 const NOW = `SELECT toString(min(started_at)), toUnixTimestamp(toStartOfMinute(now())) FROM (
   SELECT now64(3, 'UTC') - toIntervalMillisecond(toInt64(1000 * elapsed) + 1) AS started_at FROM system.processes
-  WHERE query_kind = 'Insert' AND current_database = currentDatabase() UNION ALL SELECT now64(3, 'UTC'))`;
+  WHERE query_kind = 'Insert' AND (current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)
+  UNION ALL SELECT now64(3, 'UTC'))`;
 
 /** The due minutes, each with the number of rows stored for this and all earlier minutes. */
-const DUE_MINUTES = `SELECT minute, stored_until FROM (
+const selectDueMinutes = (noted: string) => `SELECT minute, stored_until FROM (
     SELECT toUnixTimestamp(minute_at) AS minute, max(stored_at) >= max(counted_at) AS is_due, sum(sum(stored)) OVER (ORDER BY minute_at) AS stored_until
-    FROM counted_minutes WHERE minute_at <= now() - ${MINUTE_S + SETTLE_S} GROUP BY minute_at
+    FROM ${noted} WHERE minute_at <= now() - ${MINUTE_S + SETTLE_S} GROUP BY minute_at
   ) WHERE is_due ORDER BY minute`;
 
 interface MinuteRange {
@@ -106,7 +111,11 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
 const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';
 
 /** Earlier counts of the range are included as 0, because an earlier copy may have moved the only message of a count. */
-async function countRange(run: (statement: string) => Promise<void>, range: MinuteRange, countedAt: string) {
+async function countRange(
+  run: (statement: string) => Promise<void>,
+  range: MinuteRange,
+  { countedAt, noted }: { readonly countedAt: string; readonly noted: string },
+) {
   const { minutes, sinceS, untilS } = range;
   await run(`INSERT INTO event_counts SELECT ${COLUMNS}, sum(messages), '${countedAt}' FROM (
     SELECT ${COLUMNS}, messages
@@ -123,7 +132,7 @@ async function countRange(run: (statement: string) => Promise<void>, range: Minu
   }
   // Last, so that minutes of an interrupted count remain due.
   await run(
-    `INSERT INTO counted_minutes (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`,
+    `INSERT INTO ${noted} (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`,
   );
 }
 

@@ -135,7 +135,7 @@ async function compare(query: QueryRows, { table, where, derived }: TableSlice, 
 /** Waits until all currently running inserts have completed. */
 export async function awaitInserts(query: QueryRows): Promise<void> {
   const running = async () => {
-    const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND current_database = currentDatabase()`;
+    const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND (current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)`;
     return (await readRows(query(inserts))).map(([id]) => String(id));
   };
   const awaited = await running();
