@@ -47,7 +47,7 @@ export interface StackFile {
     password: string;
     database: string;
     /** Absent with one node. */
-    cluster?: { name: string; urls: string[] };
+    cluster?: { readonly name: string; readonly urls: readonly string[] };
   };
   /** URL with the password: `redis://:password@127.0.0.1:port` */
   redis: string;

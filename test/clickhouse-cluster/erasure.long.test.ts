@@ -79,7 +79,7 @@ it('a person with rows on both shards is erased from both, and each row is count
   for (const table of ['events', 'identity_overrides', 'identity_days', 'identities'])
     expect([table, await countEach(table)]).toEqual([table, ['0', '0']]);
   await rows.dropTargets(batch);
-  expect(await rows.readBatches()).toEqual([]);
+  expect((await rows.readBatches()).some((each) => each.equals(batch))).toBe(false);
   await rows.close();
 });
 

@@ -191,7 +191,7 @@ class BatchEncoder {
   readonly #to = new IdentityKeys(IDENTITY_FIELDS.to);
   readonly #fromAsAnonymous = new IdentityKeys(IDENTITY_FIELDS.fromAsAnonymous);
   #owner: Buffer = ZERO_KEY;
-  #recordKey = NO_BYTES;
+  #recordKey: Buffer = NO_BYTES;
 
   encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes): EncodedRecord[] {
     this.#batch = batch;
@@ -309,7 +309,7 @@ class BatchEncoder {
   #idKeyOf(message: number): Buffer {
     const { bytes, at } = this.#memory;
     const id = this.#batch.messageIds.subarray(message * UUID_BYTES, (message + 1) * UUID_BYTES);
-    return this.#memory.claim(at + bytes.latin1Write(toUuidText(id), at));
+    return this.#memory.claim(at + bytes.write(toUuidText(id), at, 'latin1'));
   }
 }
 

@@ -25,7 +25,7 @@ const readTables = async () => [
   ),
 ];
 const drift = async () =>
-  Object.fromEntries((await findDrift(query, () => {})).map(({ table, ...counts }) => [table, counts]));
+  Object.fromEntries((await findDrift([query], () => {})).map(({ table, ...counts }) => [table, counts]));
 const operate = createOperate(
   { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password, CLICKHOUSE_DATABASE: database },
   '',
