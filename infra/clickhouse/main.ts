@@ -1,31 +1,35 @@
-// Creates or updates the database configured by environment variables.
+// Creates or updates the database configured by environment variables. With the argument `reshard`, divides its rows among
+// the nodes.
 import { clickhouseClusterSettings, clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
 import { explainConnection, onEachNode } from '@playline/stores';
 import { z } from 'zod';
-import { applySql } from './apply.ts';
+import { applySql, type SqlTarget } from './apply.ts';
 import { reshard } from './reshard.ts';
 
-const [command] = process.argv.slice(2);
-const schema = z.object({
+const configSchema = z.object({
   ...clickhouseSettings,
   ...clickhouseClusterSettings,
   /** 1 for tables that several replicas have (infra/decisions/0024-clickhouse-shards.md). */
   CLICKHOUSE_REPLICATED: z.enum(['0', '1']).default('0'),
 });
-try {
-  const config = parseConfig(schema, process.env);
-  const target = { ...toClickHouse(config), isReplicated: config.CLICKHOUSE_REPLICATED === '1' };
-  const { database, cluster } = target;
-  const nodes = onEachNode(target);
-  if (command === 'reshard') {
-    if (cluster === undefined) throw new Error('CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS: missing. Set both');
-    await reshard(nodes, cluster.name, console.log);
-  } else
-  for (const [index, node] of nodes.entries()) {
-    const applied = await applySql({ ...node, ...(cluster && { node: { cluster: cluster.name, isHome: index === 0 } }) });
-    const done = applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`;
-    console.log(`database ${database}${cluster === undefined ? '' : ` of ${node.url}`}: ${done}`);
+
+async function apply(targets: readonly SqlTarget[], cluster: string | undefined): Promise<void> {
+  for (const [index, target] of targets.entries()) {
+    const node = cluster === undefined ? {} : { node: { cluster, isHome: index === 0 } };
+    const applied = await applySql({ ...target, ...node });
+    const where = cluster === undefined ? target.database : `${target.database} of ${target.url}`;
+    console.log(`database ${where}: ${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}`);
   }
+}
+
+try {
+  const config = parseConfig(configSchema, process.env);
+  const account = toClickHouse(config);
+  const isReplicated = config.CLICKHOUSE_REPLICATED === '1';
+  const targets = onEachNode(account).map((node) => ({ ...node, isReplicated }));
+  if (process.argv[2] !== 'reshard') await apply(targets, account.cluster?.name);
+  else if (account.cluster !== undefined) await reshard(targets, account.cluster.name, console.log);
+  else throw new Error('CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS: missing. Set both');
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   const { message: explanation, isRefusal } = explainConnection('ClickHouse', error);

@@ -121,6 +121,13 @@ With an option, the complete logs are searched. The logs of the stores have no f
   chain: { help: 'shows indexing progress, compares the stored history with the chain, edits token descriptions' },
   import: { help: 'publishes chain activities and tokens from a JSON Lines file' },
   replicate: { help: 'copies the history of a chain over HTTP and resumes after interruptions' },
+  shards: {
+    help: 'divides the rows of ClickHouse among more shards (infra/clickhouse/README.md)',
+    usage: 'reshard',
+    details: 'Requires CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS of the new cluster, and the operator account.',
+    options: NO_OPTIONS,
+    argumentsMax: 1,
+  },
   contracts: {
     help: 'compiles the contracts of the demo chain',
     usage: '[--check]',
@@ -143,7 +150,7 @@ const GROUPS = {
   'see it work': ['demo', 'simulate'],
   'manage access': ['projects', 'keys', 'accounts', 'collections', 'analysts'],
   'manage people': ['identity', 'consent', 'erasures'],
-  'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints'],
+  'work with the data': ['columns', 'import', 'replicate', 'chain', 'mints', 'shards'],
   'find and repair faults': ['verify', 'trace', 'derive', 'dead-letters', 'offsets', 'rebuild', 'backup', 'restore'],
   develop: ['test', 'test:all', 'test:containers', 'test:alerts', 'contracts', 'bench', 'fuzz', 'faults', 'attacks'],
 };

@@ -22,6 +22,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   simulate: async () => (await import('./commands/run.ts')).simulate,
   verify: async () => (await import('./commands/run.ts')).verify,
   contracts: async () => (await import('./commands/run.ts')).contracts,
+  shards: async () => (await import('./commands/run.ts')).shards,
   exec: async () => (await import('./commands/run.ts')).exec,
   supervise: async () => (await import('./commands/up.ts')).superviseDetached,
 };

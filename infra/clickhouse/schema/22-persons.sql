@@ -76,6 +76,7 @@ FROM
 LEFT ANY JOIN recent_overrides AS recent ON active.identity_key = recent.identity_key
 COMMENT 'person_days_in(zone = …): person_days in another time zone, such as Asia/Tokyo. Reads events; filter by environment_id and day.';
 
+-- In a cluster, the subquery of identities makes the home look up persons, whose recent overrides fit only its own dictionary.
 CREATE VIEW IF NOT EXISTS persons_raw
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the person',
@@ -123,7 +124,7 @@ FROM
             identity.identity_key) AS person_key,
         identity.first_seen_at AS identity_first_seen_at, identity.last_active_at AS identity_last_active_at,
         identity.first_touch AS first_touch, identity.latest_traits AS latest_traits
-    FROM {{all}}.identities AS identity
+    FROM (SELECT * FROM {{all}}.identities) AS identity
     LEFT ANY JOIN recent_overrides AS recent ON identity.identity_key = recent.identity_key
     WHERE NOT identity.test
 )

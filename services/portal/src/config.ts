@@ -1,6 +1,7 @@
 import { parseAnalystAccounts, parseSignerPublicKey } from '@playline/access-keys';
 import { chainNodes } from '@playline/chain';
 import {
+  clickhouseClusterSettings,
   clickhouseSettings,
   deploymentSettings,
   kafkaSettings,
@@ -65,6 +66,7 @@ const schema = z.object({
   ...registrySettings,
   ...redisSettings,
   ...clickhouseSettings,
+  ...clickhouseClusterSettings,
   /** Password of the ClickHouse account `accounts`; required for database credentials on the Connect page. */
   CLICKHOUSE_ACCOUNTS_PASSWORD: settings.text().optional(),
   /** ClickHouse URL for analysts, which pages show; CLICKHOUSE_URL by default. */

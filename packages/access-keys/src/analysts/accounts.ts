@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { type ClickHouseAccount, sendStatement } from '@playline/stores';
+import { type ClickHouseAccount, onEachNode, overAllNodes, sendStatement } from '@playline/stores';
 
 /** Runs a statement with parameters such as `{name: String}`. @returns rows of strings @throws Error */
 export type RunStatement = (
@@ -9,8 +9,21 @@ export type RunStatement = (
 
 const STATEMENT_MAX_MS = 60_000;
 
-/** Creates a function that runs statements in the account's database. */
+/** Statements that concern one server. Each node of a cluster has its own accounts and queries. */
+const OF_SERVER = /^(CREATE|DROP|GRANT|KILL) /;
+
+/** Creates a function that runs statements in the account's database, on all nodes of a cluster. */
 export function createRunStatement(account: ClickHouseAccount): RunStatement {
+  const run = createRunOn(overAllNodes(account));
+  const runOnEach = onEachNode(account).map(createRunOn);
+  return async (statement, parameters) => {
+    if (!OF_SERVER.test(statement)) return run(statement, parameters);
+    for (const runOnNode of runOnEach) await runOnNode(statement, parameters);
+    return [];
+  };
+}
+
+function createRunOn(account: ClickHouseAccount): RunStatement {
   return async (statement, parameters = {}) => {
     const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value]);
     const settings = { default_format: 'JSONCompactStringsEachRow', ...Object.fromEntries(named) };

@@ -1,5 +1,5 @@
 import { createQueryRows } from '@playline/stores';
-import type { Addresses } from '../addresses.ts';
+import { type Addresses, assertSingleServer } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { awaitClickHouse, awaitLog, awaitStore, withScope } from '../await-store.ts';
 import { type BackupStore, findBackup } from '../backup/backup-store.ts';
@@ -96,7 +96,7 @@ async function interruptible({ stop }: BackupContext, terminal: Terminal, work: 
 
 function sourcesOf(context: BackupContext, terminal: Terminal) {
   const { config, folder, environment, wallClockMs, readTopicSettings, stop: signal } = context;
-  const account = context.addresses.clickhouse();
+  const account = assertSingleServer(context.addresses.clickhouse(), 'backup');
   return {
     account,
     client: createSqlClient(account),

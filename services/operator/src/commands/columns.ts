@@ -1,5 +1,6 @@
 import { Option } from '@commander-js/extra-typings';
 import { type ClickHouseAccount, pauseOrThrow, quoteText } from '@playline/stores';
+import { assertSingleServer } from '../addresses.ts';
 import { awaitStore } from '../await-store.ts';
 import {
   columnOf,
@@ -103,7 +104,7 @@ async function withDeps(
   terminal: Terminal,
   run: (deps: ColumnsDeps) => Promise<void>,
 ): Promise<void> {
-  const client = createSqlClient(clickhouse());
+  const client = createSqlClient(assertSingleServer(clickhouse(), 'columns'));
   await awaitStore('ClickHouse', async () => (await client.read('SELECT 1')).length === 1);
   try {
     await run({ client, terminal, wallClockMs, signal: stop });

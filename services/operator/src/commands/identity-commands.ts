@@ -1,7 +1,7 @@
 import { TOPICS } from '@playline/contracts';
 import { readCutoffs } from '@playline/erasure';
 import { GROUPS } from '@playline/runtime';
-import { createQueryRows } from '@playline/stores';
+import { createQueryRows, overAllNodes } from '@playline/stores';
 import type { Addresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { type CreateCommand, command, endWith, jsonCommand, printResult } from '../command.ts';
@@ -71,7 +71,7 @@ export function createIdentityCommands(
     clickhouse: addresses.clickhouse,
     openRecords: stores.openErasureRecords,
     openPeople: stores.openPeople,
-    openTables: () => createIdentityTables(createQueryRows(addresses.clickhouse())),
+    openTables: () => createIdentityTables(createQueryRows(overAllNodes(addresses.clickhouse()))),
     pepper: addresses.pepper,
     topicPrefix,
     generation,

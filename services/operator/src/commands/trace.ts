@@ -1,5 +1,5 @@
 import { GROUPS } from '@playline/runtime';
-import { createQueryRows } from '@playline/stores';
+import { createQueryRows, overAllNodes } from '@playline/stores';
 import { awaitClickHouse, awaitLog, nullIfUnreachable, withScope } from '../await-store.ts';
 import {
   type CreateCommand,
@@ -42,7 +42,7 @@ export const createTraceCommand =
           throw new UsageError('expected a trace id (32 hexadecimal digits) or a message id (a UUID with hyphens)');
         const { topicPrefix } = context;
         const found = await withScope(async (open) => {
-          const query = createQueryRows(context.clickhouse());
+          const query = createQueryRows(overAllNodes(context.clickhouse()));
           const log = await open(context.openLog());
           const people = await nullIfUnreachable(context.openPeople);
           if (people !== null) await open(Promise.resolve(people));
