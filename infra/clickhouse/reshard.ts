@@ -32,7 +32,7 @@ const POLL_MS = 200;
  * because blocks that they began are found by offset only. Readers get errors while partitions are replaced. After an
  * interruption, run it again.
  * @param targets nodes of the new cluster, the home first; ClickHouse must already know the cluster
- * @throws Error before anything is changed, or if rows were written meanwhile
+ * @throws Error before anything is changed, or if rows were written during the copy
  */
 export async function reshard(targets: readonly SqlTarget[], cluster: string, report: (line: string) => void) {
   const nodes: Node[] = [];
@@ -106,7 +106,7 @@ async function addNodes(nodes: readonly Node[], cluster: string, report: (line: 
   }
 }
 
-/** Copies the rows of present nodes into `…_next` of all nodes. @throws Error if rows were lost or written meanwhile */
+/** Copies the rows of present nodes into `…_next` of all nodes. @throws Error if rows were lost, or written during the copy */
 async function copyRows(nodes: readonly Node[], cluster: string, report: (line: string) => void): Promise<void> {
   const old = nodes.filter(({ isOld }) => isOld);
   for (const node of nodes) {

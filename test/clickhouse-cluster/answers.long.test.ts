@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readRecipes } from '@playline/events';
+import { createEventCounts } from '@playline/events/clickhouse';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
@@ -130,8 +131,8 @@ const VIEW_QUERIES = VIEWS.filter((view) => !view.endsWith('_catalogue')).map((v
     ? `SELECT * EXCEPT (kafka_partition, kafka_offset) FROM ${call} ORDER BY ALL`
     : `SELECT * FROM ${call} WHERE environment_id = 'ENV' ORDER BY ALL`;
 });
-/** The shapes of questions that analysts ask across views. */
-const QUESTIONS = [
+/** Queries over several views. */
+const OTHER_QUERIES = [
   "SELECT count() FROM analysis_events a JOIN analysis_events b USING (person_id) WHERE a.environment_id = 'ENV' AND b.environment_id = 'ENV' AND a.event_name = 'purchase'",
   "SELECT count() FROM analysis_events WHERE environment_id = 'ENV' AND person_id IN (SELECT person_id FROM persons WHERE environment_id = 'ENV' AND identities > 1)",
   "SELECT local_day, uniqExact(person_id) FROM analysis_events WHERE environment_id = 'ENV' GROUP BY local_day ORDER BY local_day",
@@ -153,22 +154,22 @@ function paramsOf(commands: readonly string[], environment: string): string {
 }
 
 async function expectEqual(account: string, sql: string, search = '') {
-  const ask = (engine: AnalystsEngine) => engine.query(account, sql, { search: `&default_format=JSONEachRow${search}` });
-  const [expected, found] = await Promise.all([ask(one), ask(two)]);
+  const read = (engine: AnalystsEngine) => engine.query(account, sql, { search: `&default_format=JSONEachRow${search}` });
+  const [expected, found] = await Promise.all([read(one), read(two)]);
   expect([sql, expected.ok ? 'ok' : expected.text]).toEqual([sql, 'ok']);
   expect([sql, found.text]).toEqual([sql, expected.text]);
   return expected.text;
 }
 
 describe('two shards return the answers of one node', () => {
-  it('to every view, recipe and question, for generated messages and links', { timeout: ANSWERS_MS }, async () => {
+  it('to queries of every view and recipe, for generated messages and links', { timeout: ANSWERS_MS }, async () => {
     let run = 0;
     let rows = 0;
     await fc.assert(
       fc.asyncProperty(world, async (generated) => {
         const environment = `env-${run++}`;
         await Promise.all([one, two].map((engine) => fill(engine, environment, generated)));
-        for (const text of [...VIEW_QUERIES, ...QUESTIONS]) {
+        for (const text of [...VIEW_QUERIES, ...OTHER_QUERIES]) {
           const sql = text.replaceAll('PERSON', keyOf(`${environment} ${person}`)).replaceAll('ENV', environment);
           rows += (await expectEqual('analyst', sql)).split('\n').length;
         }
@@ -188,6 +189,16 @@ describe('two shards return the answers of one node', () => {
       { numRuns: RUNS, endOnFailure: true },
     );
     expect(rows).toBeGreaterThan(RUNS * 500);
+    for (const engine of [one, two]) await createEventCounts(engine.accountOf('writer')).update();
+    const [sinceS, untilS] = [FIRST_DAY_MS / 1_000, FIRST_DAY_MS / 1_000 + 20 * 86_400];
+    for (const step of [60, 3_600, 14_400]) {
+      const range = `step = ${step}, before = ${sinceS - 86_400}, since = ${sinceS}, until = ${untilS}`;
+      for (const view of ['portal_overview_counts', 'portal_overview_state']) {
+        const span = view === 'portal_overview_state' ? ', span = 3600' : '';
+        const sql = `SELECT * FROM ${view}(environment = 'env-0', ${range}${span}) WHERE part != 'delay' ORDER BY ALL`;
+        expect((await expectEqual('portal', sql)).split('\n').length).toBeGreaterThan(1);
+      }
+    }
     const shares = await Promise.all(
       two.nodes.map(async (node) => (await node.query('operator', 'SELECT count() FROM playline.events')).text),
     );

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { verifyReceipt } from '@playline/erasure';
 import { runStatement } from '@playline/testkit';
@@ -108,8 +108,7 @@ it('an erasure is not proven while a node is away, and verify finds a row on any
   expect((await verify())['clickhouse.events']).toBe(0);
   const { event } = createRowsOf(environmentId);
   for (const index of [0, 1]) {
-    const placed = { ...event({ name: 'late', identity_key: keys[0]!, message_id: randomBytes(16).toString('hex') }) };
-    const { message_id: _, ...row } = placed;
+    const row = event({ name: 'late', identity_key: keys[0]!, message_id: randomUUID() });
     await runOn(
       index,
       `INSERT INTO events (${Object.keys(row).join(', ')}) VALUES (${Object.values(row).map(toLiteral).join(', ')})`,

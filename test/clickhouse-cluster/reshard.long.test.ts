@@ -24,7 +24,7 @@ const FILL = `INSERT INTO events (environment_id, type, event_name, event_time, 
   SELECT 'game', 'track', concat('event ', toString(number % 5)), toDateTime64('2026-06-01 00:00:00', 3, 'UTC') + number * 150,
     toDateTime64('2026-06-01 00:00:00', 3, 'UTC') + number * 150, generateUUIDv4(),
     if(number % 9 = 0, toFixedString('', 16), sipHash128(number % 700)), toString(number % 900), 0, number FROM numbers(${ROWS})`;
-const QUESTIONS = [
+const QUERIES = [
   'SELECT count(), uniqExact(kafka_offset), sum(cityHash64(message_id)) FROM events_exact',
   'SELECT count(), uniqExact(person_key) FROM person_days',
   'SELECT count(), min(first_seen_at), max(last_seen_at) FROM persons',
@@ -40,7 +40,7 @@ it('a server becomes two shards and then three, with the same answers, and an in
   );
   const readAll = async () => {
     const answers: string[] = [];
-    for (const sql of QUESTIONS) answers.push(await read(sql));
+    for (const sql of QUERIES) answers.push(await read(sql));
     return answers;
   };
   const before = await readAll();

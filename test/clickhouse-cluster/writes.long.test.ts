@@ -102,15 +102,15 @@ const readDrift = (environment: string) => {
 
 describe('a block for two shards', () => {
   it('is divided by the keys of its records, as Kafka divides them among partitions', async () => {
-    const rows = toRows(toRecords('placed', 1_000), 0);
+    const rows = toRows(toRecords('divided', 1_000), 0);
     const { store, write } = openWriter(0);
     await write(rows, 0, false);
     await store.close();
     const expected = Array.from({ length: rows.rows }, (_, row) => toPartition(readRecordKey(rows.rowAt(row)), SHARDS));
-    const found = await read("SELECT _shard_num - 1 FROM events WHERE environment_id = 'placed' ORDER BY kafka_offset");
+    const found = await read("SELECT _shard_num - 1 FROM events WHERE environment_id = 'divided' ORDER BY kafka_offset");
     expect(found.split('\n').map(Number)).toEqual(expected);
     expect(new Set(expected)).toEqual(new Set([0, 1]));
-    expect(await readDrift('placed')).toBe('0');
+    expect(await readDrift('divided')).toBe('0');
   });
 
   it('is stored once, although another writer repeats it through another node, with and without reading first', async () => {

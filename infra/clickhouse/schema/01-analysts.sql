@@ -34,8 +34,8 @@ COMMENT 'ClickHouse accounts assigned to analysts, maintained by npm run analyst
 
 -- Every row policy reads this view (users.xml). authenticatedUser() returns the account that logged in, even inside a view that
 -- runs with the rights of another account; a native-protocol client can set currentUser(). In a cluster, the node that received
--- a query asks the shards with a secret instead of a login: there, authenticatedUser() is empty and currentUser() is the account
--- that logged in to the first node. The accounts `operator` and `writer` run the pipeline and may read everything. `portal` may
+-- a query connects to the shards with a secret instead of a login: there, authenticatedUser() is empty and currentUser() is the
+-- account that logged in to the first node. The accounts `operator` and `writer` run the pipeline and may read everything. `portal` may
 -- read only views that require an environment or project as a parameter (portal_…). When ClickHouse loads the dictionary of
 -- persons as `views`, authenticatedUser() is empty.
 CREATE VIEW IF NOT EXISTS readable_environments

@@ -44,7 +44,10 @@ export async function openAnalystsEngine(options: NodesOptions = {}): Promise<An
       `INSERT INTO analyst_grants VALUES ('${account}', '${environmentId}', ${!isGranted}, now64(3), ${version})`,
     );
   };
-  const accountOf = (user: string) => ({ url, user, password: passwordOf[user] ?? '', database: 'playline' });
+  const nodesOfAccount = cluster === undefined ? {} : { cluster: { name: cluster, urls } };
+  const accountOf = (user: string) => {
+    return { url, user, password: passwordOf[user] ?? '', database: 'playline', ...nodesOfAccount };
+  };
   const pool = Object.entries(secrets.analystPasswords).map(([account, password]) => ({ account, password }));
   const passwords = [...Object.values(passwordOf), secrets.clusterSecret];
   return { url, nodes, pool, passwords, secretsFile, logFile, query, runAsOperator, accountOf, grant, close };

@@ -56,7 +56,7 @@ export interface ErasureStore {
 
 /**
  * Where the rows of a table are in a cluster of ClickHouse: divided among the shards by an expression, copied to every
- * node, or on the node that each service asks, because they describe this node.
+ * node, or separate on each node, because they describe this node.
  */
 export type Distribution = { readonly shardedBy: string } | 'everywhere' | 'local';
 

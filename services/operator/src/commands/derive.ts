@@ -1,4 +1,4 @@
-import { type ClickHouseAccount, createQueryRows, onEachNode, type QueryRows, sendStatement } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, type QueryRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
@@ -36,7 +36,7 @@ export const createDeriveCommand =
             repaired += await repairSlice(deps, slice);
           }
         }
-        const counts = await findCountDrift(query, terminal.progress);
+        const counts = await findCountDrift(query, terminal.progress, `${overAllNodes(account).database}.`);
         const wrong = counts.missing + counts.unfounded;
         if (wrong > 0) {
           terminal.progress(

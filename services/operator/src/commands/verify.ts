@@ -61,7 +61,8 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
     await awaitClickHouse(query);
     await awaitLog(log);
     const onProgress = terminal.progress;
-    return verify({ log, offsets, query, nodes, records, people, schemaOf, topicPrefix, group, onProgress });
+    const all = `${overAllNodes(account).database}.`;
+    return verify({ log, offsets, query, nodes, all, records, people, schemaOf, topicPrefix, group, onProgress });
   });
 }
 
@@ -72,6 +73,8 @@ interface VerifySources extends Omit<RebuildSources, 'writerGroup'> {
   readonly group: string;
   /** Queries each node of ClickHouse. `query` reads the rows of all nodes. */
   readonly nodes: readonly QueryRows[];
+  /** Prefix of tables that contain the rows of all nodes. */
+  readonly all: string;
 }
 
 /** Offsets per bitmap of 8 KiB. */
@@ -109,7 +112,7 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
   return {
     partitions,
     persons,
-    derived: [...(await findDrift(options.nodes, onProgress)), await findCountDrift(options.nodes[0]!, onProgress)],
+    derived: [...(await findDrift(options.nodes, onProgress)), await findCountDrift(options.nodes[0]!, onProgress, options.all)],
   };
 }
 

@@ -13,19 +13,26 @@ const COMPARISONS_MAX = 3;
 export const RECOUNT = `INSERT INTO counted_minutes (minute_at, stored_at)
   SELECT ${SINCE} + toIntervalMinute(number), now64(3, 'UTC') FROM numbers(${(24 * HOUR_S + LONGEST_S) / 60})`;
 
-const HOURS = `SELECT DISTINCT toUnixTimestamp(toStartOfHour(at, 'UTC')) FROM (
-  SELECT received_at AS at FROM events WHERE received_at >= ${SINCE}
+const selectHours = (all: string) => `SELECT DISTINCT toUnixTimestamp(toStartOfHour(at, 'UTC')) FROM (
+  SELECT received_at AS at FROM ${all}events WHERE received_at >= ${SINCE}
   UNION ALL SELECT received_at FROM message_rejections WHERE received_at >= ${SINCE}
   UNION ALL SELECT start_at FROM event_counts WHERE start_at >= ${SINCE})`;
 
-/** Compares the overview's counts with the events of the last day. A count that is too low is reported as missing. */
-export async function findCountDrift(query: QueryRows, onProgress: (line: string) => void): Promise<Drift> {
+/**
+ * Compares the overview's counts with the events of the last day. A count that is too low is reported as missing.
+ * @param all prefix of tables that contain the rows of all nodes
+ */
+export async function findCountDrift(
+  query: QueryRows,
+  onProgress: (line: string) => void,
+  all = '',
+): Promise<Drift> {
   onProgress('comparing event_counts of the last day with events');
   const drift = { table: 'event_counts', missing: 0, unfounded: 0 };
   try {
-    const hours = (await readRows(query(HOURS))).map(([hour]) => Number(hour));
+    const hours = (await readRows(query(selectHours(all)))).map(([hour]) => Number(hour));
     const longest = new Set(hours.map((hour) => hour - (hour % LONGEST_S)));
-    const statements = [...hours.map(compareMinutes), ...[...longest].map(compareSums)];
+    const statements = [...hours.map((hour) => compareMinutes(hour, all)), ...[...longest].map(compareSums)];
     for (const statement of statements) {
       let [missing, unfounded] = await compare(query, statement);
       for (let round = 1; round < COMPARISONS_MAX && missing + unfounded > 0; round++) {
@@ -46,7 +53,7 @@ const countsOf = (sinceS: number, lengthS: number) =>
   `event_counts FINAL WHERE start_at >= ${sinceS} AND start_at < ${sinceS + lengthS}`;
 
 /** Minutes that are not counted yet, and erased messages, which remain in the counts, are not differences. */
-function compareMinutes(sinceS: number): string {
+function compareMinutes(sinceS: number, all: string): string {
   const time = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
   return `SELECT countIf(counted < expected), countIf(counted > expected AND start_at >= erased.until_at)
     FROM (
@@ -56,7 +63,7 @@ function compareMinutes(sinceS: number): string {
         SELECT ${KEY}, 0, messages FROM derived_event_counts(since = ${time(sinceS)}, until = ${time(sinceS + HOUR_S)})
       )
       WHERE start_at NOT IN (
-        SELECT minute_at FROM counted_minutes WHERE minute_at >= ${sinceS} AND minute_at < ${sinceS + HOUR_S}
+        SELECT minute_at FROM ${all}counted_minutes WHERE minute_at >= ${sinceS} AND minute_at < ${sinceS + HOUR_S}
         GROUP BY minute_at HAVING max(stored_at) >= max(counted_at)
       )
       GROUP BY ${KEY} HAVING counted != expected
