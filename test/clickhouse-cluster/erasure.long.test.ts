@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { verifyReceipt } from '@playline/erasure';
+import { createQueryRows } from '@playline/stores';
 import { runStatement } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Nodes, openNodes } from '../../infra/clickhouse/test/open-nodes.ts';
@@ -8,6 +9,7 @@ import type { MemoryRow } from '../../packages/erasure/src/test/memory/rows.ts';
 import type { RowsHarness } from '../../packages/erasure/src/test/open-rows.ts';
 import { createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../../packages/erasure/src/test/people.ts';
 import { describeErasureRows } from '../../packages/erasure/src/test/rows-contract.ts';
+import { findNodeDifferences } from '../../services/operator/src/verify/nodes.ts';
 import { putErased } from '../../packages/erasure/src/test/stores.ts';
 
 const START_MS = 120_000;
@@ -116,4 +118,27 @@ it('an erasure is not proven while a node is away, and verify finds a row on any
     expect((await verify())['clickhouse.events']).toBe(index + 1);
   }
   for (const each of [rows, away, records]) await each.close();
+});
+
+it('verify finds a row on a wrong shard and a copy that differs between nodes', async () => {
+  const queries = nodes.urls.map((url) => createQueryRows({ ...accountOf('playline'), url, database: 'playline' }));
+  const find = () => findNodeDifferences(queries, () => {});
+  for (const index of [0, 1])
+    for (const table of ['events', 'identity_days', 'identities', 'identity_overrides', 'erasure_targets'])
+      await runOn(index, `TRUNCATE TABLE ${table}`);
+  const environmentId = newEnvironment();
+  for (const key of Array.from({ length: 20 }, newKey)) {
+    await add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));
+    await add('identity_overrides', createRowsOf(environmentId).override({ name: 'own', identity_key: key }));
+  }
+  expect(await find()).toEqual([]);
+  const columns = 'environment_id, type, event_name, event_time, received_at, message_id, identity_key';
+  await runOn(1, `INSERT INTO events (${columns}) SELECT ${columns} FROM cluster('playline_1_home', playline.events)`);
+  await runOn(1, 'INSERT INTO identity_overrides (environment_id, version) VALUES (\'other\', 1)');
+  expect((await find()).map((sentence) => sentence.replace(/\d+ rows/, 'some rows'))).toEqual([
+    'events: some rows on node 2 belong to another shard',
+    'identity_days: some rows on node 2 belong to another shard',
+    'identities: some rows on node 2 belong to another shard',
+    'identity_overrides: the nodes have different copies',
+  ]);
 });

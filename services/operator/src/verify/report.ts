@@ -52,6 +52,8 @@ export interface VerifyReport {
   /** Null if no Redis address is configured. */
   readonly persons: PersonsReport | null;
   readonly derived: readonly Drift[];
+  /** Differences between the nodes of a cluster. */
+  readonly nodes?: readonly string[];
 }
 
 const differencesOf = (partition: PartitionReport) =>
@@ -62,11 +64,12 @@ const differencesOf = (partition: PartitionReport) =>
   Number(partition.committedBehindEnd) +
   Number(partition.undecided !== null);
 
-export function isClean({ partitions, persons, derived }: VerifyReport): boolean {
+export function isClean({ partitions, persons, derived, nodes = [] }: VerifyReport): boolean {
   return (
     partitions.every((partition) => differencesOf(partition) === 0) &&
     (persons?.different ?? 0) === 0 &&
-    derived.every((drift) => !hasDrifted(drift))
+    derived.every((drift) => !hasDrifted(drift)) &&
+    nodes.length === 0
   );
 }
 
@@ -123,7 +126,8 @@ export function toLines(report: VerifyReport): string[] {
     total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `differences: ${total}`;
   const lines = [toLine(header), ...body.map(toLine), ...examples, ...toRepeatLines(report)];
   if (waiting > 0) lines.push(`records that were not checked because they are not stored yet: ${waiting}`);
-  return [...lines, summary, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
+  const drifts = report.derived.filter(hasDrifted).map(toDriftLine);
+  return [...lines, summary, ...toPersonLines(report), ...drifts, ...(report.nodes ?? [])];
 }
 
 function toPersonLines({ persons }: VerifyReport): string[] {

@@ -1,0 +1,46 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { BY_CHANCE, TABLES } from '@playline/erasure';
+import { type QueryRows, readRows } from '@playline/stores';
+
+const DIVIDED = TABLES.flatMap(({ name, distribution }) =>
+  typeof distribution === 'object' && distribution !== BY_CHANCE ? [{ name, shardedBy: distribution.shardedBy }] : [],
+);
+const COPIED = TABLES.filter(({ distribution }) => distribution === 'everywhere').map(({ name }) => name);
+/** A row may be on one node before it is on the others. */
+const CHECKS = 5;
+const CHECK_INTERVAL_MS = 500;
+
+/** Finds rows on a wrong shard, and tables of which nodes have different copies. @returns a sentence for each */
+export async function findNodeDifferences(
+  nodes: readonly QueryRows[],
+  onProgress: (line: string) => void,
+): Promise<string[]> {
+  if (nodes.length === 1) return [];
+  const found: string[] = [];
+  for (const { name, shardedBy } of DIVIDED)
+    for (const [index, query] of nodes.entries()) {
+      onProgress(`comparing the shards of ${name}`);
+      const sql = `SELECT count() FROM ${name} WHERE ${shardedBy} % ${nodes.length} != ${index}`;
+      const [[rows] = [0]] = await readRows(query(sql));
+      if (Number(rows) > 0) found.push(`${name}: ${rows} rows on node ${index + 1} belong to another shard`);
+    }
+  for (const name of COPIED)
+    if (!(await becomeEqual(nodes, name))) found.push(`${name}: the nodes have different copies`);
+  return found;
+}
+
+async function becomeEqual(nodes: readonly QueryRows[], table: string): Promise<boolean> {
+  for (let check = 1; check < CHECKS; check++) {
+    if (await areEqual(nodes, table)) return true;
+    await delay(CHECK_INTERVAL_MS);
+  }
+  return areEqual(nodes, table);
+}
+
+/** Each node sets the time of storage itself. */
+async function areEqual(nodes: readonly QueryRows[], table: string): Promise<boolean> {
+  const columns = table === 'identity_overrides' ? '* EXCEPT stored_at' : '*';
+  const sql = `SELECT count(), sum(cityHash64(*)) FROM (SELECT ${columns} FROM ${table} FINAL)`;
+  const sums = await Promise.all(nodes.map(async (query) => JSON.stringify(await readRows(query(sql)))));
+  return new Set(sums).size === 1;
+}
