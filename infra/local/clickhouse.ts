@@ -195,7 +195,8 @@ export function clickhouseSpec(paths: StackPaths, options: ClickHouseOptions): P
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   if (clusters !== undefined) {
     writePrivateFile(join(etc, 'config.d', 'cluster.xml'), clusterConfiguration(clusters, secrets.clusterSecret));
-    copyFileSync(join(source, 'cluster-users.xml'), join(etc, 'users.d', 'cluster-users.xml'));
+    for (const users of ['cluster-users.xml', ...(index === 0 ? [] : ['shard-users.xml'])])
+      copyFileSync(join(source, users), join(etc, 'users.d', users));
   }
   const dataFolder = join(folder, 'data');
   const flags = {

@@ -123,4 +123,15 @@ describe('an analyst of a cluster', () => {
       expect([setting, ok, text]).toEqual([setting, false, expect.stringMatching(/SETTING_CONSTRAINT_VIOLATION|READONLY/)]);
     }
   });
+
+  it('is limited by the rows of the result, not by the rows that shards return to the home', async () => {
+    const sql = `INSERT INTO playline.identities (environment_id, identity_key, first_seen_at, last_seen_at)
+      SELECT 'many', sipHash128(number), now64(3), now64(3) FROM numbers(1200000)`;
+    expect((await engine.nodes[1]!.query('operator', sql)).text).toBe('');
+    await engine.grant('analyst_5', 'many');
+    expect((await engine.query('analyst_5', 'SELECT count() FROM persons')).text).toBe('1200000\n');
+    expect((await engine.query('analyst_5', 'SELECT person_id FROM persons')).text).toMatch(
+      /Limit for result exceeded|Quota for user/,
+    );
+  });
 });
