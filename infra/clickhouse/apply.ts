@@ -140,6 +140,7 @@ async function readNamesForNodes(client: ClickHouseClient): Promise<string[]> {
 /** Applies missing migrations. The last migration is recorded together with the new schema. */
 async function migrate(client: ClickHouseClient, target: SqlTarget, release: Release): Promise<string[]> {
   assertUnedited(target.database, release);
+  await assertSameNodes(client, target);
   const { schema, migrations, applied } = release;
   const missing = migrations.filter(({ name }) => !applied.has(name));
   for (const file of missing) {
@@ -162,6 +163,18 @@ function assertCreatable(
   const found = started === undefined ? 'has other tables' : 'was only partly created, from another schema';
   throw new Error(
     `Database ${database} ${found}. Choose an empty database, or drop this one: DROP DATABASE ${database}`,
+  );
+}
+
+/** @throws Error if the tables belong to a single server instead of a cluster, or the reverse */
+async function assertSameNodes(client: ClickHouseClient, { database, node }: SqlTarget): Promise<void> {
+  const query = `SELECT engine_full FROM system.tables WHERE database = '${allOf(database)}' AND name = 'events'`;
+  const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ engine_full: string }>();
+  const cluster = row === undefined ? null : (/^Distributed\('(\w+)'/.exec(row.engine_full)?.[1] ?? '');
+  if (cluster === (node?.cluster ?? null)) return;
+  const found = cluster === null ? 'a single server' : `cluster ${cluster}`;
+  throw new Error(
+    `Database ${database} has the tables of ${found}. Set CLICKHOUSE_CLUSTER accordingly, or divide the rows: npm run shards -- reshard`,
   );
 }
 

@@ -33,6 +33,8 @@ const QUERIES = [
 
 it('a server becomes two shards and then three, with the same answers, and an interrupted run is completed', async () => {
   await applySql(accountOf(0));
+  const inCluster = { ...accountOf(0), node: { cluster: 'playline_2', isHome: true } };
+  await expect(applySql(inCluster)).rejects.toThrow('has the tables of a single server');
   await read(FILL);
   await read(
     `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version)
@@ -48,6 +50,7 @@ it('a server becomes two shards and then three, with the same answers, and an in
     const targets = Array.from({ length: count }, (_, index) => accountOf(index));
     await reshard(targets, `playline_${count}`, () => {});
     expect(await readAll()).toEqual(before);
+    await expect(applySql(accountOf(0))).rejects.toThrow(`has the tables of cluster playline_${count}`);
     for (let index = 0; index < count; index++) {
       const [own = '0', foreign = '0'] = (
         await read(
