@@ -24,7 +24,14 @@ const COPIED = TABLES.filter(({ distribution }) => distribution === 'everywhere'
 /** Exists from the first replaced partition to the last, because the copies are then the only complete rows. */
 const MARK = 'resharding';
 /** Copies of a message must remain, so that the numbers of rows can be compared. */
-const COPY_SETTINGS = { optimize_on_insert: 0, max_partitions_per_insert_block: '10000', wait_end_of_query: 1 } as const;
+const COPY_SETTINGS = {
+  optimize_on_insert: 0,
+  max_partitions_per_insert_block: '10000',
+  wait_end_of_query: 1,
+  // Longer than for a writer: a node that is busy with the copy must not fail it.
+  receive_timeout: 300,
+  send_timeout: 300,
+} as const;
 const POLL_MS = 200;
 
 /**

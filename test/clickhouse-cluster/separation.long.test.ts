@@ -36,7 +36,7 @@ const SETTINGS = [
   'prefer_localhost_replica = 0, enable_analyzer = 0',
   'optimize_move_to_prewhere = 0',
   'query_plan_enable_optimizations = 0',
-  'allow_push_predicate_ast_for_distributed_subqueries = 0',
+  'allow_push_predicate_ast_for_distributed_subqueries = 1',
   'serialize_query_plan = 1',
   "enable_parallel_replicas = 1, max_parallel_replicas = 2, cluster_for_parallel_replicas = 'playline_1_everywhere', parallel_replicas_for_non_replicated_merge_tree = 1",
   'make_distributed_plan = 1',
@@ -54,7 +54,8 @@ const toQueries = (view: string) =>
     ]);
   });
 
-const isLeak = (text: string) => text.includes('the probe ran');
+/** An error may contain the expression, with its constants. */
+const isLeak = (text: string) => text.includes('the probe ran') && !text.includes('UNKNOWN_TABLE');
 
 describe('an analyst of a cluster', () => {
   it.each(Object.entries(SOURCES))(
