@@ -87,7 +87,9 @@ function readJson(path: string): unknown {
 /** @throws UsageError for a cluster, whose other nodes the command would ignore */
 export function assertSingleServer(account: ClickHouseAccount, command: string): ClickHouseAccount {
   if (account.cluster === undefined) return account;
-  throw new UsageError(`${command} does not support a cluster of ClickHouse. Use ClickHouse's own statements on each node`);
+  throw new UsageError(
+    `${command} does not support a cluster of ClickHouse. Use ClickHouse's own statements on each node`,
+  );
 }
 
 type FaultHandler = { readonly onFault: (fault: unknown) => void };

@@ -172,28 +172,32 @@ export function describeErasureRows(name: string, open: () => Promise<RowsHarnes
       });
     });
 
-    itSweeps('a sweep stores the number of found rows and identifies rows that were counted several times', async () => {
-      const environmentId = newEnvironment();
-      const { event, link } = createRowsOf(environmentId);
-      const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
-      await add('events', event({ name: 'alias', identity_key: one, from_key: two, to_key: one }));
-      await add('events', event({ name: 'own', identity_key: two }));
-      await add('identity_links', link({ name: 'link', a_key: two, b_key: one }), link({ name: 'half', a_key: one }));
-      return whenSwept(
-        [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
-        async () => {
-          const [before, after] = sweepResults as [SweepResult, SweepResult];
-          expect(before).toEqual({ found: [], shared: [] });
-          const format = ({ table, column, key, rows }: FoundRows) => `${rows} ${table}.${column} ${key.toString('hex')}`;
-          expect(after.found.map(format).sort()).toEqual(found.map(format).sort());
-          const shared = after.shared.filter((rows) => rows.environmentId === environmentId);
-          expect(shared.sort((a, b) => a.table.localeCompare(b.table))).toEqual([
-            { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
-            { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
-          ]);
-        },
-      );
-    });
+    itSweeps(
+      'a sweep stores the number of found rows and identifies rows that were counted several times',
+      async () => {
+        const environmentId = newEnvironment();
+        const { event, link } = createRowsOf(environmentId);
+        const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
+        await add('events', event({ name: 'alias', identity_key: one, from_key: two, to_key: one }));
+        await add('events', event({ name: 'own', identity_key: two }));
+        await add('identity_links', link({ name: 'link', a_key: two, b_key: one }), link({ name: 'half', a_key: one }));
+        return whenSwept(
+          [one, two].map((key) => ({ environmentId, key, cutoffMs: T })),
+          async () => {
+            const [before, after] = sweepResults as [SweepResult, SweepResult];
+            expect(before).toEqual({ found: [], shared: [] });
+            const format = ({ table, column, key, rows }: FoundRows) =>
+              `${rows} ${table}.${column} ${key.toString('hex')}`;
+            expect(after.found.map(format).sort()).toEqual(found.map(format).sort());
+            const shared = after.shared.filter((rows) => rows.environmentId === environmentId);
+            expect(shared.sort((a, b) => a.table.localeCompare(b.table))).toEqual([
+              { table: 'events', environmentId, keys: [one, one, two], rows: 1 },
+              { table: 'identity_links', environmentId, keys: [one, two], rows: 1 },
+            ]);
+          },
+        );
+      },
+    );
 
     itSweeps('findConsents returns later consents with their positions', async () => {
       const environmentId = newEnvironment();
@@ -247,7 +251,10 @@ export function describeErasureRows(name: string, open: () => Promise<RowsHarnes
       const environmentId = newEnvironment();
       const { link } = createRowsOf(environmentId);
       const [key, linked, same, refused, late, far] = Array.from({ length: 6 }, newKey) as Buffer[];
-      await add('identity_links', link({ name: 'linked', a_key: linked, b_key: key, outcome: 'linked', received_at: T }));
+      await add(
+        'identity_links',
+        link({ name: 'linked', a_key: linked, b_key: key, outcome: 'linked', received_at: T }),
+      );
       await add('identity_links', link({ name: 'same', a_key: key, b_key: same, outcome: 'unchanged' }));
       await add('identity_links', link({ name: 'refused', a_key: key, b_key: refused, outcome: 'refused' }));
       const later = {
@@ -286,7 +293,10 @@ export function describeErasureRows(name: string, open: () => Promise<RowsHarnes
           await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
           expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
           await harness.rows.sweep(batch);
-          expect(await harness.rows.readFound(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+          expect(await harness.rows.readFound(batch)).toMatchObject({
+            found: [{ environmentId, rows: 1 }],
+            shared: [],
+          });
           await sweepRest();
         });
       },

@@ -1,5 +1,12 @@
 /** Fills the count tables of the portal's overview (infra/clickhouse/schema/32-event-counts.sql). */
-import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, readRows, sendStatement } from '@playline/stores';
+import {
+  type ClickHouseAccount,
+  createQueryRows,
+  onEachNode,
+  overAllNodes,
+  readRows,
+  sendStatement,
+} from '@playline/stores';
 import { COUNT_STEPS_S } from '../store.ts';
 
 const MINUTE_S = 60;
@@ -44,7 +51,10 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
       // Read first: a later insert may not be visible to the counts, so its minutes remain due.
       const times = (await Promise.all(nodes.map((node) => readRows(node(NOW))))).map(([row = []]) => row);
       // The earliest by the clocks of all nodes, so that no insert counts as earlier.
-      const [countedAt, finishedS] = [times.map(([at]) => String(at)).sort()[0]!, Math.min(...times.map(([, at]) => Number(at)))];
+      const [countedAt, finishedS] = [
+        times.map(([at]) => String(at)).sort()[0]!,
+        Math.min(...times.map(([, at]) => Number(at))),
+      ];
       const due = (await readRows(query(selectDueMinutes(noted)))).map(
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
@@ -131,9 +141,7 @@ async function countRange(
       FROM event_counts FINAL WHERE step_s = ${shorterS} AND start_at >= ${sinceS - (sinceS % stepS)} AND start_at < ${Math.ceil(untilS / stepS) * stepS} GROUP BY ALL`);
   }
   // Last, so that minutes of an interrupted count remain due.
-  await run(
-    `INSERT INTO ${noted} (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`,
-  );
+  await run(`INSERT INTO ${noted} (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`);
 }
 
 /** Environments whose players have left the time range get a count of zero. */

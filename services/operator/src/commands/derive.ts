@@ -1,4 +1,11 @@
-import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, type QueryRows, sendStatement } from '@playline/stores';
+import {
+  type ClickHouseAccount,
+  createQueryRows,
+  onEachNode,
+  overAllNodes,
+  type QueryRows,
+  sendStatement,
+} from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
 import { awaitInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';

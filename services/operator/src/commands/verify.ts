@@ -10,8 +10,8 @@ import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Termi
 import { findDrift } from '../derive/drift.ts';
 import type { RebuildSources, StoresContext } from '../rebuild/with-stores.ts';
 import { findCountDrift } from '../verify/counts.ts';
-import { findNodeDifferences } from '../verify/nodes.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
+import { findNodeDifferences } from '../verify/nodes.ts';
 import { comparePersons } from '../verify/persons.ts';
 import { toReplacedLogs } from '../verify/ranges.ts';
 import { isClean, type PartitionReport, toJson, toLines, type VerifyReport } from '../verify/report.ts';
@@ -113,7 +113,10 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
   return {
     partitions,
     persons,
-    derived: [...(await findDrift(options.nodes, onProgress)), await findCountDrift(options.nodes[0]!, onProgress, options.all)],
+    derived: [
+      ...(await findDrift(options.nodes, onProgress)),
+      await findCountDrift(options.nodes[0]!, onProgress, options.all),
+    ],
     ...(options.nodes.length > 1 && { nodes: await findNodeDifferences(options.nodes, onProgress) }),
   };
 }

@@ -22,11 +22,7 @@ const selectHours = (all: string) => `SELECT DISTINCT toUnixTimestamp(toStartOfH
  * Compares the overview's counts with the events of the last day. A count that is too low is reported as missing.
  * @param all prefix of tables that contain the rows of all nodes
  */
-export async function findCountDrift(
-  query: QueryRows,
-  onProgress: (line: string) => void,
-  all = '',
-): Promise<Drift> {
+export async function findCountDrift(query: QueryRows, onProgress: (line: string) => void, all = ''): Promise<Drift> {
   onProgress('comparing event_counts of the last day with events');
   const drift = { table: 'event_counts', missing: 0, unfounded: 0 };
   try {
