@@ -38,7 +38,10 @@ export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
     findLaterLinks: (batchId) => home.findLaterLinks(batchId),
     awaitInserts: async (signal) => void (await onEach((node) => node.awaitInserts(signal))),
     // The latest time is after the removal by the clock of every node.
-    removeDeleted: async (signal) => Math.max(...(await onEach((node) => node.removeDeleted(signal)))),
+    removeDeleted: async (signal) => {
+      const times = await onEach((node) => node.removeDeleted(signal));
+      return times.reduce((latest, time) => Math.max(latest, time));
+    },
     countReplaced: async (untilMs) => {
       const counts = await onEach((node) => node.countReplaced(untilMs));
       return counts.reduce((sum, count) => sum + count, 0);

@@ -51,10 +51,8 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
       // Read first: a later insert may not be visible to the counts, so its minutes remain due.
       const times = (await Promise.all(nodes.map((node) => readRows(node(NOW))))).map(([row = []]) => row);
       // The earliest by the clocks of all nodes, so that no insert counts as earlier.
-      const [countedAt, finishedS] = [
-        times.map(([at]) => String(at)).sort()[0]!,
-        Math.min(...times.map(([, at]) => Number(at))),
-      ];
+      const countedAt = times.map(([at]) => String(at)).sort()[0]!;
+      const finishedS = times.map(([, at]) => Number(at)).reduce((first, at) => Math.min(first, at));
       const due = (await readRows(query(selectDueMinutes(noted)))).map(
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
