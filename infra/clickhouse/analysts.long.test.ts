@@ -183,7 +183,12 @@ describe.each([1, 2])('with %i nodes of ClickHouse', (nodes) => {
       const query = async (options: Parameters<AnalystsEngine['query']>[2]) =>
         (await engine.query('analyst_1', sql, options)).text;
       expect(await query({})).toBe('analyst_1\t1\n');
-      for (const option of ['initial_user=operator', 'current_user=operator', 'role=reads_raw_ids', 'quota_key=operator'])
+      for (const option of [
+        'initial_user=operator',
+        'current_user=operator',
+        'role=reads_raw_ids',
+        'quota_key=operator',
+      ])
         expect(await query({ search: `&${option}` })).not.toMatch(/operator\t|\t2/);
       for (const headers of [{ 'x-clickhouse-initial-user': 'operator' }, { 'x-forwarded-user': 'operator' }] as Record<
         string,

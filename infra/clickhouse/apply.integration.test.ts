@@ -126,7 +126,9 @@ describe('applying the schema to a new database', () => {
 
 it('every table can be a replicated table, whose tokens are retained for a week', async () => {
   const files = readdirSync(CURRENT.schema).map((name) => readFileSync(new URL(name, CURRENT.schema), 'utf8'));
-  const statements = files.flatMap((text) => text.split(/;\s*$/m)).map((each) => each.replaceAll(/^\s*--.*\n/gm, '').trim());
+  const statements = files
+    .flatMap((text) => text.split(/;\s*$/m))
+    .map((each) => each.replaceAll(/^\s*--.*\n/gm, '').trim());
   const tables = statements.filter((statement) => statement.startsWith('CREATE TABLE')).map(toReplicated);
   expect(tables.length).toBeGreaterThan(30);
   await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database}`);

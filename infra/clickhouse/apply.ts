@@ -110,7 +110,8 @@ async function createAll(client: ClickHouseClient, target: SqlTarget, schema: re
 export async function dropForNodes(target: SqlTarget): Promise<void> {
   const client = openClient(target, target.database);
   try {
-    for (const name of await readNamesForNodes(client)) await client.command({ query: `DROP TABLE IF EXISTS ${name} SYNC` });
+    for (const name of await readNamesForNodes(client))
+      await client.command({ query: `DROP TABLE IF EXISTS ${name} SYNC` });
     for (const name of [rowsOf(target.database), allOf(target.database)])
       await client.command({ query: `DROP DATABASE IF EXISTS ${name} SYNC` });
   } finally {
@@ -211,8 +212,7 @@ async function createDatabase(target: SqlTarget): Promise<void> {
   const { database, node } = target;
   const names = node === undefined ? [database] : [database, rowsOf(database), allOf(database)];
   try {
-    for (const name of names)
-      await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${name} ENGINE = Atomic` });
+    for (const name of names) await client.command({ query: `CREATE DATABASE IF NOT EXISTS ${name} ENGINE = Atomic` });
   } finally {
     await client.close();
   }

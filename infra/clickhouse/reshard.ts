@@ -67,8 +67,7 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
   }
 }
 
-const run = (node: Node, query: string, settings = {}) =>
-  node.client.command({ query, clickhouse_settings: settings });
+const run = (node: Node, query: string, settings = {}) => node.client.command({ query, clickhouse_settings: settings });
 
 async function read<T>(node: Node, query: string): Promise<T[]> {
   return (await node.client.query({ query, format: 'JSONEachRow' })).json<T>();
@@ -86,12 +85,14 @@ async function check(node: Node, cluster: string): Promise<void> {
     node,
     `SELECT uniqExact(shard_num) AS shards FROM system.clusters WHERE cluster = '${cluster}'`,
   );
-  if (Number(row?.shards) === 0) throw new Error(`${node.target.url}: has no cluster ${cluster}. Add it to remote_servers`);
+  if (Number(row?.shards) === 0)
+    throw new Error(`${node.target.url}: has no cluster ${cluster}. Add it to remote_servers`);
 }
 
 /** Creates the tables of new nodes, with the rows that every node has. */
 async function addNodes(nodes: readonly Node[], cluster: string, report: (line: string) => void): Promise<void> {
-  if (nodes[0]?.isOld !== true) throw new Error(`${nodes[0]?.target.url}: has no tables. The first node must be the home`);
+  if (nodes[0]?.isOld !== true)
+    throw new Error(`${nodes[0]?.target.url}: has no tables. The first node must be the home`);
   for (const node of nodes.filter(({ isOld }) => !isOld)) {
     const { target } = node;
     await applySql(target);
@@ -141,7 +142,9 @@ async function copyRows(nodes: readonly Node[], cluster: string, report: (line: 
     }
     const [before, after] = [await sumRows(old, name), await sumRows(nodes, `${name}_next`)];
     if (before !== after)
-      throw new Error(`${name}: ${before} rows and their hash, but ${after} were copied. Stop all writers, and run again`);
+      throw new Error(
+        `${name}: ${before} rows and their hash, but ${after} were copied. Stop all writers, and run again`,
+      );
     report(`${name}: copied ${before.split(' ')[0]} rows`);
   }
 }
@@ -187,7 +190,8 @@ async function dropCopies(node: Node): Promise<void> {
   const { database } = node.target;
   for (const { name } of MOVED) {
     await run(node, `DROP TABLE IF EXISTS ${database}.${name}_next SYNC`);
-    if (await hasDatabase(node, allOf(database))) await run(node, `DROP TABLE IF EXISTS ${allOf(database)}.${name}_next SYNC`);
+    if (await hasDatabase(node, allOf(database)))
+      await run(node, `DROP TABLE IF EXISTS ${allOf(database)}.${name}_next SYNC`);
     await run(node, `SYSTEM START MERGES ${database}.${name}`);
   }
 }

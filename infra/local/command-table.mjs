@@ -23,7 +23,8 @@ const TESTS = {
 };
 
 /**
- * `options`: flags for `parseArgs`; `argumentsMax`: maximum number of positional arguments. A command without `options`
+ * `options`: flags for `parseArgs`; `argumentsMax`: maximum number of positional arguments, of which the first is the
+ * `subcommand`, if any. A command without `options`
  * checks its arguments itself. A command with `isReadOnly` installs nothing.
  */
 const COMMANDS = {
@@ -127,6 +128,7 @@ With an option, the complete logs are searched. The logs of the stores have no f
     details: 'Requires CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS of the new cluster, and the operator account.',
     options: NO_OPTIONS,
     argumentsMax: 1,
+    subcommand: 'reshard',
   },
   contracts: {
     help: 'compiles the contracts of the demo chain',
@@ -192,11 +194,12 @@ export function refusalOf([name = '', ...args]) {
     const text = name === '' ? overview() : `unknown command '${name}' (see npm run help)`;
     return { code: EXIT.usage, text };
   }
-  const { options, argumentsMax = 0 } = COMMANDS[name];
+  const { options, argumentsMax = 0, subcommand } = COMMANDS[name];
   if (options === undefined) return null;
   if (args.includes('--help') || args.includes('-h')) return { code: EXIT.ok, text: helpOf(name) };
   try {
     const { positionals } = parseArgs({ args, options, allowPositionals: true, strict: true });
+    if (subcommand !== undefined && positionals[0] !== subcommand) throw new Error(`expected ${subcommand}`);
     if (positionals.length > argumentsMax) throw new Error(`unexpected argument '${positionals[argumentsMax]}'`);
     return null;
   } catch (error) {

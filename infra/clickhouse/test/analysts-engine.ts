@@ -33,7 +33,11 @@ export async function openAnalystsEngine(options: NodesOptions = {}): Promise<An
   const nodes = urls.map((each) => createAccounts(each, passwordOf));
   const { query } = nodes[0]!;
   const runAsOperator = async (sql: string) => {
-    const { ok, text } = await query('operator', sql, cluster === undefined ? {} : { search: '&database=playline_all' });
+    const { ok, text } = await query(
+      'operator',
+      sql,
+      cluster === undefined ? {} : { search: '&database=playline_all' },
+    );
     if (!ok) throw new Error(text);
     return text;
   };

@@ -1,11 +1,11 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { applySql } from '../apply.ts';
 import { type ClickHouseNode, clickhouseSpec, clickhouseSpecs, DATABASE } from '../../local/clickhouse.ts';
 import { keepRunning } from '../../local/keeper.ts';
 import { stackPathsOf } from '../../local/paths.ts';
 import { freePorts } from '../../local/ports.ts';
 import { loadSecrets, type Secrets } from '../../local/secrets.ts';
+import { applySql } from '../apply.ts';
 
 /** The name of the clusters that the test's nodes know. */
 export const CLUSTER = 'playline_1';
@@ -73,5 +73,13 @@ export async function openNodes({ nodes: count = 1, nativePort, clusters }: Node
     const pid = pids.get(specs[index]!.name);
     if (pid != null) process.kill(pid, name);
   };
-  return { urls, cluster, secrets, secretsFile: join(paths.state, 'secrets.json'), logFile: specs[0]!.logFile, signal, close };
+  return {
+    urls,
+    cluster,
+    secrets,
+    secretsFile: join(paths.state, 'secrets.json'),
+    logFile: specs[0]!.logFile,
+    signal,
+    close,
+  };
 }

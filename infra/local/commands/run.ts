@@ -107,12 +107,8 @@ export function runTestTool(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
 export const contracts = (paths: StackPaths, args: readonly string[]): Promise<number> =>
   runHere(paths, process.execPath, { args: [join(paths.checkout, 'infra/chain/compile.ts'), ...args] });
 
-export async function shards(paths: StackPaths, args: readonly string[]): Promise<number> {
-  if (args[0] === 'reshard')
-    return runHere(paths, process.execPath, { args: [join(paths.checkout, 'infra/clickhouse/main.ts'), 'reshard'] });
-  console.error('shards: expected reshard');
-  return EXIT.usage;
-}
+export const shards = (paths: StackPaths, args: readonly string[]): Promise<number> =>
+  runHere(paths, process.execPath, { args: [join(paths.checkout, 'infra/clickhouse/main.ts'), ...args] });
 
 export const toolOf = (paths: StackPaths, name: string): string => join(paths.checkout, 'node_modules', '.bin', name);
 
