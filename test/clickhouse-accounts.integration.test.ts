@@ -59,8 +59,8 @@ describe('row policies', () => {
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
     expect(policies).toContain('authenticatedUser()');
-    // Excludes the conditions for an empty login, because no client can log in with it: a shard of a cluster executes the
-    // queries of other nodes without a login.
+    // Excludes the conditions for an empty login, because no client can log in with it: a shard of a cluster executes
+    // the queries of other nodes without a login.
     const remaining = policies
       .replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '')
       .replaceAll(/if\(authenticatedUser\(\) = \\'\\', currentUser\(\), authenticatedUser\(\)\)/g, '');

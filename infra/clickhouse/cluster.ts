@@ -4,8 +4,8 @@ import type { ClickHouseClient } from '@playline/stores/clickhouse';
 
 /**
  * A node of a cluster. Each node has all tables in the database of the deployment. Database `<name>_rows` contains the
- * views that one shard computes from its rows, and `<name>_all` the tables over all shards, which the services write. The
- * home also has the views for people under their usual names.
+ * views that one shard computes from its rows, and `<name>_all` the tables over all shards, which services write.
+ * The home also has the views for people under their usual names.
  */
 export interface ClusterNode {
   /** The name of the clusters in the configuration of ClickHouse (infra/local/clickhouse.ts). */
@@ -38,7 +38,7 @@ const ALTERED = /^ALTER TABLE (\S+) \{\{comments of/;
 const ROWS = '{{rows}}.';
 const COMMENT = /\bCOMMENT '(?:''|[^'])*'$/;
 
-/** Creates a filter for the statements of the schema: only the home has the views for people, except those of shards. */
+/** Creates a filter for statements of the schema: only the home has the views for people, except views of rows. */
 export function createStatementFilter(node: ClusterNode | undefined): (statement: string) => boolean {
   const skipped = new Set<string>();
   return (statement) => {

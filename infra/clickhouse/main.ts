@@ -1,5 +1,5 @@
-// Creates or updates the database configured by environment variables. With the argument `reshard`, divides its rows among
-// the nodes.
+// Creates or updates the database configured by environment variables. With the argument `reshard`, divides its rows
+// among the nodes.
 import { clickhouseClusterSettings, clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
 import { explainConnection, onEachNode } from '@playline/stores';
 import { z } from 'zod';

@@ -114,7 +114,7 @@ async function addNodes(nodes: readonly Node[], cluster: string, report: (line: 
   }
 }
 
-/** Copies the rows of present nodes into `…_next` of all nodes. @throws Error if rows were lost, or written during the copy */
+/** Copies the rows of present nodes into `…_next` of all nodes. @throws Error if the rows and the copies differ */
 async function copyRows(nodes: readonly Node[], cluster: string, report: (line: string) => void): Promise<void> {
   const old = nodes.filter(({ isOld }) => isOld);
   for (const node of nodes) {

@@ -138,8 +138,8 @@ export interface ClickHouseCluster {
 export const nodeName = (index: number): string => (index === 0 ? 'clickhouse' : `clickhouse-${index + 1}`);
 
 /**
- * The clusters of infra/clickhouse/apply.ts: the shards, all nodes as copies of each other, and the home. Nodes with the
- * secret execute queries of other nodes as the account that sent the query.
+ * The clusters of infra/clickhouse/cluster.ts: the shards, all nodes as copies of each other, and the home. Nodes with
+ * the secret execute queries of other nodes as the account that sent the query.
  */
 function clusterConfiguration(clusters: readonly ClickHouseCluster[], secret: string): string {
   const toReplica = ({ nativePort }: ClickHouseNode) =>

@@ -22,7 +22,7 @@ const SOURCES = {
   analyst_1: ['analysis_events', 'analysis_tests', 'person_days', 'persons', 'sessions', 'event_catalogue'],
   analyst_raw_1: ['analysis_events', 'analysis_events_raw', 'events_exact', 'events_identified', 'persons_raw'],
 } as const;
-/** Fails if it is evaluated for a row of the other environment. The message is reversed, because errors repeat the query. */
+/** Fails for a row of the other environment. The message is reversed, because errors repeat the query. */
 const PROBES = [
   "throwIf(environment_id = 'demo-stray', reverse('nar eborp eht')) = 0",
   "throwIf(environment_id LIKE '%stray', reverse('nar eborp eht')) = 0",

@@ -137,7 +137,7 @@ export const clickhouseClusterSettings = {
     .string()
     .regex(/^[a-z][a-z0-9_]{0,63}$/)
     .optional(),
-  /** Addresses of all nodes of the cluster in the order of the shards, separated by commas; the first is CLICKHOUSE_URL. */
+  /** Addresses of all nodes in the order of their shards, separated by commas; the first is CLICKHOUSE_URL. */
   CLICKHOUSE_SHARD_URLS: z
     .string()
     .transform((text) => text.split(','))

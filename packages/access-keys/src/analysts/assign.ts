@@ -69,7 +69,10 @@ function shuffle<T>(values: readonly T[]): T[] {
   return keyed.toSorted((a, b) => a.sortKey - b.sortKey).map(({ value }) => value);
 }
 
-async function canLogIn({ onFault: _, cluster: __, ...clickhouse }: ClickHouseAccount, { account, password }: AnalystCredentials) {
+async function canLogIn(
+  { onFault: _, cluster: __, ...clickhouse }: ClickHouseAccount,
+  { account, password }: AnalystCredentials,
+) {
   const run = createRunStatement({ ...clickhouse, user: account, password });
   return run('SELECT 1').then(
     () => true,

@@ -249,7 +249,7 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
   return toFound(table, rows);
 }
 
-/** In a cluster, writers insert into another database, and a shard executes the part of an insert without a database. */
+/** In a cluster, writers insert into another database, and a shard executes its part of an insert without one. */
 const IS_OF_DATABASE =
   "(current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)";
 const POLL_MS = 100;

@@ -4,8 +4,8 @@ import { TABLES } from '../stores/tables.ts';
 const EVERYWHERE = new Set(TABLES.filter(({ distribution }) => distribution === 'everywhere').map(({ name }) => name));
 
 /**
- * Joins the nodes of a cluster, the home first. Every node is searched for every person, because rows of other people may
- * contain the person's keys. A node that does not respond fails the call, so that no receipt is published without it.
+ * Joins the nodes of a cluster, the home first. Every node is searched for every person, because rows of other people
+ * may contain the person's keys. A node that does not respond fails the call, so that no receipt is published.
  */
 export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
   const [home] = nodes as [ErasureRows, ...ErasureRows[]];
