@@ -1,5 +1,5 @@
 // The objects that a node of a ClickHouse cluster has in addition to those of a single server.
-import { type Distribution, TABLES } from '@playline/erasure';
+import { TABLE_DISTRIBUTIONS } from '@playline/contracts';
 import type { ClickHouseClient } from '@playline/stores/clickhouse';
 
 /**
@@ -17,9 +17,7 @@ export interface ClusterNode {
 export const allOf = (database: string): string => `${database}_all`;
 export const rowsOf = (database: string): string => `${database}_rows`;
 
-const distributionOf = (table: string): Distribution | undefined =>
-  TABLES.find(({ name }) => name === table)?.distribution;
-const isSharded = (table: string): boolean => typeof distributionOf(table) === 'object';
+const isSharded = (table: string): boolean => typeof TABLE_DISTRIBUTIONS[table] === 'object';
 
 /** Replaces the names of databases: `{{rows}}` for views of one shard, `{{all}}` for the rows of all shards. */
 export function replaceDatabases(statement: string, database: string, node: ClusterNode | undefined): string {
@@ -66,7 +64,7 @@ export async function distribute(
   const altered = ALTERED.exec(statement)?.[1] ?? '';
   if (altered.startsWith(ROWS) && isHome) return [statement.replace(altered, altered.slice(ROWS.length))];
   const table = TABLE.exec(statement)?.[1] ?? '';
-  const distribution = distributionOf(table);
+  const distribution = TABLE_DISTRIBUTIONS[table];
   if (table === '' || distribution === 'local') return [];
   const over = `${allOf(database)}.${table}`;
   const local = `${database}.${table}`;

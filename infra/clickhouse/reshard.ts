@@ -1,13 +1,8 @@
 // Divides the rows of a cluster, or of a single server, among more shards.
-import { BY_CHANCE, TABLES } from '@playline/erasure';
+import { COPIED_TABLES, SHARDED_TABLES } from '@playline/contracts';
 import type { ClickHouseClient } from '@playline/stores/clickhouse';
 import { applySql, createForNodes, dropForNodes, openClient, type SqlTarget } from './apply.ts';
 import { allOf } from './cluster.ts';
-
-interface MovedTable {
-  readonly name: string;
-  readonly shardedBy: string;
-}
 
 interface Node {
   readonly target: SqlTarget;
@@ -16,11 +11,6 @@ interface Node {
   isOld: boolean;
 }
 
-/** Tables whose rows depend on the number of shards. */
-const MOVED: readonly MovedTable[] = TABLES.flatMap(({ name, distribution }) =>
-  typeof distribution === 'object' && distribution !== BY_CHANCE ? [{ name, shardedBy: distribution.shardedBy }] : [],
-);
-const COPIED = TABLES.filter(({ distribution }) => distribution === 'everywhere').map(({ name }) => name);
 /** Exists from the first replaced partition to the last, because the copies are then the only complete rows. */
 const MARK = 'resharding';
 /** Copies of a message must remain, so that the numbers of rows can be compared. */
@@ -57,7 +47,7 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
       await run(home, `CREATE TABLE IF NOT EXISTS ${database}.${MARK} (cluster String) ENGINE = Log`);
     }
     for (const { target } of nodes) await dropForNodes(target);
-    for (const node of nodes) for (const { name } of MOVED) await replacePartitions(node, name);
+    for (const node of nodes) for (const { name } of SHARDED_TABLES) await replacePartitions(node, name);
     for (const { target } of nodes) await createForNodes(target);
     await run(home, `DROP TABLE ${database}.${MARK} SYNC`);
     for (const node of nodes) await dropCopies(node);
@@ -96,7 +86,7 @@ async function addNodes(nodes: readonly Node[], cluster: string, report: (line: 
   for (const node of nodes.filter(({ isOld }) => !isOld)) {
     const { target } = node;
     await applySql(target);
-    for (const table of COPIED) {
+    for (const table of COPIED_TABLES) {
       const columns = await read<{ name: string }>(
         node,
         `SELECT name FROM system.columns WHERE database = '${target.database}' AND table = '${table}'
@@ -121,7 +111,7 @@ async function copyRows(nodes: readonly Node[], cluster: string, report: (line: 
     const { database } = node.target;
     await dropCopies(node);
     await run(node, `CREATE DATABASE IF NOT EXISTS ${allOf(database)} ENGINE = Atomic`);
-    for (const { name, shardedBy } of MOVED) {
+    for (const { name, shardedBy } of SHARDED_TABLES) {
       // Also stops a writer that was forgotten.
       await run(node, `DROP TABLE IF EXISTS ${allOf(database)}.${name} SYNC`);
       await run(node, `CREATE TABLE ${database}.${name}_next AS ${database}.${name}`);
@@ -135,7 +125,7 @@ async function copyRows(nodes: readonly Node[], cluster: string, report: (line: 
     }
   }
   for (const node of old) await awaitInserts(node);
-  for (const { name } of MOVED) {
+  for (const { name } of SHARDED_TABLES) {
     for (const node of old) {
       const { database } = node.target;
       await run(node, `INSERT INTO ${allOf(database)}.${name}_next SELECT * FROM ${database}.${name}`, COPY_SETTINGS);
@@ -188,7 +178,7 @@ async function replacePartitions(node: Node, table: string): Promise<void> {
 
 async function dropCopies(node: Node): Promise<void> {
   const { database } = node.target;
-  for (const { name } of MOVED) {
+  for (const { name } of SHARDED_TABLES) {
     await run(node, `DROP TABLE IF EXISTS ${database}.${name}_next SYNC`);
     if (await hasDatabase(node, allOf(database)))
       await run(node, `DROP TABLE IF EXISTS ${allOf(database)}.${name}_next SYNC`);

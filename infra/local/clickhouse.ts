@@ -5,6 +5,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { respondsOk } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
+import { nodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
@@ -134,9 +135,6 @@ export interface ClickHouseCluster {
   readonly nodes: readonly ClickHouseNode[];
 }
 
-/** Name of the process and of the folders of a node. */
-export const nodeName = (index: number): string => (index === 0 ? 'clickhouse' : `clickhouse-${index + 1}`);
-
 /**
  * The clusters of infra/clickhouse/cluster.ts: the shards, all nodes as copies of each other, and the home. Nodes with
  * the secret execute queries of other nodes as the account that sent the query.
@@ -182,7 +180,7 @@ export function clickhouseSpecs(
 /** Describes the ClickHouse process on loopback: the library from npm with the production accounts. */
 export function clickhouseSpec(paths: StackPaths, options: ClickHouseOptions): ProcessSpec {
   const { port, secrets, nativePort, clusters, index = 0 } = options;
-  const name = nodeName(index);
+  const name = nodeName('clickhouse', index + 1);
   const folder = join(paths.state, 'data', name);
   const etc = join(paths.state, 'etc', name);
   for (const folder of ['users.d', 'config.d']) mkdirSync(join(etc, folder), { recursive: true });

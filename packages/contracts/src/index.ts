@@ -8,5 +8,6 @@ export * from './limits.ts';
 export * from './message.ts';
 export * from './records.ts';
 export * from './rejection-sentences.ts';
+export * from './table-distribution.ts';
 export * from './texts.ts';
 export * from './topics.ts';

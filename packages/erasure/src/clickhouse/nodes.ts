@@ -1,7 +1,5 @@
+import { COPIED_TABLES } from '@playline/contracts';
 import type { ErasureRows, FoundRows, SharedRows } from '../rows.ts';
-import { TABLES } from '../stores/tables.ts';
-
-const EVERYWHERE = new Set(TABLES.filter(({ distribution }) => distribution === 'everywhere').map(({ name }) => name));
 
 /**
  * Joins the nodes of a cluster, the home first. Every node is searched for every person, because rows of other people
@@ -57,7 +55,7 @@ export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
 
 /** Joins the rows that nodes deleted. Rows of which each node has a copy are counted on the home only. */
 const countOnce = <T extends { readonly table: string }>(byNode: readonly (readonly T[])[]): T[] =>
-  byNode.flatMap((rows, index) => rows.filter(({ table }) => index === 0 || !EVERYWHERE.has(table)));
+  byNode.flatMap((rows, index) => rows.filter(({ table }) => index === 0 || !COPIED_TABLES.includes(table)));
 
 const nameOf = ({ table, column, as, environmentId, key }: FoundRows) =>
   `${table} ${column} ${as} ${environmentId} ${key.toString('hex')}`;

@@ -1,5 +1,5 @@
 /** Tables that materialized views derive from events. */
-import { BY_OWNER, columnsOf, type DerivedTable } from './store.ts';
+import { columnsOf, type DerivedTable } from './store.ts';
 
 const ENVIRONMENT = 'identifies an environment';
 const OWNER = 'identity whose rows are deleted and rederived';
@@ -8,7 +8,6 @@ const WITH_ROW = 'deleted with the row';
 export const DERIVED_TABLES: readonly DerivedTable[] = [
   {
     name: 'identity_days',
-    distribution: BY_OWNER,
     clearing: {
       by: 'derived',
       view: 'derived_identity_days',
@@ -19,7 +18,6 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
   },
   {
     name: 'identities',
-    distribution: BY_OWNER,
     clearing: {
       by: 'derived',
       view: 'derived_identities',

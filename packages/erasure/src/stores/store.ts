@@ -54,15 +54,7 @@ export interface ErasureStore {
   readonly clearing: Clearing;
 }
 
-/**
- * Where the rows of a table are in a cluster of ClickHouse: divided among the shards by an expression, copied to every
- * node, or separate on each node, because they describe this node.
- */
-export type Distribution = { readonly shardedBy: string } | 'everywhere' | 'local';
-
 export interface TableStore extends ErasureStore {
-  /** Absent for a table on the first node only, the home. */
-  readonly distribution?: Distribution;
   /** Meaning of each column. A swept table lists only identity-like columns that the sweep does not use. */
   readonly columns: Readonly<Record<string, string>>;
   /** Meaning of columns that operators may add, by name prefix. */
@@ -76,15 +68,6 @@ export interface DerivedTable extends TableStore {
 export interface SweptTable extends TableStore {
   readonly clearing: Sweep;
 }
-
-const OWNER_KEY = 'concat(environment_id, identity_key)';
-/** Kafka's partitioner over Kafka's key: all rows of an owner are on one shard, and a block of a partition is too. */
-export const BY_OWNER: Distribution = { shardedBy: `kafkaMurmurHash(${OWNER_KEY})` };
-export const BY_OWNER_OR_MESSAGE: Distribution = {
-  shardedBy: `kafkaMurmurHash(if(identity_key = toFixedString('', 16), toString(message_id), ${OWNER_KEY}))`,
-};
-/** Filled by materialized views of sharded tables. Which shard has a row that is inserted directly does not matter. */
-export const BY_CHANCE: Distribution = { shardedBy: 'rand()' };
 
 /** Inverts a map from meaning to space-separated column names. */
 export const columnsOf = (namesByMeaning: Readonly<Record<string, string>>): Record<string, string> =>

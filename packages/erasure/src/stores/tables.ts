@@ -1,12 +1,5 @@
 import { DERIVED_TABLES } from './derived.ts';
-import {
-  BY_CHANCE,
-  BY_OWNER_OR_MESSAGE,
-  columnsOf,
-  type DerivedTable,
-  type SweptTable,
-  type TableStore,
-} from './store.ts';
+import { columnsOf, type DerivedTable, type SweptTable, type TableStore } from './store.ts';
 
 const WITH_ROW = 'deleted with the row';
 const TIME = 'a timestamp';
@@ -52,7 +45,6 @@ const STAFF_TABLES: readonly TableStore[] = [
 
 const SETTINGS_TABLE: TableStore = {
   name: 'environment_settings',
-  distribution: 'everywhere',
   clearing: { by: 'no personal data', reason: 'names of event properties that a project declares safe' },
   columns: columnsOf({
     [ENVIRONMENT]: 'environment_id',
@@ -129,7 +121,6 @@ const LINK_COLUMNS = columnsOf({
 export const SWEPT_TABLES: readonly SweptTable[] = [
   {
     name: 'events',
-    distribution: BY_OWNER_OR_MESSAGE,
     clearing: {
       by: 'sweep',
       // An alias concerns both of its identities.
@@ -163,7 +154,6 @@ export const SWEPT_TABLES: readonly SweptTable[] = [
   },
   {
     name: 'identity_overrides',
-    distribution: 'everywhere',
     clearing: { by: 'sweep', ownKeys: ['identity_key'], carriedKeys: [], timeColumns: ['linked_at'] },
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
@@ -196,7 +186,6 @@ const INTERVAL = 'length of a time range';
 const COUNT_TABLES: readonly TableStore[] = [
   {
     name: 'counted_minutes',
-    distribution: BY_CHANCE,
     clearing: COUNTED,
     columns: columnsOf({ [TIME]: 'minute_at stored_at counted_at', [COUNT]: 'stored' }),
   },
@@ -216,7 +205,6 @@ const COUNT_TABLES: readonly TableStore[] = [
   },
   {
     name: 'event_delays',
-    distribution: BY_CHANCE,
     clearing: COUNTED,
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
@@ -303,7 +291,6 @@ const OTHER_TABLES: readonly TableStore[] = [
   },
   {
     name: 'erasure_targets',
-    distribution: 'everywhere',
     clearing: DROPPED_WITH_BATCH,
     columns: columnsOf({
       [BATCH]: 'batch_id',
@@ -314,7 +301,6 @@ const OTHER_TABLES: readonly TableStore[] = [
   },
   {
     name: 'erasure_found',
-    distribution: 'local',
     clearing: DROPPED_WITH_BATCH,
     columns: columnsOf({
       [BATCH]: 'batch_id',
@@ -382,7 +368,6 @@ const OTHER_TABLES: readonly TableStore[] = [
   },
   {
     name: 'identity_persons',
-    distribution: 'local',
     clearing: {
       by: 'script',
       script: 'a dictionary in memory, reloaded from identity_overrides every six minutes and after a removal',
@@ -391,7 +376,6 @@ const OTHER_TABLES: readonly TableStore[] = [
   },
   {
     name: 'analyst_grants',
-    distribution: 'everywhere',
     clearing: { by: 'kept', reason: 'grants of generated accounts' },
     columns: columnsOf({
       [ACCOUNT]: 'account',
@@ -418,7 +402,6 @@ const OTHER_TABLES: readonly TableStore[] = [
   },
   {
     name: 'applied_sql_files',
-    distribution: 'local',
     clearing: { by: 'no personal data', reason: 'applied SQL files' },
     columns: columnsOf({ 'name and checksum of a SQL file': 'name checksum', [TIME]: 'applied_at' }),
   },

@@ -1,11 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { BY_CHANCE, TABLES } from '@playline/erasure';
+import { COPIED_TABLES, SHARDED_TABLES } from '@playline/contracts';
 import { type QueryRows, readRows } from '@playline/stores';
 
-const DIVIDED = TABLES.flatMap(({ name, distribution }) =>
-  typeof distribution === 'object' && distribution !== BY_CHANCE ? [{ name, shardedBy: distribution.shardedBy }] : [],
-);
-const COPIED = TABLES.filter(({ distribution }) => distribution === 'everywhere').map(({ name }) => name);
 /** A row may be on one node before it is on the others. */
 const CHECKS = 5;
 const CHECK_INTERVAL_MS = 500;
@@ -17,14 +13,14 @@ export async function findNodeDifferences(
 ): Promise<string[]> {
   if (nodes.length === 1) return [];
   const found: string[] = [];
-  for (const { name, shardedBy } of DIVIDED)
+  for (const { name, shardedBy } of SHARDED_TABLES)
     for (const [index, query] of nodes.entries()) {
       onProgress(`comparing the shards of ${name}`);
       const sql = `SELECT count() FROM ${name} WHERE ${shardedBy} % ${nodes.length} != ${index}`;
       const [[rows] = [0]] = await readRows(query(sql));
       if (Number(rows) > 0) found.push(`${name}: ${rows} rows on node ${index + 1} belong to another shard`);
     }
-  for (const name of COPIED)
+  for (const name of COPIED_TABLES)
     if (!(await becomeEqual(nodes, name))) found.push(`${name}: the nodes have different copies`);
   return found;
 }
