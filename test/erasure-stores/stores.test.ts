@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { TABLE_DISTRIBUTIONS } from '@playline/contracts';
 import { type ErasureStore, REDIS_STORES, SWEPT_TABLES, TABLES, TOPIC_STORES } from '@playline/erasure';
 import { allTopics } from '@playline/infra/kafka';
 import { describe, expect, it } from 'vitest';
@@ -84,6 +85,11 @@ describe('the registry of stores', () => {
       expect.stringMatching(/^column events\.anonymous_key is in the sorting key and cannot be blanked/),
       expect.stringMatching(/^column identity_overrides\.linked_at is DateTime: use DateTime64\(3\)/),
     ]);
+  });
+
+  it('every table with a distribution in a cluster of ClickHouse is registered', () => {
+    const registered = TABLES.map(({ name }) => name);
+    expect(registered).toEqual(expect.arrayContaining(Object.keys(TABLE_DISTRIBUTIONS)));
   });
 
   it('every topic and dead-letter topic is registered', () => {
