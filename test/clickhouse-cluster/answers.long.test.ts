@@ -62,7 +62,8 @@ function toEvents(environment: string, { messages }: World): object[] {
       session_id: `session ${each.session}`,
       surface: each.session % 2 === 0 ? 'web' : 'unity',
       page_path: each.type === 'page' ? `/shop/${each.session}` : '',
-      page_url: each.type === 'page' ? `https://game.example/shop/${each.session}?utm_campaign=c${each.session % 3}` : '',
+      page_url:
+        each.type === 'page' ? `https://game.example/shop/${each.session}?utm_campaign=c${each.session % 3}` : '',
       library: 'js',
       library_version: `1.${each.session % 3}.0`,
       consent_level: 'full',
@@ -93,7 +94,10 @@ async function insert(engine: AnalystsEngine, table: string, rows: readonly obje
     if (name === 'test') return 'test Bool';
     return /_offset|_partition|^version$/.test(name) ? `${name} UInt64` : `${name} String`;
   });
-  const lines = rows.map((row) => JSON.stringify(row)).join('\n').replaceAll(/[\\']/g, '\\$&');
+  const lines = rows
+    .map((row) => JSON.stringify(row))
+    .join('\n')
+    .replaceAll(/[\\']/g, '\\$&');
   const source = `format(JSONEachRow, '${structure.join(', ')}', '${lines}')`;
   await engine.runAsOperator(`INSERT INTO ${table} (${names.join(', ')}) SELECT ${values.join(', ')} FROM ${source}`);
 }
@@ -154,7 +158,8 @@ function paramsOf(commands: readonly string[], environment: string): string {
 }
 
 async function expectEqual(account: string, sql: string, search = '') {
-  const read = (engine: AnalystsEngine) => engine.query(account, sql, { search: `&default_format=JSONEachRow${search}` });
+  const read = (engine: AnalystsEngine) =>
+    engine.query(account, sql, { search: `&default_format=JSONEachRow${search}` });
   const [expected, found] = await Promise.all([read(one), read(two)]);
   expect([sql, expected.ok ? 'ok' : expected.text]).toEqual([sql, 'ok']);
   expect([sql, found.text]).toEqual([sql, expected.text]);
@@ -176,7 +181,10 @@ describe('two shards return the answers of one node', () => {
         for (const { query, commands } of RECIPES)
           await expectEqual('analyst', query.replace(/FORMAT \w+$/, ''), paramsOf(commands, environment));
         for (const [view, args] of Object.entries(toPortalArguments('demo'))) {
-          const own = Object.entries({ ...args, identities: `['${keyOf(`${environment} member 0`)}', '${keyOf(`${environment} member 1`)}']` });
+          const own = Object.entries({
+            ...args,
+            identities: `['${keyOf(`${environment} member 0`)}', '${keyOf(`${environment} member 1`)}']`,
+          });
           const called = Object.fromEntries(own.filter(([name]) => name in args));
           const call = toCall(view, {
             ...called,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { verifyReceipt } from '@playline/erasure';
+import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { createQueryRows } from '@playline/stores';
 import { runStatement } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -9,8 +9,8 @@ import type { MemoryRow } from '../../packages/erasure/src/test/memory/rows.ts';
 import type { RowsHarness } from '../../packages/erasure/src/test/open-rows.ts';
 import { createRowsOf, newBatch, newEnvironment, newKey, sweepAll, T } from '../../packages/erasure/src/test/people.ts';
 import { describeErasureRows } from '../../packages/erasure/src/test/rows-contract.ts';
-import { findNodeDifferences } from '../../services/operator/src/verify/nodes.ts';
 import { putErased } from '../../packages/erasure/src/test/stores.ts';
+import { findNodeDifferences } from '../../services/operator/src/verify/nodes.ts';
 
 const START_MS = 120_000;
 let nodes: Nodes;
@@ -67,7 +67,9 @@ it('a person with rows on both shards is erased from both, and each row is count
     await add('identity_overrides', override({ name: 'own', identity_key: key }));
   }
   const countEach = async (table: string) =>
-    Promise.all([0, 1].map((node) => runOn(node, `SELECT count() FROM ${table} WHERE environment_id = '${environmentId}'`)));
+    Promise.all(
+      [0, 1].map((node) => runOn(node, `SELECT count() FROM ${table} WHERE environment_id = '${environmentId}'`)),
+    );
   const stored = (await countEach('events')).map(Number);
   expect(stored.every((count) => count > 0)).toBe(true);
   expect(await countEach('identity_overrides')).toEqual(['12', '12']);
@@ -134,7 +136,7 @@ it('verify finds a row on a wrong shard and a copy that differs between nodes', 
   expect(await find()).toEqual([]);
   const columns = 'environment_id, type, event_name, event_time, received_at, message_id, identity_key';
   await runOn(1, `INSERT INTO events (${columns}) SELECT ${columns} FROM cluster('playline_1_home', playline.events)`);
-  await runOn(1, 'INSERT INTO identity_overrides (environment_id, version) VALUES (\'other\', 1)');
+  await runOn(1, "INSERT INTO identity_overrides (environment_id, version) VALUES ('other', 1)");
   expect((await find()).map((sentence) => sentence.replace(/\d+ rows/, 'some rows'))).toEqual([
     'events: some rows on node 2 belong to another shard',
     'identity_days: some rows on node 2 belong to another shard',

@@ -1,7 +1,7 @@
 import { runStatement } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { reshard } from '../../infra/clickhouse/reshard.ts';
 import { applySql } from '../../infra/clickhouse/apply.ts';
+import { reshard } from '../../infra/clickhouse/reshard.ts';
 import { type Nodes, openNodes } from '../../infra/clickhouse/test/open-nodes.ts';
 
 const START_MS = 120_000;

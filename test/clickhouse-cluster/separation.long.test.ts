@@ -41,7 +41,7 @@ const SETTINGS = [
   "enable_parallel_replicas = 1, max_parallel_replicas = 2, cluster_for_parallel_replicas = 'playline_1_everywhere', parallel_replicas_for_non_replicated_merge_tree = 1",
   'make_distributed_plan = 1',
   'distributed_push_down_limit = 0',
-  'short_circuit_function_evaluation = \'disable\'',
+  "short_circuit_function_evaluation = 'disable'",
 ];
 const toQueries = (view: string) =>
   SETTINGS.flatMap((settings) => {
@@ -121,7 +121,11 @@ describe('an analyst of a cluster', () => {
       'max_network_bandwidth = 1',
     ]) {
       const { ok, text } = await engine.query('analyst_1', `SELECT count() FROM analysis_events SETTINGS ${setting}`);
-      expect([setting, ok, text]).toEqual([setting, false, expect.stringMatching(/SETTING_CONSTRAINT_VIOLATION|READONLY/)]);
+      expect([setting, ok, text]).toEqual([
+        setting,
+        false,
+        expect.stringMatching(/SETTING_CONSTRAINT_VIOLATION|READONLY/),
+      ]);
     }
   });
 

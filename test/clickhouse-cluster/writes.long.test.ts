@@ -107,7 +107,9 @@ describe('a block for two shards', () => {
     await write(rows, 0, false);
     await store.close();
     const expected = Array.from({ length: rows.rows }, (_, row) => toPartition(readRecordKey(rows.rowAt(row)), SHARDS));
-    const found = await read("SELECT _shard_num - 1 FROM events WHERE environment_id = 'divided' ORDER BY kafka_offset");
+    const found = await read(
+      "SELECT _shard_num - 1 FROM events WHERE environment_id = 'divided' ORDER BY kafka_offset",
+    );
     expect(found.split('\n').map(Number)).toEqual(expected);
     expect(new Set(expected)).toEqual(new Set([0, 1]));
     expect(await readDrift('divided')).toBe('0');
@@ -170,7 +172,9 @@ describe('a block for two shards', () => {
     nodes.signal(1, 'SIGSTOP');
     const { store, write } = openWriter(0);
     await write(toRows(here, 300_000), 300_000, false);
-    await expect(read('SELECT count() FROM events')).rejects.toThrow(/ALL_CONNECTION_TRIES_FAILED|SOCKET_TIMEOUT|279|209/);
+    await expect(read('SELECT count() FROM events')).rejects.toThrow(
+      /ALL_CONNECTION_TRIES_FAILED|SOCKET_TIMEOUT|279|209/,
+    );
     nodes.signal(1, 'SIGCONT');
     await store.close();
     expect(await readCounts('away')).toBe('100\t100\t100');
