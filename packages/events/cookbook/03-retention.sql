@@ -25,7 +25,7 @@ SELECT
     uniqExact(person_key) AS people,
     people / first_value(people) OVER (PARTITION BY cohort ORDER BY week) AS share
 FROM person_days
-INNER JOIN newcomers USING (person_key)
+GLOBAL INNER JOIN newcomers USING (person_key)
 WHERE environment_id = {environment: String} AND day >= {since: Date} AND day < {until: Date}
 GROUP BY cohort, week
 ORDER BY cohort, week

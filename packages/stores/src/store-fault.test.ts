@@ -31,3 +31,9 @@ it('toStoreFault classifies an unknown error as transient and names it', () => {
   expect(toStoreFault('odd')).toMatchObject({ kind: 'transient', code: 'network', message: 'ClickHouse network: odd' });
   expect(toStoreFault(createError('777'))).toMatchObject({ kind: 'transient', code: 'code 777' });
 });
+
+it('toStoreFault classifies truncated data as transient if a node of a cluster closed the connection', () => {
+  const cut = 'Attempt to read after eof: while receiving packet from 127.0.0.1:9000';
+  const error = Object.assign(new Error(cut), { code: '32', type: 'ATTEMPT_TO_READ_AFTER_EOF' });
+  expect(toStoreFault(error)).toMatchObject({ kind: 'transient', code: 'ATTEMPT_TO_READ_AFTER_EOF' });
+});

@@ -54,8 +54,11 @@ const PERMANENT_CODES: ReadonlyMap<number, string> = new Map([
 /** A smaller block needs less memory. */
 const MEMORY_LIMIT_EXCEEDED = 241;
 
-function kindOf(code: number): FaultKind {
-  if (PERMANENT_CODES.has(code)) return 'permanent';
+/** In a cluster, the codes of truncated data also mean that another node closed the connection. */
+const isOfConnection = (message: string) => message.includes('while receiving packet from');
+
+function kindOf(code: number, message: string): FaultKind {
+  if (PERMANENT_CODES.has(code) && !isOfConnection(message)) return 'permanent';
   return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'transient';
 }
 
@@ -71,5 +74,5 @@ export function toStoreFault(error: unknown): StoreFault {
   const code = isNumber ? field('type') || PERMANENT_CODES.get(number) || `code ${number}` : field('code') || 'network';
   const message = error instanceof Error ? error.message : String(error);
   const label = isNumber ? `${number} ${code}` : code;
-  return new StoreFault(`ClickHouse ${label}: ${toErrorSummary(message)}`, { kind: kindOf(number), code });
+  return new StoreFault(`ClickHouse ${label}: ${toErrorSummary(message)}`, { kind: kindOf(number, message), code });
 }

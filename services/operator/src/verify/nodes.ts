@@ -5,6 +5,8 @@ import { type QueryRows, readRows } from '@playline/stores';
 /** A row may be on one node before it is on the others. */
 const CHECKS = 5;
 const CHECK_INTERVAL_MS = 500;
+/** Times that each node sets itself. */
+const TIMES: Readonly<Record<string, string>> = { identity_overrides: 'stored_at', analyst_grants: 'changed_at' };
 
 /** Finds rows on a wrong shard, and tables of which nodes have different copies. @returns a sentence for each */
 export async function findNodeDifferences(
@@ -33,9 +35,9 @@ async function becomeEqual(nodes: readonly QueryRows[], table: string): Promise<
   return areEqual(nodes, table);
 }
 
-/** Each node sets the time of storage itself. */
 async function areEqual(nodes: readonly QueryRows[], table: string): Promise<boolean> {
-  const columns = table === 'identity_overrides' ? '* EXCEPT stored_at' : '*';
+  const time = TIMES[table];
+  const columns = time === undefined ? '*' : `* EXCEPT ${time}`;
   const sql = `SELECT count(), sum(cityHash64(*)) FROM (SELECT ${columns} FROM ${table} FINAL)`;
   const sums = await Promise.all(nodes.map(async (query) => JSON.stringify(await readRows(query(sql)))));
   return new Set(sums).size === 1;
