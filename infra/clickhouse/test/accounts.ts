@@ -26,8 +26,9 @@ export function createAccounts(url: string, passwordOf: Readonly<Record<string, 
       body: sql,
       ...(signal && { signal }),
     };
-    const database = search.includes('&database=') ? '' : 'database=playline';
-    const response = await fetch(`${url}/?${database}${search}`, request);
+    const database = search.includes('&database=') ? '' : '&database=playline';
+    // Without waiting, an error after the first rows would end the connection.
+    const response = await fetch(`${url}/?wait_end_of_query=1${database}${search}`, request);
     return { ok: response.ok, text: await response.text() };
   };
   const runAsOperator = async (sql: string) => {
