@@ -59,7 +59,8 @@ export function createWriteRows({ store, calls, shards = 1 }: WriteRowsOptions):
       return await storeFolding({ count: rows.rows, token: tokenOf(start, end), triedBefore, notes, insert });
     const partOf = createPartReader(table);
     // Each shard retains its own tokens. Other tables are on one node.
-    const shardOf = (row: Buffer) => (table === 'events' ? toPartition(readRecordKey(row), shards) : 0);
+    const isDivided = table === 'events' && shards > 1;
+    const shardOf = (row: Buffer) => (isDivided ? toPartition(readRecordKey(row), shards) : 0);
     const storedOffsets = (selected: readonly number[]) => {
       const query = { partition, start, end, rows: selected.map((row) => rows.rowAt(row)) };
       return calls.query(table, () => store.storedOffsets(table, query));
