@@ -1,6 +1,7 @@
 // Contract, from "Message" to "Rules of a batch", including the stored records. The tests in packages/contracts cover
 // all cases of each rule.
 import { randomUUID } from 'node:crypto';
+import { ZERO_KEY } from '@playline/contracts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type Client,
@@ -221,7 +222,7 @@ it('an optional field that is null is stored as absent, including context fields
 
 it.each(['', ' ', '\t\n', '\u3000'])('the blank optional id %j counts as absent and owns no message', async (blank) => {
   const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
-  expect(stored?.key).toBeNull();
+  expect(stored?.record.identityKey).toEqual(ZERO_KEY);
   expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
 });
 
@@ -239,7 +240,7 @@ it.each([undefined, null, '', '  '])(
 it('a message with a blank id and a valid id is owned by the valid id', async () => {
   const [blank] = await store(track({ anonymousId: 'visitor', userId: ' ' }));
   const [absent] = await store(track({ anonymousId: 'visitor' }));
-  expect(blank?.key).not.toBeNull();
+  expect(blank?.record.identityKey).not.toEqual(ZERO_KEY);
   expect(blank?.key).toEqual(absent?.key);
 });
 
@@ -247,7 +248,7 @@ it.each(['N/A', ' undefined ', '{"id":null}', 'ffffffff-ffff-ffff-ffff-fffffffff
   'the placeholder id %j is stored but owns no message',
   async (placeholder) => {
     const [stored] = await store(track({ anonymousId: placeholder, userId: placeholder }));
-    expect(stored?.key).toBeNull();
+    expect(stored?.record.identityKey).toEqual(ZERO_KEY);
     expect(stored?.record).toMatchObject({ anonymousId: placeholder, userId: placeholder });
   },
 );
