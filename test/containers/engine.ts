@@ -21,6 +21,8 @@ const OWN_ENGINE = {
   DOCKER_HOST: `unix://${join(ENGINE_FOLDER, 'docker.sock')}`,
   DOCKER_CONFIG: join(ENGINE_FOLDER, 'config'),
   TESTCONTAINERS_RYUK_DISABLED: 'true',
+  // Otherwise a machine that is itself a container uses the address of its bridge, which the proxies of tests do not.
+  TESTCONTAINERS_HOST_OVERRIDE: '127.0.0.1',
 };
 
 /** An engine that takes longer to respond counts as absent. */

@@ -12,7 +12,7 @@ const read = (path: string) => readFileSync(join(CHECKOUT, path), 'utf8');
 const imageOf = (repository: string): string =>
   new RegExp(`image: (${repository}:\\S+)`).exec(read('docker-compose.yml'))?.[1] ?? repository;
 const KAFKA_PORT = 9092;
-const KAFKA_START_MS = 120_000;
+const START_MAX_MS = 120_000;
 const CLICKHOUSE_FOLDER = '/etc/clickhouse-server';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
@@ -57,7 +57,7 @@ async function startKafka(): Promise<StartedTestContainer> {
   const content = [...exports, 'exec /etc/kafka/docker/run', ''].join('\n');
   await container.copyContentToContainer([{ content, target: script }]);
   const broker = `${container.getHost()}:${container.getMappedPort(KAFKA_PORT)}`;
-  await until('Kafka stores records', () => acceptsRecords(broker), KAFKA_START_MS);
+  await until('Kafka stores records', () => acceptsRecords(broker), START_MAX_MS);
   return container;
 }
 
@@ -67,6 +67,7 @@ function startRedis(password: string): Promise<StartedTestContainer> {
     .withCopyContentToContainer([{ content: read('infra/redis/redis.conf'), target: '/etc/redis.conf' }])
     .withCommand(['redis-server', '/etc/redis.conf', '--requirepass', password])
     .withWaitStrategy(Wait.forListeningPorts())
+    .withStartupTimeout(START_MAX_MS)
     .start();
 }
 
@@ -82,6 +83,7 @@ function startClickHouse(password: string): Promise<StartedTestContainer> {
     )
     .withEnvironment({ CLICKHOUSE_SKIP_USER_SETUP: '1', ...toHashes(password), CLICKHOUSE_VIEWS_PASSWORD: password })
     .withWaitStrategy(Wait.forHttp('/ping', 8123))
+    .withStartupTimeout(START_MAX_MS)
     .start();
 }
 
@@ -89,6 +91,7 @@ function startRegistry(): Promise<StartedTestContainer> {
   return new GenericContainer(imageOf('apicurio/apicurio-registry'))
     .withExposedPorts(8080)
     .withWaitStrategy(Wait.forHttp('/apis/ccompat/v7/subjects', 8080))
+    .withStartupTimeout(START_MAX_MS)
     .start();
 }
 

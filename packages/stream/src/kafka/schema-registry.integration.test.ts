@@ -21,7 +21,8 @@ it('the registry client returns the ID of the given schema even if the subject h
   expect(newer).not.toBe(older);
   const registry = createSchemaRegistry({ url: testStores().registry });
   expect(await registry.idOf(subject, schema)).toBe(older);
-  expect(await registry.schemaOf(older)).toBe(schema);
+  // Some registries return the schema without white space.
+  expect(JSON.parse(String(await registry.schemaOf(older)))).toEqual(JSON.parse(schema));
 });
 
 it('the registry client reports an unregistered schema and requests it again on the next call', async () => {
