@@ -51,7 +51,7 @@ export interface TransactionRecord {
 export interface AtomicPublisher {
   /**
    * Resolves when the transaction is committed. Readers see the records milliseconds later.
-   * @throws Error if the records are not published or the outcome is unknown. Read the log before retrying
+   * @throws Error if the records are not published or the outcome is unknown. Open another publisher and read the log
    */
   publish(records: readonly TransactionRecord[]): Promise<void>;
   close(): Promise<void>;

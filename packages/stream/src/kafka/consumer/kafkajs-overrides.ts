@@ -50,7 +50,6 @@ interface Heartbeating {
 
 /** Members of the kafkajs cluster that the kafkajs types omit. */
 interface BrokerCluster {
-  removeBroker(broker: { host: string; port: number }): void;
   findGroupCoordinator(query: { groupId: string }): Promise<object>;
 }
 
@@ -184,7 +183,8 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
   if (membership !== undefined && fault instanceof FetchCancelled) return;
-  if (fault instanceof BrokerTimeout) return (this.cluster as BrokerCluster).removeBroker(fault);
+  // The broker is removed, so that the next fetch reads the metadata again.
+  if (fault instanceof BrokerTimeout) return;
   if (membership === undefined || !(fault instanceof TopicDeleted))
     return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
@@ -212,23 +212,48 @@ interface BrokerConnections {
 
 /** A connection error, so that kafkajs selects another broker. */
 export class BrokerTimeout extends KafkaJSConnectionError {
-  readonly host: string;
-  readonly port: number;
-
   constructor({ host, port }: BrokerConnections, fault: Error) {
     super(fault.message, { broker: `${host}:${port}`, code: 'ETIMEDOUT' });
-    this.host = host;
-    this.port = port;
   }
 }
 
-/** Closes all connections to a broker when one request times out, so that no other request waits for the broker. */
+interface FoundBroker {
+  readonly connectionPool: BrokerConnections;
+}
+
+interface Brokers {
+  findBroker(at: { nodeId: string }): Promise<FoundBroker>;
+  findConnectedBroker(): Promise<FoundBroker>;
+  removeBroker(at: { host: string; port: number }): void;
+}
+
+const brokersPrototype = require('kafkajs/src/cluster/brokerPool').prototype as Brokers;
+const { findBroker: originalFind, findConnectedBroker: originalFindConnected } = brokersPrototype;
+const brokersOf = new WeakMap<BrokerConnections, Brokers>();
+
+brokersPrototype.findBroker = async function findBroker(this: Brokers, at) {
+  const broker = await originalFind.call(this, at);
+  brokersOf.set(broker.connectionPool, this);
+  return broker;
+};
+
+brokersPrototype.findConnectedBroker = async function findConnectedBroker(this: Brokers) {
+  const broker = await originalFindConnected.call(this);
+  brokersOf.set(broker.connectionPool, this);
+  return broker;
+};
+
+/**
+ * Closes all connections to a broker when one request times out, and removes the broker until the metadata is read again,
+ * so that no other request waits for the broker.
+ */
 poolPrototype.send = async function send(this: BrokerConnections, request) {
   try {
     return await originalSend.call(this, request);
   } catch (fault) {
     if ((fault as Error).name !== 'KafkaJSRequestTimeoutError') throw fault;
     const timeout = new BrokerTimeout(this, fault as Error);
+    brokersOf.get(this)?.removeBroker(this);
     for (const connection of this.pool) {
       connection.rejectRequests(timeout);
       void connection.disconnect();

@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { toPartition } from '@playline/stores';
-import type { Producer, TopicMessages, Transaction } from 'kafkajs';
+import type { ICustomPartitioner, Producer, TopicMessages, Transaction } from 'kafkajs';
 import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
 import { REQUEST_TIMEOUT_MS } from '../protocol.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
@@ -9,10 +8,6 @@ import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 const TRANSACTION_MAX_MS = 10_000;
 /** Few retries, because an operator waits for the command. Unavailable brokers are reported within seconds. */
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
-/** The error code while brokers are still completing the previous transaction. */
-const CONCURRENT = 'CONCURRENT_TRANSACTIONS';
-const CONCURRENT_ATTEMPTS = 100;
-const CONCURRENT_WAIT_MS = 50;
 
 export interface AtomicPublisherOptions extends Omit<BrokerTarget, 'onFault'> {
   /** Opening a publisher fences the previous publisher with the same name. */
@@ -21,13 +16,63 @@ export interface AtomicPublisherOptions extends Omit<BrokerTarget, 'onFault'> {
   beforeCommit?: () => Promise<void>;
 }
 
-/** Sends a message to its `partition`, or to the partition of its key. */
-const createPartitioner =
-  () =>
-  ({ message, partitionMetadata }: Parameters<ReturnType<import('kafkajs').ICustomPartitioner>>[0]): number => {
-    if (message.partition !== undefined) return message.partition;
-    return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
-  };
+type Destination = Pick<TransactionRecord, 'topic' | 'key' | 'partition'>;
+
+interface PartitionLeader {
+  readonly partitionId: number;
+  readonly leader: number;
+}
+
+/** The leader of a partition whose topic was not sent to before. */
+const UNKNOWN = -2;
+
+/** Thrown by the partitioner if a message belongs to another leader than the rest of its send. */
+class LeaderMoved extends Error {}
+
+/**
+ * Selects records of one leader per send. After a failed send to several leaders, kafkajs 2.2.4 would omit partitions that
+ * moved to a leader that has responded, and repeat records of a leader that has not responded yet.
+ */
+class LeaderSends {
+  readonly #topics = new Map<string, readonly PartitionLeader[]>();
+  #leader = Number.NaN;
+
+  /** Sends a message to its `partition`, or to the partition of its key. @throws LeaderMoved */
+  readonly createPartitioner =
+    () =>
+    ({ topic, message, partitionMetadata }: Parameters<ReturnType<ICustomPartitioner>>[0]): number => {
+      this.#topics.set(topic, partitionMetadata);
+      const destination = { ...message, topic } as Destination;
+      if (this.#leaderOf(destination) !== this.#leader) throw new LeaderMoved();
+      return this.#partitionOf(destination);
+    };
+
+  /** Calls `send` with the records of each leader. */
+  async sendAll<R extends Destination>(records: readonly R[], send: (records: R[]) => Promise<unknown>): Promise<void> {
+    let remaining = records;
+    while (remaining.length > 0) {
+      const leader = this.#leaderOf(remaining[0]!);
+      this.#leader = leader;
+      const group = Map.groupBy(remaining, (record) => this.#leaderOf(record) === leader);
+      try {
+        await send(group.get(true)!);
+      } catch (error) {
+        if (error instanceof LeaderMoved) continue;
+        throw error;
+      }
+      remaining = group.get(false) ?? [];
+    }
+  }
+
+  #partitionOf({ topic, key, partition }: Destination): number {
+    return partition ?? (key === null ? 0 : toPartition(key, this.#topics.get(topic)?.length ?? 1));
+  }
+
+  #leaderOf(at: Destination): number {
+    const partition = this.#partitionOf(at);
+    return this.#topics.get(at.topic)?.find(({ partitionId }) => partitionId === partition)?.leader ?? UNKNOWN;
+  }
+}
 
 /** All records of one send to the same partition form a batch, and brokers reject batches of more than 1 MiB. */
 const SEND_BYTES_MAX = 900 * 1024;
@@ -57,21 +102,20 @@ function toTopicMessages(records: readonly TransactionRecord[]): TopicMessages[]
   return [...topics].map(([topic, topicRecords]) => ({ topic, messages: topicRecords.map(toMessage) }));
 }
 
-const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
-
-/** Starts a transaction and sends the records. Retries while brokers are completing the previous transaction. */
-async function openTransaction(producer: Producer, records: readonly TransactionRecord[]): Promise<Transaction> {
-  for (let attempt = 1; ; attempt++) {
-    const transaction = await producer.transaction();
-    try {
-      for (const send of toSends(records))
-        await transaction.sendBatch({ topicMessages: toTopicMessages(send), acks: -1 });
-      return transaction;
-    } catch (error) {
-      await transaction.abort().catch(() => {});
-      if (!isConcurrent(error) || attempt === CONCURRENT_ATTEMPTS) throw error;
-      await delay(CONCURRENT_WAIT_MS);
-    }
+/** Starts a transaction and sends the records. */
+async function openTransaction(
+  producer: Producer,
+  leaders: LeaderSends,
+  records: readonly TransactionRecord[],
+): Promise<Transaction> {
+  const transaction = await producer.transaction();
+  try {
+    for (const part of toSends(records))
+      await leaders.sendAll(part, (send) => transaction.sendBatch({ topicMessages: toTopicMessages(send), acks: -1 }));
+    return transaction;
+  } catch (error) {
+    await transaction.abort().catch(() => {});
+    throw error;
   }
 }
 
@@ -90,13 +134,14 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     requestTimeout: REQUEST_TIMEOUT_MS,
     retry: RETRY,
   });
+  const leaders = new LeaderSends();
   const producer = kafka.producer({
     transactionalId: options.name,
     idempotent: true,
     maxInFlightRequests: 1,
     transactionTimeout: TRANSACTION_MAX_MS,
     allowAutoTopicCreation: false,
-    createPartitioner,
+    createPartitioner: leaders.createPartitioner,
   });
   await producer.connect();
   try {
@@ -106,12 +151,17 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     await producer.disconnect();
     throw error;
   }
+  let hasFailed = false;
   return {
     async publish(records) {
-      const transaction = await openTransaction(producer, records);
+      // The next transaction would reuse sequence numbers. Brokers that stored a batch of the failed one would ignore it.
+      if (hasFailed) throw new Error('The publisher has failed. Open another one.');
+      hasFailed = true;
+      const transaction = await openTransaction(producer, leaders, records);
       await options.beforeCommit?.();
       // Never aborts after a commit without a response, because the transaction may be committed.
       await transaction.commit();
+      hasFailed = false;
     },
     close: () => producer.disconnect(),
   };
