@@ -36,17 +36,14 @@ async function findReason(isReady: () => Promise<boolean>): Promise<string | nul
 }
 
 interface Cause {
-  readonly name?: string;
   readonly code?: string;
   readonly message?: string;
+  /** Milliseconds; only of a kafkajs request that timed out. */
+  readonly pendingDuration?: number;
 }
 
 /** @returns how long kafkajs waited for a response; the message of kafkajs contains only internal names */
-function readWaitMs(error: Cause | undefined): number | undefined {
-  return error?.name === 'KafkaJSRequestTimeoutError'
-    ? (error as { pendingDuration?: number }).pendingDuration
-    : undefined;
-}
+const readWaitMs = (error: Cause | undefined): number | undefined => error?.pendingDuration;
 
 /** Combines the messages of an error and its cause. For `fetch`, only the cause names the failed connection. */
 export function toReason(error: unknown): string {

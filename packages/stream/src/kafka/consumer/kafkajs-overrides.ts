@@ -212,9 +212,17 @@ interface BrokerConnections {
 
 /** A connection error, so that kafkajs selects another broker. */
 export class BrokerTimeout extends KafkaJSConnectionError {
-  constructor({ host, port }: BrokerConnections, fault: Error) {
+  /** How long the request waited, in milliseconds, as in the error of kafkajs. */
+  readonly pendingDuration: number;
+
+  constructor({ host, port }: BrokerConnections, fault: RequestTimeout) {
     super(fault.message, { broker: `${host}:${port}`, code: 'ETIMEDOUT' });
+    this.pendingDuration = fault.pendingDuration;
   }
+}
+
+interface RequestTimeout extends Error {
+  readonly pendingDuration: number;
 }
 
 interface FoundBroker {
@@ -252,7 +260,7 @@ poolPrototype.send = async function send(this: BrokerConnections, request) {
     return await originalSend.call(this, request);
   } catch (fault) {
     if ((fault as Error).name !== 'KafkaJSRequestTimeoutError') throw fault;
-    const timeout = new BrokerTimeout(this, fault as Error);
+    const timeout = new BrokerTimeout(this, fault as RequestTimeout);
     brokersOf.get(this)?.removeBroker(this);
     for (const connection of this.pool) {
       connection.rejectRequests(timeout);

@@ -1,7 +1,7 @@
 import { createMetrics } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { createTokenSink, TokenStore } from '../../test/token-store.ts';
 import { openBlockConsumer } from '../index.ts';
 import { useKafka } from '../test/kafka-fixture.ts';
@@ -15,10 +15,10 @@ const kafka = new Kafka({ brokers: fixture.brokers, clientId: 'test', logLevel: 
 const admin = kafka.admin();
 beforeAll(() => admin.connect());
 afterAll(() => admin.disconnect());
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
-afterEach(() => void vi.useRealTimers());
 
 it('the retention of all topics is read in one request and updated after ten minutes', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
   const requests: string[][] = [];
   let values = [5 * HOUR_MS, 7 * HOUR_MS];
   const describeConfigs = async ({ resources }: { resources: { name: string }[] }) => {
