@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process';
 import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { type ClusterNode, openRedisCluster, type TestRedisCluster, until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { assertTakesWrites, nodesOf, openRedis, primariesOf, type Redis, runScript } from './redis.ts';
@@ -25,6 +27,15 @@ it('concurrent first commands reach every primary of a cluster', async () => {
   expect([primariesOf(redis).length, nodesOf(redis).length, await ready()]).toEqual([3, 6, true]);
   await assertTakesWrites(redis);
 });
+
+it('a client that is closed while it reads the slots does not keep its process running', async () => {
+  const script = `const { openRedis } = await import(${JSON.stringify(new URL('redis.ts', import.meta.url).href)});
+    const { redis, opened, close } = openRedis({ url: ${JSON.stringify(cluster.url)}, cluster: true });
+    await opened;
+    while (!redis.isRefreshing) await new Promise((done) => setImmediate(done));
+    await close();`;
+  await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { timeout: 20_000 });
+}, 30_000);
 
 it('a script runs on the node of its keys, also where the node has not cached it', async () => {
   const { redis } = await open();

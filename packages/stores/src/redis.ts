@@ -62,11 +62,15 @@ export function openRedis(options: RedisClientOptions, limits: RedisLimits = {})
   // Without a listener, ioredis prints every failed attempt.
   redis.on('error', onFault);
   if (redis instanceof Cluster) redis.on('node error', onFault);
+  const timer = redis instanceof Cluster ? pollSlots(redis) : undefined;
   return {
     redis,
     opened: connect(redis).catch(() => {}),
     ready: async () => redis.status === 'ready' && (await respond(redis)),
-    close: async () => redis.disconnect(),
+    close: async () => {
+      clearInterval(timer);
+      redis.disconnect();
+    },
   };
 }
 
@@ -108,7 +112,7 @@ function openCluster({ url, tls }: RedisClientOptions, limits: RedisLimits, retr
     enableOfflineQueue: false,
     retryDelayOnFailover: 0,
     retryDelayOnClusterDown: 0,
-    slotsRefreshInterval: SLOTS_MAX_AGE_MS,
+    slotsRefreshInterval: 0,
     slotsRefreshTimeout: SLOTS_READ_MAX_MS,
     clusterRetryStrategy: retryStrategy,
     // Certificates contain host names.
@@ -121,6 +125,12 @@ function openCluster({ url, tls }: RedisClientOptions, limits: RedisLimits, retr
   });
   return cluster;
 }
+
+/** Replaces the client's own timer, which continues after a disconnect during a read and keeps the process running. */
+const pollSlots = (cluster: Cluster): NodeJS.Timeout =>
+  setInterval(() => {
+    if (cluster.status === 'ready') cluster.refreshSlotsCache();
+  }, SLOTS_MAX_AGE_MS);
 
 function toServerOptions(tls: TlsOptions | undefined, limits: RedisLimits) {
   const { connectMaxMs = CONNECT_MAX_MS, commandTimeoutMs, silenceMaxMs } = limits;
