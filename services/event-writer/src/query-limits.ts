@@ -39,11 +39,16 @@ export interface QueryLimitsOptions {
 
 /** Until closed, kills queries that exceed their account's limits. Several processes may run this concurrently. */
 export function openQueryLimits(options: QueryLimitsOptions): Closable {
-  const checks = onEachNode(options.account).map((account) => createCheck({ ...options, account }));
+  const stopped = options.metrics.counter(
+    'playline_event_writer_queries_stopped_total',
+    'Queries of limited ClickHouse accounts that were killed because they removed a limit or ran too long.',
+    ['reason'],
+  );
+  const checks = onEachNode(options.account).map((account) => createCheck(account, { ...options, stopped }));
   return repeat({
     intervalMs: POLL_MS,
     run: async () => {
-      for (const check of checks) await check();
+      await Promise.all(checks.map((check) => check()));
     },
     onFault: (error) => {
       options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
@@ -51,12 +56,11 @@ export function openQueryLimits(options: QueryLimitsOptions): Closable {
   });
 }
 
-function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Promise<void> {
-  const stopped = metrics.counter(
-    'playline_event_writer_queries_stopped_total',
-    'Queries of limited ClickHouse accounts that were killed because they removed a limit or ran too long.',
-    ['reason'],
-  );
+interface CheckOptions extends Pick<QueryLimitsOptions, 'logger'> {
+  readonly stopped: ReturnType<Metrics['counter']>;
+}
+
+function createCheck(account: ClickHouseAccount, { logger, stopped }: CheckOptions): () => Promise<void> {
   const readLimits = createLimits(account);
   return async () => {
     const running = await readRows<Running>(account, RUNNING);
