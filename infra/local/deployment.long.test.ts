@@ -17,7 +17,7 @@ function initWith(exitCode: number, message: string) {
   const main = join(paths.state, 'services/operator/src/main.ts');
   mkdirSync(dirname(main), { recursive: true });
   writeFileSync(main, `process.stderr.write(${JSON.stringify(message)}); process.exitCode = ${exitCode};`);
-  return initIdentityGraph({ ...paths, checkout: paths.state }, { env: {}, redis });
+  return initIdentityGraph({ ...paths, checkout: paths.state }, { env: {}, redis: { redis: redis.url } });
 }
 
 it('initIdentityGraph reports lost data when the operator command refuses to initialise Redis', async () => {

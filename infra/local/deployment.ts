@@ -1,6 +1,7 @@
 // Runs project commands for a stack: creates topics, tables, keys, the identity epoch, and the demo chain objects.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { toFamily } from '@playline/stores/redis';
 import { type BlockMaker, openBlockMaker } from '../chain/block-maker.ts';
 import { CHAIN_ID } from '../chain/demo.ts';
 import { type DemoAddresses, deployDemo, prepareSigner } from '../chain/deploy-demo.ts';
@@ -15,7 +16,7 @@ import { logFileOf, type StackPaths } from './paths.ts';
 import { readJsonFile, readOptionalFile, writePrivateFile } from './private-file.ts';
 import { queryRedisOnce } from './redis.ts';
 import { environmentWithoutStores } from './services.ts';
-import type { DemoChain, KeyPair } from './stack-file.ts';
+import type { DemoChain, KeyPair, StackAddresses } from './stack-file.ts';
 import type { NodeCounts, StackOptions } from './stack-options.ts';
 
 type Env = Record<string, string | undefined>;
@@ -122,8 +123,12 @@ export async function loadDemoKeys(paths: StackPaths, env: Env): Promise<DemoKey
   return keys;
 }
 
-const hasEpoch = (url: string): Promise<boolean> =>
-  queryRedisOnce({ url }, async (client) => (await client.exists('identity:epoch')) === 1);
+type RedisServer = Pick<StackAddresses, 'redis' | 'redisCells'>;
+
+/** False in a cluster, of which each cell has an epoch. */
+const hasEpoch = async ({ redis: url, redisCells }: RedisServer): Promise<boolean> =>
+  redisCells === undefined &&
+  (await queryRedisOnce({ url }, async (client) => (await client.exists('identity:epoch')) === 1));
 
 /**
  * Creates the epoch of the identity graph in a new deployment. Requires Redis, the topics and the tables.
@@ -131,9 +136,9 @@ const hasEpoch = (url: string): Promise<boolean> =>
  */
 export async function initIdentityGraph(
   paths: StackPaths,
-  { env, redis }: { env: Env; redis: { url: string } },
+  { env, redis }: { env: Env; redis: RedisServer },
 ): Promise<'present' | 'lost'> {
-  if (await hasEpoch(redis.url)) return 'present';
+  if (await hasEpoch(redis)) return 'present';
   try {
     await runOperator(paths, { args: ['identity', 'init'], env });
     return 'present';
@@ -149,7 +154,7 @@ export interface ChainPart {
   /** Resolves when the demo contracts are deployed. */
   readonly contracts: Promise<unknown>;
   /** Links the demo project to the chain. @throws Error with the output of the failed command */
-  link(link: Pick<DemoLink, 'env' | 'redisUrl'>): Promise<DemoChain>;
+  link(link: Pick<DemoLink, 'env' | 'redis'>): Promise<DemoChain>;
   /** Stops creating blocks and saves the chain. The node itself is stopped with the stores. */
   close(): Promise<void>;
 }
@@ -205,8 +210,8 @@ interface DemoLink {
   readonly contracts: DemoAddresses;
   /** Stack settings for operator commands. */
   readonly env: Env;
-  /** URL of the Redis that contains the access records. */
-  readonly redisUrl: string;
+  /** The Redis that contains the access records. */
+  readonly redis: RedisServer;
   readonly report: (line: string) => void;
 }
 
@@ -271,11 +276,13 @@ async function createMissing(paths: StackPaths, env: Env, contracts: DemoAddress
 }
 
 /** Returns true if the access records exist, so that no operator command is needed. */
-async function areRecorded(url: string, signer: string, contracts: DemoAddresses): Promise<boolean> {
-  const found = await queryRedisOnce({ url }, (client) =>
+async function areRecorded(server: RedisServer, signer: string, contracts: DemoAddresses): Promise<boolean> {
+  const { redis: url, redisCells: cells = 0 } = server;
+  const [signers, collections] = ['signable-keys', 'collections'].map((kind) => toFamily({ cells }, `access:${kind}`));
+  const found = await queryRedisOnce({ url, cluster: cells > 0 }, (client) =>
     Promise.all([
-      client.hexists('access:signable-keys', signer),
-      ...toCollections(contracts).map(({ address }) => client.hexists('access:collections', `${CHAIN}:${address}`)),
+      client.hexists(signers!, signer),
+      ...toCollections(contracts).map(({ address }) => client.hexists(collections!, `${CHAIN}:${address}`)),
     ]),
   );
   return found.every((count) => count === 1);
@@ -283,11 +290,11 @@ async function areRecorded(url: string, signer: string, contracts: DemoAddresses
 
 /** Creates the signable key and both collections if missing. Requires Redis, the topics and the demo project. */
 async function linkDemo(paths: StackPaths, link: DemoLink): Promise<DemoChain> {
-  const { rpc, contracts, env, redisUrl, report } = link;
+  const { rpc, contracts, env, redis, report } = link;
   const stored = readOptionalFile(demoChainPath(paths), report) as StoredLink | null;
   const { hash: genesis } = await callRpc<{ hash: string }>(rpc, 'eth_getBlockByNumber', ['0x0', false]);
   if (stored !== null && stored.genesis !== genesis) report(CHAIN_RESTARTED);
-  const isRecorded = stored !== null && (await areRecorded(redisUrl, stored.signer, contracts));
+  const isRecorded = stored !== null && (await areRecorded(redis, stored.signer, contracts));
   const created = stored === null ? await createAll(paths, env, contracts) : null;
   const signer = isRecorded ? stored.signer : (created ?? (await createMissing(paths, env, contracts)));
   await prepareSigner(rpc, signer, contracts);

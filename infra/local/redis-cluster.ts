@@ -2,7 +2,7 @@
 import { openRedis, type Redis } from '@playline/stores/redis';
 import type { ProcessSpec } from './keeper.ts';
 import type { StackPaths } from './paths.ts';
-import { redisSpec } from './redis.ts';
+import { findWriteRefusal, queryRedisOnce, redisSpec, SHORT_TIMEOUTS } from './redis.ts';
 
 const SLOTS = 16_384;
 const PRIMARIES = 3;
@@ -19,6 +19,12 @@ export interface RedisClusterNodes {
 /** Address of all nodes, as in REDIS_URL. */
 export const redisClusterAddress = ({ ports, password }: Omit<RedisClusterNodes, 'busPorts'>): string =>
   `redis://:${password}@${ports.map((port) => `127.0.0.1:${port}`).join()}`;
+
+/** Returns the address of each node in the address of all nodes. */
+export function redisNodeUrls(address: string): string[] {
+  const [, start = '', hosts = ''] = /^(.*@)(.*)$/.exec(address) ?? [];
+  return hosts.split(',').map((host) => start + host);
+}
 
 /** Describes the processes of the nodes. Once they are ready, `joinRedisCluster` connects them. */
 export function redisClusterSpecs(paths: StackPaths, nodes: RedisClusterNodes): ProcessSpec[] {
@@ -55,6 +61,20 @@ export async function joinRedisCluster({ ports, busPorts, password }: RedisClust
   } finally {
     await Promise.all(connections.map(({ close }) => close()));
   }
+}
+
+/**
+ * Checks a node of a cluster, which may be a primary or a replica.
+ * @returns why the node is impaired, or null @throws Error if it does not respond
+ */
+export async function findNodeFault(url: string): Promise<string | null> {
+  return queryRedisOnce({ url, ...SHORT_TIMEOUTS }, async (node) => {
+    const { cluster_state: state } = await readInfo(node);
+    if (state !== 'ok') return `its cluster_state is ${state}, because it does not reach most primaries`;
+    const info = String(await node.call('INFO', 'replication'));
+    if (info.includes('role:master')) return findWriteRefusal(node);
+    return info.includes('master_link_status:up') ? null : 'it is a replica that does not reach its primary';
+  });
 }
 
 async function assignSlots(primaries: readonly Redis[]): Promise<void> {

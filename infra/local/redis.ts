@@ -1,9 +1,10 @@
 // The Redis process of a stack, and one-off queries.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { assertTakesWrites, openRedis, type Redis } from '@playline/stores/redis';
+import { assertTakesWrites, openRedis, type Redis, type RedisClientOptions } from '@playline/stores/redis';
 import { findProgram } from './command.ts';
 import type { ProcessSpec } from './keeper.ts';
+import { nodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
@@ -20,33 +21,43 @@ export function redisAddress(
   return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
-/** Short timeouts, because a paused Redis accepts connections but does not respond. */
-const SHORT_TIMEOUTS = { connectMaxMs: 1_000, commandTimeoutMs: 2_000 };
+/** Short, because a paused Redis accepts connections but does not respond. */
+export const SHORT_TIMEOUTS = { connectMaxMs: 1_000, commandTimeoutMs: 2_000 };
 
 /** @throws Error if Redis refuses the login or is loading its data */
 const respondsToPing = async (url: string, ca: string | null): Promise<boolean> =>
   queryRedisOnce({ url, ca, ...SHORT_TIMEOUTS }, async (client) => (await client.ping()) === 'PONG');
 
-/** @returns why Redis refuses writes, or null if it accepts them @throws Error if Redis does not respond */
-export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {
+/** @returns why Redis is impaired, or null @throws Error if Redis does not respond */
+export async function findServerFault(url: string, ca: string | null): Promise<string | null> {
   return queryRedisOnce({ url, ca, ...SHORT_TIMEOUTS }, async (client) => {
     await client.ping();
-    try {
-      await assertTakesWrites(client);
-      return null;
-    } catch (error) {
-      return `it refuses writes: ${(error as Error).message}`;
-    }
+    return findWriteRefusal(client);
   });
+}
+
+/** @returns why Redis refuses writes, or null if it accepts them */
+export async function findWriteRefusal(client: Redis): Promise<string | null> {
+  try {
+    await assertTakesWrites(client);
+    return null;
+  } catch (error) {
+    return `it refuses writes: ${(error as Error).message}`;
+  }
 }
 
 /** Connects, runs the query and disconnects. @throws Error with the reason if Redis does not respond */
 export async function queryRedisOnce<T>(
   {
     url,
+    cluster = false,
     ca = null,
     ...timeouts
-  }: { url: string; ca?: string | null; connectMaxMs?: number; commandTimeoutMs?: number },
+  }: Pick<RedisClientOptions, 'url' | 'cluster'> & {
+    ca?: string | null;
+    connectMaxMs?: number;
+    commandTimeoutMs?: number;
+  },
   query: (client: Redis) => Promise<T>,
 ): Promise<T> {
   // The client's error only reports a closed connection.
@@ -54,7 +65,7 @@ export async function queryRedisOnce<T>(
   const onFault = (error: Error) => {
     connectionError = error;
   };
-  const { redis, opened, close } = openRedis({ url, ...(ca !== null && { tls: { ca } }), onFault }, timeouts);
+  const { redis, opened, close } = openRedis({ url, cluster, ...(ca !== null && { tls: { ca } }), onFault }, timeouts);
   try {
     await opened;
     return await query(redis);
@@ -92,7 +103,7 @@ export interface RedisSpecOptions {
 /** Describes the distribution's redis-server on loopback, with the settings in infra/redis. */
 export function redisSpec(paths: StackPaths, options: RedisSpecOptions): ProcessSpec {
   const { port, password, secured = null, clusterNode = null } = options;
-  const name = clusterNode === null ? 'redis' : `redis-${clusterNode.number}`;
+  const name = nodeName('redis', clusterNode?.number ?? 1);
   const program = findProgram('redis-server');
   if (program === null) throw new Error('redis-server is not installed');
   const folder = join(paths.state, 'data', name);

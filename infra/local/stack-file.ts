@@ -49,8 +49,10 @@ export interface StackFile {
     /** Absent with one node. */
     cluster?: { readonly name: string; readonly urls: readonly string[] };
   };
-  /** URL with the password: `redis://:password@127.0.0.1:port` */
+  /** URL with the password: `redis://:password@127.0.0.1:port`; in a cluster, with the addresses of all nodes. */
   redis: string;
+  /** IDENTITY_CELLS; absent with one server. */
+  redisCells?: number;
   /** `host:port` of each broker */
   kafka: string[];
   /** URL of the Confluent-compatible API, without a trailing slash. */
@@ -63,7 +65,7 @@ export interface StackFile {
   processes: Record<string, number>;
 }
 
-export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'kafka' | 'registry' | 'security'>;
+export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'redisCells' | 'kafka' | 'registry' | 'security'>;
 
 export const publishableKeyHeaderOf = ({ settings }: StackFile): string =>
   `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;

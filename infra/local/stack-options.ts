@@ -1,6 +1,7 @@
 import type { ProcessExit, Silence } from './keeper.ts';
 import { nodeNames } from './node-names.ts';
 import type { StackPaths } from './paths.ts';
+import { REDIS_CLUSTER_NODES } from './redis-cluster.ts';
 import { portNamesOf, type ServiceEntry, type ServiceName, servicesFor } from './services.ts';
 import type { StackAddresses, StackFile } from './stack-file.ts';
 
@@ -56,15 +57,19 @@ export interface Stack {
   stop(): Promise<void>;
 }
 
-const STORE_PORTS = ['registry', 'redis', 'clickhouse'] as const;
 /** Client ports in a stack with TLS. */
 const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
-export type NodeCounts = Readonly<Record<'kafka', number>>;
+export type NodeCounts = Readonly<Record<'kafka' | 'redis' | 'clickhouse', number>>;
 
-/** Returns the number of nodes of each store. With three brokers, records are stored while one broker is down. */
+/**
+ * Returns the number of nodes of each store. With three brokers, records are stored while one broker is down. Three of
+ * the Redis nodes are replicas. Each ClickHouse node has a part of the rows.
+ */
 export const nodeCountsOf = ({ cluster = false, kafkaBrokers = cluster ? 3 : 1 }: StackOptions): NodeCounts => ({
   kafka: kafkaBrokers,
+  redis: cluster ? REDIS_CLUSTER_NODES : 1,
+  clickhouse: cluster ? 2 : 1,
 });
 
 /** Returns the settings for creating topics: in a cluster, a broker that is not running must fail the start. */
@@ -74,13 +79,16 @@ export const topicSettingsOf = (options: StackOptions): Record<string, string> =
 /** Returns the names of all ports of a stack. @throws RangeError for conflicting options */
 export function portNamesFor(options: StackOptions, services: readonly ServiceEntry[]): string[] {
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
-  const { kafka: brokers } = nodeCountsOf(options);
+  const { kafka: brokers, redis, clickhouse } = nodeCountsOf(options);
   if (options.security === true && brokers > 1)
     throw new RangeError('security: TLS is supported for one broker only. Omit cluster and kafkaBrokers');
   const kafka = ['kafka', 'controller'].flatMap((name) => nodeNames(name, brokers));
+  const stores = ['registry', ...nodeNames('redis', redis), ...nodeNames('clickhouse', clickhouse)];
+  const between =
+    options.cluster === true ? [...nodeNames('redis-bus', redis), ...nodeNames('clickhouse-native', clickhouse)] : [];
   const chain = options.chain === true ? ['chain'] : [];
   const secured = options.security === true ? SECURED_PORTS : [];
-  return [...kafka, ...STORE_PORTS, ...secured, ...front, ...chain, ...portNamesOf(services)];
+  return [...kafka, ...stores, ...between, ...secured, ...front, ...chain, ...portNamesOf(services)];
 }
 
 /** Returns the names of all ports of a stack with all services and the chain. */

@@ -1,5 +1,6 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
+import { TOPICS } from '@playline/contracts';
 import { findAnvilProblem } from '../chain/anvil.ts';
 import { chainSettings, signingSettings } from './chain.ts';
 import { openChildrenFile } from './children.ts';
@@ -24,6 +25,7 @@ import { nodeNames } from './node-names.ts';
 import { type StackPaths, stackPathsOf } from './paths.ts';
 import { claimPorts, type PortGuard } from './ports.ts';
 import { redisAddress } from './redis.ts';
+import { joinRedisCluster, redisClusterAddress } from './redis-cluster.ts';
 import { registryAddress } from './registry.ts';
 import { REDIS_IS_EMPTY } from './report.ts';
 import { analystSettings, loadSecrets, type Secrets, signerPublicKeyOf } from './secrets.ts';
@@ -45,13 +47,20 @@ import {
   writeStackFile,
 } from './stack-file.ts';
 import { nodeCountsOf, portNamesFor, type Stack, type StackOptions, topicSettingsOf } from './stack-options.ts';
-import { type StoreName, storeNodes } from './store-nodes.ts';
+import { clickhouseClusterOf, redisClusterOf, type StoreName, storeNodes } from './store-nodes.ts';
 import { startRelays } from './tls-relays.ts';
 
 /** Readiness deadline of services that may wait for a rebuild of Redis. */
 const WAITING_SERVICE_MS = 5_000;
 
 type StartedStores = Record<StoreName, Promise<void>>;
+
+/** Returns the settings for the nodes of a cluster. */
+const clusterSettings = ({ clickhouse: { cluster }, redisCells = 0 }: StackAddresses): Record<string, string> => ({
+  IDENTITY_CELLS: String(redisCells),
+  ...(redisCells > 0 && { REDIS_CLUSTER: 'true' }),
+  ...(cluster && { CLICKHOUSE_CLUSTER: cluster.name, CLICKHOUSE_SHARD_URLS: cluster.urls.join() }),
+});
 
 const namesOf = (specs: readonly ProcessSpec[]) => specs.map(({ name }) => name);
 
@@ -88,10 +97,16 @@ class RunningStack implements Stack {
 
   get plaintext(): StackAddresses {
     const { operatorPassword: password, redisPassword } = this.secrets;
-    const url = `http://127.0.0.1:${this.port('clickhouse')}`;
+    const toUrl = (port: number) => `http://127.0.0.1:${port}`;
+    const clickhouse = { url: toUrl(this.port('clickhouse')), user: 'operator', password, database: DATABASE };
+    const shards = clickhouseClusterOf(this.nodeSetting);
+    const cluster = shards && { name: shards.name, urls: shards.nodes.map(({ port }) => toUrl(port)) };
+    const redis = redisClusterOf(this.nodeSetting);
     return {
-      clickhouse: { url, user: 'operator', password, database: DATABASE },
-      redis: redisAddress(this.port('redis'), this.security?.redis ?? { password: redisPassword }),
+      clickhouse: { ...clickhouse, ...(cluster && { cluster }) },
+      ...(redis === null
+        ? { redis: redisAddress(this.port('redis'), this.security?.redis ?? { password: redisPassword }) }
+        : { redis: redisClusterAddress(redis), redisCells: TOPICS.identityLinks.partitions }),
       kafka: nodeNames('kafka', nodeCountsOf(this.options).kafka).map((name) => `127.0.0.1:${this.port(name)}`),
       registry: registryAddress(this.port('registry')),
     };
@@ -112,6 +127,10 @@ class RunningStack implements Stack {
 
   get kafkaFront(): number | null {
     return this.options.kafkaFrontPort === undefined ? null : this.port('kafka-front');
+  }
+
+  private get nodeSetting() {
+    return { options: this.options, secrets: this.secrets, port: (name: string) => this.port(name) };
   }
 
   private port(name: string): number {
@@ -170,17 +189,18 @@ class RunningStack implements Stack {
   }
 
   private async startStores(): Promise<StartedStores> {
-    const { paths, secrets, security, options } = this;
+    const { paths, security, nodeSetting } = this;
+    const { port } = nodeSetting;
     const java = await installStores(paths, (line) => this.report(line));
-    const port = (name: string) => this.port(name);
-    const nodes = await storeNodes(paths, { java, options, secrets, security, port });
+    const nodes = await storeNodes(paths, { java, security, ...nodeSetting });
+    const cluster = redisClusterOf(nodeSetting);
     this.report(`starting ${Object.values(nodes).flatMap(namesOf).join(', ')}`);
     const start = async (spec: ProcessSpec) => this.whenReady(this.keep(this.stores, spec));
     const startAll = async (specs: readonly ProcessSpec[]) => void (await Promise.all(specs.map(start)));
     const started = {
       kafka: startAll(nodes.kafka),
       registry: startAll(nodes.registry),
-      redis: startAll(nodes.redis),
+      redis: startAll(nodes.redis).then(() => (cluster === null ? undefined : joinRedisCluster(cluster))),
       clickhouse: startAll(nodes.clickhouse),
     };
     return security === null ? started : startRelays(paths, started, { security, port, start });
@@ -197,6 +217,7 @@ class RunningStack implements Stack {
       CLICKHOUSE_USER: 'writer',
       CLICKHOUSE_PASSWORD: secrets.writerPassword,
       CLICKHOUSE_DATABASE: file.clickhouse.database,
+      ...clusterSettings(file),
       IDENTITY_PEPPER: secrets.identityPepper,
       SIGNER_PUBLIC_KEY: signerPublicKeyOf(secrets),
       ...chainSettings(secrets, this.ports.chain),
@@ -252,7 +273,7 @@ class RunningStack implements Stack {
     const [topics, tables] = this.deployStores(stores);
     const keys = Promise.all([stores.redis, topics]).then(() => loadDemoKeys(paths, env));
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
-      initIdentityGraph(paths, { env: asOperator, redis: { url: this.plaintext.redis } }),
+      initIdentityGraph(paths, { env: asOperator, redis: this.plaintext }),
     );
     // All promises are awaited together, so that every rejection is handled.
     const [identityState] = await Promise.all([
@@ -268,7 +289,7 @@ class RunningStack implements Stack {
   private async linkChain(): Promise<void> {
     if (this.chain === null) return;
     try {
-      const linked = await this.chain.link({ env: this.serviceEnv(), redisUrl: this.plaintext.redis });
+      const linked = await this.chain.link({ env: this.serviceEnv(), redis: this.plaintext });
       this.file = { ...this.file, chain: linked };
     } catch (error) {
       if (this.options.isLenient !== true) throw error;

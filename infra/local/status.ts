@@ -12,7 +12,8 @@ import { parseNodeName } from './node-names.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { ageOf } from './process-mark.ts';
 import { toReason } from './readiness-watch.ts';
-import { findWriteRefusal } from './redis.ts';
+import { findServerFault } from './redis.ts';
+import { findNodeFault, redisNodeUrls } from './redis-cluster.ts';
 import { silenceRemedy } from './report.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
@@ -178,10 +179,17 @@ async function probeRegistry(url: string): Promise<void> {
   if (!response.ok) throw new Error(`it responds with status ${response.status}: ${text.slice(0, 200).trimEnd()}`);
 }
 
-async function probeClickHouse({ clickhouse }: StackFile, ca: string | null): Promise<void> {
+/** @returns why a node is impaired, or null */
+async function probeRedis({ redis, redisCells }: StackFile, node: { id: number; ca: string | null }) {
+  if (redisCells === undefined) return findServerFault(redis, node.ca);
+  return findNodeFault(redisNodeUrls(redis)[node.id - 1] ?? '');
+}
+
+async function probeClickHouse({ clickhouse }: StackFile, { id, ca }: { id: number; ca: string | null }) {
   const send = createStoreFetch(ca === null ? {} : { tls: { ca } });
   // Uses the database `default`, because ClickHouse is considered ready even without Playline's tables.
-  const account = { ...clickhouse, database: 'default', fetch: send };
+  const url = clickhouse.cluster?.urls[id - 1] ?? clickhouse.url;
+  const account = { ...clickhouse, url, database: 'default', fetch: send };
   await (await sendStatement(account, { body: 'SELECT 1', deadlineMs: RESPONSE_MAX_MS })).text();
 }
 
@@ -190,8 +198,8 @@ async function probeStore(name: string, file: StackFile): Promise<ProbeResult> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
   const { kind, id } = parseNodeName(name);
-  if (kind === 'redis') return { fault: null, degraded: await findWriteRefusal(file.redis, ca) };
-  if (kind === 'clickhouse') await probeClickHouse(file, ca);
+  if (kind === 'redis') return { fault: null, degraded: await probeRedis(file, { id, ca }) };
+  if (kind === 'clickhouse') await probeClickHouse(file, { id, ca });
   else if (kind === 'registry') await probeRegistry(`${file.registry}/subjects`);
   else if (kind === 'chain' && file.chain !== undefined) await assertChain(file.chain.rpc);
   else if (kind === 'kafka' && !(await acceptsRecords(file.kafka[id - 1] ?? '')))

@@ -284,6 +284,7 @@ const PLACEHOLDERS: Record<string, string> = {
   KAFKA_BROKERS: '127.0.0.1:1',
   SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
   REDIS_URL: 'redis://127.0.0.1:1',
+  IDENTITY_CELLS: '0',
   CLICKHOUSE_URL: 'http://127.0.0.1:1',
   CLICKHOUSE_USER: 'writer',
   CLICKHOUSE_PASSWORD: 'x',
