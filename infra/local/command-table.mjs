@@ -11,7 +11,7 @@ const YES = { yes: { type: 'boolean' } };
 const STACK = {
   usage: '[--no-chain] [--cluster] [--services <name,…>]',
   details: `  --no-chain            start without the chain
-  --cluster             start three Kafka brokers and two processes of each service
+  --cluster             start three Kafka brokers, a Redis Cluster, two ClickHouse nodes and two processes of each service
   --services <name,…>   start only these services, separated by commas; "none" starts only the stores, with topics
                         and tables`,
   options: { 'no-chain': { type: 'boolean' }, cluster: { type: 'boolean' }, services: { type: 'string' } },

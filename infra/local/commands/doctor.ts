@@ -54,8 +54,8 @@ interface Finding {
 const REDIS_MAJOR_MIN = 7;
 /** Memory of a running stack: broker 310 MB, registry 150 MB, ClickHouse at most 1 GB, services 100 MB each. */
 const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
-/** Memory of a running cluster: two more brokers of 310 MB, and nine more services. */
-const CLUSTER_MEMORY_MIN_BYTES = 4 * 1024 ** 3;
+/** Memory of a running cluster: two more brokers of 310 MB, another ClickHouse of at most 1 GB, nine more services. */
+const CLUSTER_MEMORY_MIN_BYTES = 5 * 1024 ** 3;
 /** Disk space for packages (700 MB), jars (200 MB), Node (120 MB), caches and data. */
 const DISK_MIN_BYTES = 3 * 1024 ** 3;
 
