@@ -1,13 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TOPICS } from '@playline/contracts';
+import { sendStatement } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { findLines } from './commands/logs.ts';
+import { nodeNames } from './node-names.ts';
 import { verifyRoundTrip } from './round-trip.ts';
 import { startStack } from './stack.ts';
+import { publishableKeyHeaderOf } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
 import { readStatus } from './status.ts';
 import { claimSupervision, releaseSupervision } from './supervisor.ts';
@@ -64,7 +68,8 @@ it('a cluster stores every topic on three brokers, two of which must be in sync'
 
 it('a cluster runs two processes of each service, and status reports each process', async () => {
   const services = ['gateway', 'event-writer', 'identity-linker'].flatMap((name) => [name, `${name}-2`]);
-  const stores = ['kafka', 'kafka-2', 'kafka-3', 'registry', 'redis', 'clickhouse'];
+  const nodes = [...nodeNames('redis', 6), ...nodeNames('clickhouse', 2)];
+  const stores = [...nodeNames('kafka', 3), 'registry', ...nodes];
   const expected = Object.fromEntries([...stores, ...services].map((name) => [name, 'serves']));
   await until('every process serves', async () => {
     expect(await statesOf()).toEqual(expected);
@@ -95,4 +100,55 @@ it('either gateway accepts events while any one broker is frozen, and status rep
     }
     await until('every process serves', async () => (await findFaults()).length === 0);
   }
+});
+
+type Message = Record<string, unknown> & { readonly messageId: string };
+
+function track(fields: Record<string, unknown>): Message {
+  const eventTimestamp = new Date().toISOString();
+  return { type: 'track', messageId: randomUUID(), eventTimestamp, eventName: 'level_started', ...fields };
+}
+
+const identify = (anonymousId: string, userId: string): Message =>
+  track({ type: 'identify', eventName: undefined, anonymousId, userId, identityType: 'steam' });
+
+/** Posts a batch, and again after a failure, as clients do. */
+const post = (messages: readonly Message[]): Promise<boolean> =>
+  until('a gateway accepts the batch', async () => {
+    const response = await fetch(`${stack.file.gateway}/v1/audience/messages`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        [publishableKeyHeaderOf(stack.file)]: stack.file.keys?.production.publishable ?? '',
+      },
+      body: JSON.stringify({ messages }),
+      signal: AbortSignal.timeout(10_000),
+    });
+    if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+    return ((await response.json()) as { accepted: number }).accepted === messages.length;
+  });
+
+/** Runs a query on the home, or on the node with this address. */
+async function query(sql: string, url = stack.file.clickhouse.url): Promise<string> {
+  const response = await sendStatement({ ...stack.file.clickhouse, url }, { body: sql, deadlineMs: 15_000 });
+  return (await response.text()).trim();
+}
+
+const quoted = (ids: readonly string[]) => ids.map((id) => `'${id}'`).join();
+
+it('events of a person on both ClickHouse nodes have one row each and the same person', async () => {
+  const userId = randomUUID();
+  const devices = Array.from({ length: 10 }, () => randomUUID());
+  const sent = devices.flatMap((id) => [track({ anonymousId: id }), identify(id, userId)]);
+  await post(sent);
+  const ids = quoted(sent.map(({ messageId }) => messageId));
+  await until('all events belong to one person', async () => {
+    const counts = await query(
+      `SELECT count(), uniqExact(person_key) FROM events_identified WHERE message_id IN (${ids}) FORMAT TSV`,
+    );
+    expect(counts).toBe(`${sent.length}\t1`);
+    return true;
+  });
+  for (const url of stack.file.clickhouse.cluster?.urls ?? [])
+    expect(Number(await query(`SELECT count() FROM events WHERE message_id IN (${ids})`, url)), url).toBeGreaterThan(0);
 });
