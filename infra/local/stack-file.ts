@@ -67,6 +67,16 @@ export interface StackFile {
 
 export type StackAddresses = Pick<StackFile, 'clickhouse' | 'redis' | 'redisCells' | 'kafka' | 'registry' | 'security'>;
 
+/** Returns the settings for the nodes of a cluster. */
+export const clusterSettings = ({
+  clickhouse: { cluster },
+  redisCells = 0,
+}: StackAddresses): Record<string, string> => ({
+  IDENTITY_CELLS: String(redisCells),
+  ...(redisCells > 0 && { REDIS_CLUSTER: 'true' }),
+  ...(cluster && { CLICKHOUSE_CLUSTER: cluster.name, CLICKHOUSE_SHARD_URLS: cluster.urls.join() }),
+});
+
 export const publishableKeyHeaderOf = ({ settings }: StackFile): string =>
   `${settings?.HTTP_HEADER_PREFIX ?? 'x-service'}-publishable-key`;
 

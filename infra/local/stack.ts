@@ -40,6 +40,7 @@ import {
   servicesFor,
 } from './services.ts';
 import {
+  clusterSettings,
   removeStackFile,
   type StackAddresses,
   type StackFile,
@@ -54,13 +55,6 @@ import { startRelays } from './tls-relays.ts';
 const WAITING_SERVICE_MS = 5_000;
 
 type StartedStores = Record<StoreName, Promise<void>>;
-
-/** Returns the settings for the nodes of a cluster. */
-const clusterSettings = ({ clickhouse: { cluster }, redisCells = 0 }: StackAddresses): Record<string, string> => ({
-  IDENTITY_CELLS: String(redisCells),
-  ...(redisCells > 0 && { REDIS_CLUSTER: 'true' }),
-  ...(cluster && { CLICKHOUSE_CLUSTER: cluster.name, CLICKHOUSE_SHARD_URLS: cluster.urls.join() }),
-});
 
 const namesOf = (specs: readonly ProcessSpec[]) => specs.map(({ name }) => name);
 
