@@ -294,6 +294,7 @@ const PLACEHOLDERS: Record<string, string> = {
   SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: createSignerKeys() }),
   ...signingSettings({ signerKeys: createSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
+  ANALYST_ACCOUNTS: 'analyst_1=x',
   PORTAL_ORIGIN: 'http://localhost:1',
   GATEWAY_URL: 'http://127.0.0.1:1',
   CHAIN_API_URL: 'http://127.0.0.1:1',
