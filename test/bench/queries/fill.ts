@@ -58,9 +58,9 @@ export const idsOf = (person: string | number) => ({
   userId: `concat('user-', toString(toUInt32(${person})))`,
 });
 
-/** One row in 100 is a copy of an earlier row, with a later receive time. */
+/** One row in 100 is a copy of an earlier row, with a later receive time. Without the type, an earlier row has another hash. */
 const BASE = `if(number > ${RESENT_AFTER_MAX} AND ${numberOf('number', 1)} % 100 = 0,
-  number - 1 - ${numberOf('number', 2)} % ${RESENT_AFTER_MAX}, number)`;
+  toUInt64(number - 1 - ${numberOf('number', 2)} % ${RESENT_AFTER_MAX}), number)`;
 
 const PAGES = `concat('/', ${oneOf('base', 11, ['arena', 'store', 'profile', 'guild', 'news', 'help'])},
   multiIf(${numberOf('base', 12)} % 3 = 0, concat('/', toString(${numberOf('base', 13)} % 5000)),
