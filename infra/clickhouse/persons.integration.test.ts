@@ -37,8 +37,10 @@ const putOld = (environment: string, override: Override) => put(environment, ove
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
 const insertEvents = (environment: string) =>
-  run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
-    ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
+  run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, user_id) VALUES
+    ${KEYS.map((key, member) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'), '${toUserId(member)}')`).join(', ')}`);
+/** Anonymous visitors have no user id. */
+const toUserId = (member: number) => (member % 2 === 0 ? `user-${member}` : '');
 async function readPersons(environment: string) {
   const filter = `WHERE environment_id = '${environment}'`;
   const events = await readRows(
@@ -47,7 +49,14 @@ async function readPersons(environment: string) {
   const analysis = await readRows(`SELECT identity_id, person_id FROM analysis_events ${filter} ORDER BY ALL`);
   const days = await readRows(`SELECT DISTINCT person_id FROM person_days ${filter} ORDER BY ALL`);
   const persons = await readRows(`SELECT person_id, identities, members FROM persons ${filter} ORDER BY ALL`);
-  return { events, analysis, days, persons };
+  const users = [];
+  for (const [member] of KEYS.entries())
+    users.push(
+      await readRows(
+        `SELECT identity_id FROM user_timeline(environment = '${environment}', user = 'user-${member}') ORDER BY ALL`,
+      ),
+    );
+  return { events, analysis, days, persons, users };
 }
 function expected(overrides: readonly Override[]) {
   const persons = KEYS.map((key, member) => {
@@ -62,6 +71,7 @@ function expected(overrides: readonly Override[]) {
     analysis: events,
     days: ids.map((id) => [id]),
     persons: ids.map((id) => [id, String(membersOf(id).length), membersOf(id)]),
+    users: persons.map(([, person], member) => (toUserId(member) === '' ? [] : membersOf(person!).map((key) => [key]))),
   };
 }
 

@@ -59,6 +59,7 @@ function toEvents(environment: string, { messages }: World): object[] {
       received_at: toTime(eventMs + each.delayMs + copy * 1_000),
       message_id: keyOf(`${environment} ${each.id}`).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
       identity_key: key,
+      user_id: each.owner === null ? '' : `${environment} member ${each.owner}`,
       session_id: `session ${each.session}`,
       surface: each.session % 2 === 0 ? 'web' : 'unity',
       page_path: each.type === 'page' ? `/shop/${each.session}` : '',
@@ -126,12 +127,13 @@ const VIEW_PARAMETERS: Readonly<Record<string, string>> = {
   sessions_between: "(environment = 'ENV', since = '2026-06-08', until = '2026-07-13')",
   person_days_in: "(zone = 'Asia/Tokyo')",
   person_timeline: "(environment = 'ENV', person = 'PERSON')",
+  user_timeline: "(environment = 'ENV', user = 'USER')",
 };
 const VIEWS = ACCOUNTS.find(({ account }) => account === 'analyst')!.views;
 /** The catalogues show the last 30 days by the clock. */
 const VIEW_QUERIES = VIEWS.filter((view) => !view.endsWith('_catalogue')).map((view) => {
   const call = view + (VIEW_PARAMETERS[view] ?? '');
-  return view === 'person_timeline'
+  return view.endsWith('_timeline')
     ? `SELECT * EXCEPT (kafka_partition, kafka_offset) FROM ${call} ORDER BY ALL`
     : `SELECT * FROM ${call} WHERE environment_id = 'ENV' ORDER BY ALL`;
 });
@@ -177,7 +179,10 @@ describe('two shards return the answers of one node', () => {
         const environment = `env-${run++}`;
         await Promise.all([one, two].map((engine) => fill(engine, environment, generated)));
         for (const text of [...VIEW_QUERIES, ...OTHER_QUERIES]) {
-          const sql = text.replaceAll('PERSON', keyOf(`${environment} ${person}`)).replaceAll('ENV', environment);
+          const sql = text
+            .replaceAll('PERSON', keyOf(`${environment} ${person}`))
+            .replaceAll('USER', `${environment} ${person}`)
+            .replaceAll('ENV', environment);
           rows += (await expectEqual('analyst', sql)).split('\n').length;
         }
         for (const { query, commands } of RECIPES)

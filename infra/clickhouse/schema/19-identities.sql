@@ -1,6 +1,7 @@
 -- The table contains only aggregates that do not change when a copy of a message is added, such as minima and maxima. It is
 -- keyed by identity rather than person, so an unlink changes no row. last_seen_at is the time reported by the client, which
 -- may be in the future and does not depend on which copy of a message remains; the view persons shows last_active_at.
+-- user_hash finds an identity by its user id: the index reads few of the rows, which are few compared with events.
 CREATE TABLE IF NOT EXISTS identities
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
@@ -10,7 +11,9 @@ CREATE TABLE IF NOT EXISTS identities
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event of the identity, according to the client clock',
     first_touch AggregateFunction(argMin, Tuple(surface String, page_url String, page_referrer String), Tuple(Bool, DateTime64(3, 'UTC'), UUID, UInt64)) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event',
     latest_traits AggregateFunction(argMaxIf, String, Tuple(DateTime64(3, 'UTC'), UUID, UInt64), UInt8) COMMENT 'Traits of the last identify message that has traits',
-    last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, capped at one minute after the gateway received the event'
+    last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, capped at one minute after the gateway received the event',
+    user_hash SimpleAggregateFunction(max, FixedString(16)) COMMENT 'Hash of user_id without a key, to find the identity; zero bytes for an anonymous visitor',
+    INDEX user_hashes user_hash TYPE bloom_filter(0.001) GRANULARITY 1
 )
 ENGINE = {{engine AggregatingMergeTree}}
 ORDER BY (environment_id, identity_key, test)
@@ -27,7 +30,8 @@ SELECT
     max(event_time) AS last_seen_at,
     argMinState((surface::String, page_url, page_referrer)::Tuple(surface String, page_url String, page_referrer String), (type != 'page', event_time, message_id, bitNot(version))) AS first_touch,
     argMaxIfState(traits, (event_time, message_id, version), type = 'identify' AND traits != '') AS latest_traits,
-    max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at
+    max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
+    maxIf(sipHash128(user_id), user_id != '') AS user_hash
 FROM events
 WHERE identity_key != toFixedString('', 16) AND type != 'alias'
 GROUP BY environment_id, identity_key, test;
@@ -42,7 +46,8 @@ SELECT
     max(event_time) AS last_seen_at,
     argMinState((surface::String, page_url, page_referrer)::Tuple(surface String, page_url String, page_referrer String), (type != 'page', event_time, message_id, bitNot(version))) AS first_touch,
     argMaxIfState(traits, (event_time, message_id, version), type = 'identify' AND traits != '') AS latest_traits,
-    max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at
+    max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
+    maxIf(sipHash128(user_id), user_id != '') AS user_hash
 FROM events
 WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
 GROUP BY environment_id, identity_key, test

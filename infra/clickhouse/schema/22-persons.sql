@@ -170,3 +170,59 @@ FROM
     LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 )
 COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the view returns only the events of that identity';
+
+-- The identities of the user id, then their persons, then all identities of these persons, each computed once as a constant.
+CREATE VIEW IF NOT EXISTS user_timeline DEFINER = views SQL SECURITY DEFINER AS
+WITH
+    (
+        SELECT groupUniqArray(identity_key) FROM {{all}}.identities
+        WHERE environment_id = {environment: String} AND user_hash = sipHash128({user: String})
+    ) AS found,
+    (
+        SELECT groupUniqArray(person_key) FROM
+        (
+            SELECT identity_key, argMax(person_key, (is_linked, version)) AS person_key FROM
+            (
+                SELECT identity_key, person_key, true AS is_linked, version FROM identity_overrides
+                WHERE environment_id = {environment: String} AND identity_key IN (SELECT arrayJoin(found))
+                UNION ALL
+                SELECT arrayJoin(found) AS identity_key, identity_key, false, 0
+            )
+            GROUP BY identity_key
+        )
+    ) AS persons,
+    (
+        SELECT groupUniqArray(identity_key) FROM
+        (
+            SELECT identity_key, argMax(person_key, (is_linked, version)) AS person_key FROM
+            (
+                SELECT identity_key, person_key, true AS is_linked, version FROM identity_overrides
+                WHERE environment_id = {environment: String} AND identity_key IN
+                (
+                    SELECT identity_key FROM identity_overrides
+                    WHERE environment_id = {environment: String} AND person_key IN (SELECT arrayJoin(persons))
+                    UNION ALL
+                    SELECT arrayJoin(persons)
+                )
+                UNION ALL
+                SELECT arrayJoin(persons) AS identity_key, identity_key, false, 0
+            )
+            GROUP BY identity_key
+        )
+        WHERE person_key IN (SELECT arrayJoin(persons))
+    ) AS members
+SELECT * EXCEPT version, lower(hex(identity_key)) AS identity_id
+FROM
+(
+    SELECT *, version
+    FROM {{all}}.events
+    WHERE type != 'alias' AND identity_key GLOBAL IN (SELECT arrayJoin(members)) AND (environment_id, event_name, toDate(event_time), identity_key) IN
+    (
+        SELECT environment_id, event_name, day, identity_key
+        FROM {{all}}.identity_days
+        WHERE environment_id = {environment: String} AND identity_key GLOBAL IN (SELECT arrayJoin(members))
+    )
+    ORDER BY version DESC
+    LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+)
+COMMENT 'user_timeline(environment = …, user = …): person_timeline of the person whose raw user id is given. If several identity types have the id, the view returns the events of all their persons';

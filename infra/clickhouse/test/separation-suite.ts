@@ -15,7 +15,14 @@ const VIEWS = [
   ...['analysis_tests', 'event_catalogue', 'person_days', 'person_days_in', 'persons', 'property_catalogue'],
   ...['sessions', 'sessions_between'],
 ];
-const RAW_VIEWS = ['analysis_events_raw', 'events_exact', 'events_identified', 'person_timeline', 'persons_raw'];
+const RAW_VIEWS = [
+  'analysis_events_raw',
+  'events_exact',
+  'events_identified',
+  'person_timeline',
+  'persons_raw',
+  'user_timeline',
+];
 export const ACCOUNTS = [
   { account: 'analyst_1', granted: DEMO, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },

@@ -8,6 +8,9 @@ export const RAW = 'rawid';
 const KEY = { [DEMO]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
 type Environment = keyof typeof KEY;
 
+const toName = (environment: Environment) => (environment === DEMO ? 'own' : 'stray');
+const toUserId = (environment: Environment) => `${RAW}-${toName(environment)}-7@example.org`;
+
 export const isFromOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
 export const personOf = (environment: Environment) => KEY[environment];
 
@@ -16,6 +19,7 @@ export function toArguments(view: string, environment: Environment): string {
   if (view === 'sessions_between')
     return `(environment = '${environment}', since = '2000-01-01', until = '2100-01-01')`;
   if (view === 'person_days_in') return "(zone = 'Asia/Tokyo')";
+  if (view === 'user_timeline') return `(environment = '${environment}', user = '${toUserId(environment)}')`;
   return view === 'person_timeline' ? `(environment = '${environment}', person = '${KEY[environment]}')` : '';
 }
 
@@ -23,8 +27,8 @@ export function toArguments(view: string, environment: Environment): string {
 const YESTERDAY = new Date(Date.now() - 86_400_000).toISOString().replace('T', ' ').replace('Z', '');
 
 function toEvent(environment: Environment): Record<string, unknown> {
-  const name = environment === DEMO ? 'own' : 'stray';
-  const id = `${RAW}-${name}-7@example.org`;
+  const name = toName(environment);
+  const id = toUserId(environment);
   return {
     environment_id: environment,
     type: 'identify',

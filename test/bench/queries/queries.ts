@@ -304,18 +304,15 @@ function topPaths(scene: Scene): AnalystQuery {
 }
 
 function oneUser({ environmentId, raw, peer, player }: Scene): AnalystQuery {
-  const seen = (person: string, rows: string) => `
-    SELECT ${person} AS who, count(), min(event_time), max(event_time), argMin(page_url, event_time) FROM ${rows} GROUP BY who`;
+  const columns = 'event_time, event_name, session_id, page_path, properties';
   const joined = peer.peopleRows({});
   return {
     name: 'one person by user id',
-    raw: seen('identity_key', `${raw.rows({})} AND user_id = '${player.userId}'`),
-    identified: `SELECT * FROM persons WHERE environment_id = '${environmentId}' AND person_key = (
-      SELECT any(person_key) FROM analysis_events_raw WHERE environment_id = '${environmentId}' AND user_id = '${player.userId}')`,
-    peer: seen(
-      'person',
-      `${joined} WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${player.userId}')`,
-    ),
+    bars: [atMost('value', 100)],
+    raw: `SELECT ${columns} FROM ${raw.rows({})} AND user_id = '${player.userId}' ORDER BY event_time`,
+    identified: `SELECT ${columns} FROM user_timeline(environment = '${environmentId}', user = '${player.userId}') ORDER BY event_time`,
+    peer: `SELECT ${columns} FROM ${joined}
+      WHERE person = (SELECT any(person) FROM ${joined} WHERE distinct_id = '${player.userId}') ORDER BY event_time`,
   };
 }
 

@@ -23,12 +23,18 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       view: 'derived_identities',
       keys: ['environment_id', 'identity_key'],
       // Excludes last_active_at, which may differ between duplicates of a message.
-      values: ['min(first_seen_at)', 'max(last_seen_at)', 'argMinMerge(first_touch)', 'argMaxIfMerge(latest_traits)'],
+      values: [
+        'min(first_seen_at)',
+        'max(last_seen_at)',
+        'argMinMerge(first_touch)',
+        'argMaxIfMerge(latest_traits)',
+        'max(user_hash)',
+      ],
     },
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
       [OWNER]: 'identity_key',
-      [WITH_ROW]: 'test first_seen_at last_seen_at first_touch latest_traits last_active_at',
+      [WITH_ROW]: 'test first_seen_at last_seen_at first_touch latest_traits last_active_at user_hash',
     }),
   },
 ];

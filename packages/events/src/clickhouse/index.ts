@@ -78,7 +78,8 @@ const DERIVED = [
     select: `environment_id, identity_key, test, min(event_time) AS first_seen_at, max(event_time) AS last_seen_at,
       argMinState((surface::String, page_url, page_referrer)::Tuple(surface String, page_url String, page_referrer String), (type != 'page', event_time, message_id, bitNot(version))) AS first_touch,
       argMaxIfState(traits, (event_time, message_id, version), type = 'identify' AND traits != '') AS latest_traits,
-      max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at`,
+      max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
+      maxIf(sipHash128(user_id), user_id != '') AS user_hash`,
     groupBy: 'environment_id, identity_key, test',
   },
 ] as const;
