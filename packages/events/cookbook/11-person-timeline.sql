@@ -1,8 +1,8 @@
 -- A person's timeline
 --
 -- All actions of one person on all devices and accounts, in order, including test events. The query requires an account
--- that may read raw data. Copy the person_id from any view. If you have only a raw id, `npm run identity -- resolve`
--- prints the person key.
+-- that may read raw data. Copy the person_id from any view. If you have only a user id, read user_timeline(environment = …,
+-- user = …) instead of person_timeline. For any other raw id, `npm run identity -- resolve` prints the person key.
 --
 -- Parameters:
 --   environment   id of your environment. The commands use production; in a local stack, use demo-development
