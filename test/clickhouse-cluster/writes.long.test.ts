@@ -4,7 +4,7 @@ import { createRowPlan, RowBuffer, RowTranscoder, readRecordKey } from '@playlin
 import { openEventStore } from '@playline/events/clickhouse';
 import { createMetrics } from '@playline/runtime';
 import { createStoreCalls, createTokenNotes, RetryableFault, toPartition } from '@playline/stream';
-import { runStatement } from '@playline/testkit';
+import { runStatement, until } from '@playline/testkit';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Nodes, openNodes } from '../../infra/clickhouse/test/open-nodes.ts';
@@ -144,21 +144,18 @@ describe('a block for two shards', () => {
       start: 100_000 + index * 1_000,
       rows: toRows(toRecords(`killed ${index}`, 400), 100_000 + index * 1_000),
     }));
-    let isWriting = true;
+    const pending = [...blocks.entries()];
     const kills = (async () => {
-      for (let kill = 0; isWriting && kill < 4; kill++) {
-        nodes.signal(kill % SHARDS, 'SIGKILL');
-        await new Promise((resolve) => setTimeout(resolve, 4_000));
+      for (let left = 20; left >= 5; left -= 5) {
+        nodes.signal((left / 5) % SHARDS, 'SIGKILL');
+        await until('further blocks are written', () => pending.length <= left, 120_000);
       }
     })();
-    const pending = [...blocks.entries()];
     const run = async () => {
       for (let next = pending.shift(); next !== undefined; next = pending.shift())
         await writeUntilStored(next[0], next[1].rows, next[1].start);
     };
-    await Promise.all([run(), run()]);
-    isWriting = false;
-    await kills;
+    await Promise.all([run(), run(), kills]);
     for (const index of blocks.keys()) {
       expect(await readCounts(`killed ${index}`)).toBe('400\t400\t400');
       expect(await readDrift(`killed ${index}`)).toBe('0');
