@@ -1,4 +1,4 @@
-import { onEachNode, pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
+import { IS_INSERT, onEachNode, pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
@@ -249,9 +249,6 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
   return toFound(table, rows);
 }
 
-/** In a cluster, writers insert into another database, and a shard executes its part of an insert without one. */
-const IS_OF_DATABASE =
-  "(current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)";
 const POLL_MS = 100;
 /** Inserts by services time out after a minute (`max_execution_time` of their accounts). */
 const INSERT_MAX_MS = 90_000;
@@ -261,7 +258,7 @@ async function awaitInserts(connection: Connection, signal?: AbortSignal): Promi
   const readRunning = async () => {
     const rows = await connection.read<{ id: string }>(
       `SELECT query_id AS id FROM system.processes
-       WHERE query_kind = 'Insert' AND ${IS_OF_DATABASE} AND NOT startsWith(query, 'INSERT INTO erasure_')`,
+       WHERE ${IS_INSERT} AND NOT startsWith(query, 'INSERT INTO erasure_')`,
     );
     return rows.map(({ id }) => id);
   };

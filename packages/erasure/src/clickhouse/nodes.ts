@@ -1,4 +1,5 @@
 import { COPIED_TABLES } from '@playline/contracts';
+import { settleAll } from '@playline/stores';
 import type { ErasureRows, FoundRows, SharedRows } from '../rows.ts';
 
 /**
@@ -7,14 +8,7 @@ import type { ErasureRows, FoundRows, SharedRows } from '../rows.ts';
  */
 export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
   const [home] = nodes as [ErasureRows, ...ErasureRows[]];
-  const onEach = async <T>(call: (node: ErasureRows) => Promise<T>): Promise<T[]> => {
-    // Waits for all nodes, so that no call continues after the error was reported.
-    const outcomes = await Promise.allSettled(nodes.map(call));
-    return outcomes.map((outcome) => {
-      if (outcome.status === 'rejected') throw outcome.reason;
-      return outcome.value;
-    });
-  };
+  const onEach = <T>(call: (node: ErasureRows) => Promise<T>): Promise<T[]> => settleAll(nodes.map(call));
   const joined = async (find: (node: ErasureRows) => Promise<FoundRows[]>) =>
     sumRows((await onEach(find)).flat(), nameOf);
   return {

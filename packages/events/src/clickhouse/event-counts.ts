@@ -2,6 +2,7 @@
 import {
   type ClickHouseAccount,
   createQueryRows,
+  IS_INSERT,
   onEachNode,
   overAllNodes,
   readRows,
@@ -76,7 +77,7 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
 /** The time before which every insert has ended, and the end of the last finished minute. */
 const NOW = `SELECT toString(min(started_at)), toUnixTimestamp(toStartOfMinute(now())) FROM (
   SELECT now64(3, 'UTC') - toIntervalMillisecond(toInt64(1000 * elapsed) + 1) AS started_at FROM system.processes
-  WHERE query_kind = 'Insert' AND (current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)
+  WHERE ${IS_INSERT}
   UNION ALL SELECT now64(3, 'UTC'))`;
 
 /** The due minutes, each with the number of rows stored for this and all earlier minutes. */

@@ -1,6 +1,6 @@
 /** Compares derived tables with the events. */
 import { DERIVED_TABLES, type DerivedTable, differencesOf } from '@playline/erasure';
-import { type QueryRows, quoteText, readRows } from '@playline/stores';
+import { IS_INSERT, type QueryRows, quoteText, readRows } from '@playline/stores';
 
 export interface Drift {
   readonly table: string;
@@ -135,7 +135,7 @@ async function compare(query: QueryRows, { table, where, derived }: TableSlice, 
 /** Waits until all currently running inserts have completed. */
 export async function awaitInserts(query: QueryRows): Promise<void> {
   const running = async () => {
-    const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND (current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)`;
+    const inserts = `SELECT query_id FROM system.processes WHERE ${IS_INSERT}`;
     return (await readRows(query(inserts))).map(([id]) => String(id));
   };
   const awaited = await running();
