@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -106,8 +106,9 @@ async function holdPhase(state: string, { hours, perSecond }: Phase): Promise<Ho
 }
 
 function diskOf(state: string) {
+  // du fails if a store deletes a file while it counts; its total is then still correct.
   const bytesOf = (store: string) =>
-    Number(execFileSync('du', ['-sb', join(state, 'data', store)], { encoding: 'utf8' }).split('\t')[0]);
+    Number(spawnSync('du', ['-sb', join(state, 'data', store)], { encoding: 'utf8' }).stdout.split('\t')[0]);
   return { clickhouse: bytesOf('clickhouse'), kafka: bytesOf('kafka') };
 }
 
