@@ -2,14 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { sendStatement } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { runCommand } from './command.ts';
 import { findLines } from './commands/logs.ts';
-import { nodeNames } from './node-names.ts';
+import { nodeName, nodeNames } from './node-names.ts';
+import { CHECKOUT, logFileOf } from './paths.ts';
+import { queryRedisOnce } from './redis.ts';
+import { redisNodeUrls } from './redis-cluster.ts';
 import { verifyRoundTrip } from './round-trip.ts';
+import { environmentWithoutStores } from './services.ts';
 import { startStack } from './stack.ts';
 import { publishableKeyHeaderOf } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
@@ -17,7 +23,9 @@ import { readStatus } from './status.ts';
 import { claimSupervision, releaseSupervision } from './supervisor.ts';
 
 const START_MS = 400_000;
-const directory = mkdtempSync(join(tmpdir(), 'playline-cluster-'));
+const folder = mkdtempSync(join(tmpdir(), 'playline-cluster-'));
+/** Operator commands find the stack below their working directory. */
+const directory = join(folder, '.playline');
 let stack: Stack;
 
 beforeAll(async () => {
@@ -28,7 +36,7 @@ beforeAll(async () => {
 afterAll(async () => {
   if (stack !== undefined) releaseSupervision(stack.paths);
   await stack?.stop();
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
 }, START_MS);
 
 const statesOf = async () =>
@@ -112,10 +120,12 @@ function track(fields: Record<string, unknown>): Message {
 const identify = (anonymousId: string, userId: string): Message =>
   track({ type: 'identify', eventName: undefined, anonymousId, userId, identityType: 'steam' });
 
+const gateways = () => [stack.file.gateway, stack.file.others?.['gateway-2']] as string[];
+
 /** Posts a batch, and again after a failure, as clients do. */
-const post = (messages: readonly Message[]): Promise<boolean> =>
+const post = (messages: readonly Message[], gateway = gateways()[0]): Promise<boolean> =>
   until('a gateway accepts the batch', async () => {
-    const response = await fetch(`${stack.file.gateway}/v1/audience/messages`, {
+    const response = await fetch(`${gateway}/v1/audience/messages`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
@@ -151,4 +161,73 @@ it('events of a person on both ClickHouse nodes have one row each and the same p
   });
   for (const url of stack.file.clickhouse.cluster?.urls ?? [])
     expect(Number(await query(`SELECT count() FROM events WHERE message_id IN (${ids})`, url)), url).toBeGreaterThan(0);
+});
+
+async function kill(name: string): Promise<void> {
+  process.kill(stack.file.processes[name] ?? 0, 'SIGKILL');
+}
+
+/** Freezes the Redis primary of the last slot until its replica has replaced it. */
+async function freezeUntilReplaced(): Promise<void> {
+  const urls = redisNodeUrls(stack.file.redis);
+  const readPrimaries = async (url: string) => {
+    const slots = (await queryRedisOnce({ url }, (node) => node.call('CLUSTER', 'SLOTS'))) as SlotRange[];
+    const byFirst = slots.sort(([first], [other]) => first - other);
+    return byFirst.map(([, , [, port]]) => urls.findIndex((each) => Number(new URL(each).port) === port));
+  };
+  const primaries = await readPrimaries(urls[0] ?? '');
+  const [observer = 0, frozen = 0] = [primaries.at(0), primaries.at(-1)];
+  const pid = stack.file.processes[nodeName('redis', frozen + 1)] ?? 0;
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await until('the replica replaces the primary', async () => {
+      return !(await readPrimaries(urls[observer] ?? '')).includes(frozen);
+    });
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+}
+
+type SlotRange = [first: number, last: number, primary: [host: string, port: number]];
+
+const faults: [what: string, inject: () => Promise<void>][] = [
+  ['a Redis primary is killed', () => kill('redis')],
+  ['a Redis primary is frozen until its replica replaces it', freezeUntilReplaced],
+  ['a ClickHouse node is killed', () => kill('clickhouse-2')],
+  ['the home of ClickHouse is killed', () => kill('clickhouse')],
+];
+
+/** A machine that is busy with messages restarts processes slowly. */
+const PACE_MS = 200;
+
+it.each(faults)('no acknowledged message and no link is lost while %s', { timeout: START_MS }, async (_, inject) => {
+  const sent: Message[] = [];
+  const postBatches = async (gateway: string | undefined, isDone: () => boolean) => {
+    for (let batch = 0; batch < 5 || !isDone(); batch++) {
+      const [first, second] = [randomUUID(), randomUUID()];
+      const messages = [first, second].flatMap((id) => [track({ anonymousId: id }), identify(id, first)]);
+      await post(messages, gateway);
+      sent.push(...messages);
+      await delay(PACE_MS);
+    }
+  };
+  let isHealed = false;
+  const posting = Promise.all(gateways().map((gateway) => postBatches(gateway, () => isHealed)));
+  await until('batches are acknowledged', () => sent.length > 0);
+  await inject();
+  await until('every process serves', async () => {
+    expect(await findFaults()).toEqual([]);
+    return true;
+  });
+  isHealed = true;
+  await posting;
+  const ids = quoted(sent.map(({ messageId }) => messageId));
+  const counts = `SELECT count(), uniqExact(person_key) FROM events_identified WHERE message_id IN (${ids}) FORMAT TSV`;
+  await until('every message has one row, and every two devices are one person', async () => {
+    expect(await query(counts)).toBe(`${sent.length}\t${sent.length / 4}`);
+    return true;
+  });
+  const args = [join(CHECKOUT, 'services', 'operator', 'src', 'main.ts'), 'verify'];
+  const options = { folder, env: environmentWithoutStores(), logFile: logFileOf(stack.paths, 'operator') };
+  expect(await runCommand(process.execPath, args, options)).toContain('no differences');
 });
