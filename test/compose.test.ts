@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseSignerPublicKey } from '@playline/access-keys';
 import { parseSignerKeys } from '@playline/access-keys/signer';
-import { SERVICES, type ServiceEntry } from '@playline/infra/local';
+import { TOPICS } from '@playline/contracts';
+import { REDIS_CLUSTER_NODES, SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { parseConfig } from '@playline/runtime';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { nodeNames } from '../infra/local/node-names.ts';
 import { createSignerKeys, signerPublicKeyOf } from '../infra/local/secrets.ts';
 import { topicSettingsOf } from '../infra/local/stack-options.ts';
 import { readSettings } from './service-settings.ts';
@@ -256,9 +258,29 @@ describe('the profile "cluster" of docker-compose.yml', () => {
     }
   });
 
+  it('adds nodes of Redis and ClickHouse that differ from the first one only in their name, port and volume', () => {
+    const nodes = nodeNames('redis', REDIS_CLUSTER_NODES);
+    expect(settings.REDIS_NODES).toBe(nodes.map((name) => `${name}:6379`).join());
+    expect(settings.IDENTITY_CELLS).toBe(String(TOPICS.identityLinks.partitions));
+    expect(Object.keys(compose.services['redis-cluster']?.depends_on ?? {})).toEqual(nodes);
+    expect(settings.CLICKHOUSE_SHARD_URLS).toBe('http://clickhouse:8123,http://clickhouse-2:8123');
+    for (const name of [...nodes.slice(1), 'clickhouse-2']) {
+      const [first = ''] = name.split('-');
+      const node = compose.services[first];
+      const [, ...files] = node?.volumes ?? [];
+      expect(compose.services[name]).toEqual({
+        ...node,
+        profiles: ['cluster'],
+        ports: expect.any(Array),
+        volumes: [expect.stringMatching(`^${name}-data:`), ...files],
+        environment: { ...node?.environment, [`${first.toUpperCase()}_NODE`]: name },
+      });
+    }
+  });
+
   it('runs two processes of each service, which Prometheus finds under one name', () => {
     const scaled = services.filter(({ container }) => container.scale !== undefined).map(({ name }) => name);
-    const second = added.map(([name]) => name).filter((name) => !name.startsWith('kafka-'));
+    const second = added.flatMap(([name, { command }]) => (command?.[0] === 'node' ? [name] : []));
     expect([...scaled, ...second.map((name) => name.replace(/-2$/, ''))].sort()).toEqual(
       services.map(({ name }) => name).sort(),
     );
@@ -356,7 +378,7 @@ describe('docker-compose.yml and the local stack', () => {
     // The local stack writes the log of its process instead of a log file.
     expect(copied.split(' ').sort()).toEqual([...files, 'server-log'].sort());
     for (const name of files) expect(exists(`infra/clickhouse/${name}.xml`)).toBe(true);
-    expect(compose.services.redis?.volumes).toContain('./infra/redis/redis.conf:/playline/redis.conf:ro');
+    expect(compose.services.redis?.volumes).toContain('./infra/redis:/playline/redis:ro');
   });
 
   it.each(services)('start $name with the same Node and allocator options', (service) => {

@@ -6,6 +6,12 @@ install -m 644 /playline/clickhouse/users.xml /etc/clickhouse-server/users.xml
 for name in system-logs named-collections caches server-log; do
   install -D -m 644 "/playline/clickhouse/$name.xml" "/etc/clickhouse-server/config.d/$name.xml"
 done
+if [ -n "$CLICKHOUSE_CLUSTER" ]; then
+  install -m 644 /playline/docker/clickhouse-cluster.xml /etc/clickhouse-server/config.d/cluster.xml
+  install -D -m 644 /playline/clickhouse/cluster-users.xml /etc/clickhouse-server/users.d/cluster-users.xml
+  [ "$CLICKHOUSE_NODE" = clickhouse ] ||
+    install -m 644 /playline/clickhouse/shard-users.xml /etc/clickhouse-server/users.d/shard-users.xml
+fi
 hash() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 CLICKHOUSE_OPERATOR_SHA256=$(hash "$CLICKHOUSE_OPERATOR_PASSWORD")
 CLICKHOUSE_WRITER_SHA256=$(hash "$CLICKHOUSE_WRITER_PASSWORD")

@@ -1,7 +1,6 @@
 // Writes the secrets for docker-compose.yml to .env, or adds the secrets that an older .env lacks. It never replaces a
 // secret, because every stored identity key depends on the pepper. With `--cluster`, it also writes the settings of a
-// cluster. Plain JavaScript with built-in modules only, so that
-// it runs on Node 18 and later.
+// cluster. Plain JavaScript with built-in modules only, so that it runs on Node 18 and later.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +19,7 @@ const NAMES = [
   'PORTAL_SECRET',
   'GRAFANA_ADMIN_PASSWORD',
 ];
-/** The settings of the profile `cluster`: three brokers and two processes of each service. */
+/** The settings of the profile `cluster`: three brokers, six Redis and two ClickHouse nodes, and two of each service. */
 const CLUSTER = {
   COMPOSE_PROFILES: 'cluster',
   SERVICE_PROCESSES: '2',
@@ -30,6 +29,12 @@ const CLUSTER = {
   KAFKA_REPLICAS_IN_SYNC: '2',
   TOPIC_REPLICATION_FACTOR: '3',
   TOPIC_MIN_INSYNC_REPLICAS: '2',
+  REDIS_NODES: 'redis:6379,redis-2:6379,redis-3:6379,redis-4:6379,redis-5:6379,redis-6:6379',
+  REDIS_CLUSTER: 'true',
+  // The partitions of the link topic.
+  IDENTITY_CELLS: '6',
+  CLICKHOUSE_CLUSTER: 'playline_1',
+  CLICKHOUSE_SHARD_URLS: 'http://clickhouse:8123,http://clickhouse-2:8123',
 };
 /** The pepper and the cursor secret require 32 bytes. Hexadecimal strings need no escaping in URLs. */
 const SECRET_BYTES = 32;
@@ -41,12 +46,16 @@ const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
 const existing = existsSync(path) ? readFileSync(path, 'utf8') : '';
 const isCluster = process.argv.includes('--cluster');
-const names = [...NAMES, SIGNER_KEYS, SIGNER_PUBLIC_KEY, ...(isCluster ? Object.keys(CLUSTER) : [])];
+const clusterNames = isCluster ? [...Object.keys(CLUSTER), 'CLICKHOUSE_CLUSTER_SECRET'] : [];
+const names = [...NAMES, SIGNER_KEYS, SIGNER_PUBLIC_KEY, ...clusterNames];
 const missing = names.filter((name) => settingOf(name) === undefined);
 
-// New controllers without data could outvote the controller of an existing deployment, whose topics would be lost.
-if (missing.includes('KAFKA_VOTERS') && !missing.includes('IDENTITY_PEPPER')) {
-  console.error('.env belongs to a deployment with one broker, which cannot become a cluster. Create a new deployment');
+// New controllers without data could outvote the controller of an existing deployment, whose topics would be lost. Redis and
+// ClickHouse would not find its data.
+if (missing.some((name) => clusterNames.includes(name)) && !missing.includes('IDENTITY_PEPPER')) {
+  console.error(
+    '.env belongs to a deployment with fewer nodes, which cannot become a cluster. Create a new deployment',
+  );
   process.exit(1);
 }
 
