@@ -21,6 +21,7 @@ import { tracing } from './figures/tracing.ts';
 import { visible } from './figures/visible.ts';
 import { writer } from './figures/writer.ts';
 import { openBench } from './open-bench.ts';
+import { closeOpened } from './opened.ts';
 import { type BenchStores, openStores } from './stores.ts';
 
 const FIGURES: readonly Figure[] = [
@@ -72,10 +73,10 @@ async function run(names: readonly string[], { tls, ...size }: Size & { tls: boo
   if (unknown.length > 0) throw new UsageError(`Unknown figure: ${unknown.join(', ')}. See --help.`);
   const rows: FigureRow[] = [];
   const stores = await openStores(tls);
-  // The stores are child processes and must not outlive this process.
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void stores.close().finally(() => process.exit(1)));
-  }
+  // Child processes must not outlive this process.
+  const close = () => closeOpened().finally(stores.close);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void close().finally(() => process.exit(1)));
   try {
     const isChosen = ({ name, optional }: Figure) => (names.length === 0 ? !optional : names.includes(name));
     for (const figure of FIGURES.filter(isChosen)) {
