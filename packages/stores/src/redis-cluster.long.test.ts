@@ -28,6 +28,24 @@ it('concurrent first commands reach every primary of a cluster', async () => {
   await assertTakesWrites(redis);
 });
 
+/** Longer than every time limit of the client. */
+const BUSY_MS = 6_000;
+
+it.each(['connecting', 'connect'])(
+  'a process that is busy from the event %s for seconds connects to every primary',
+  async (event) => {
+    const { redis, opened, close } = openRedis({ url: cluster.url, cluster: true });
+    onTestFinished(close);
+    redis.once(event, () => {
+      const endMs = performance.now() + BUSY_MS;
+      while (performance.now() < endMs);
+    });
+    await opened;
+    await Promise.all(Array.from({ length: 16 }, (_, key) => redis.set(`busy:${key}`, key)));
+  },
+  60_000,
+);
+
 it('a client that is closed while it reads the slots does not keep its process running', async () => {
   const script = `const { openRedis } = await import(${JSON.stringify(new URL('redis.ts', import.meta.url).href)});
     const { redis, opened, close } = openRedis({ url: ${JSON.stringify(cluster.url)}, cluster: true });

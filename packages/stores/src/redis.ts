@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Cluster, ReplyError, Redis as Server } from 'ioredis';
 import { createReconnectPace } from './connection-faults.ts';
-import { type TlsOptions, waitAtMost } from './store-fetch.ts';
+import { pause, type TlsOptions } from './store-fetch.ts';
 
 /** A client of one server or of a cluster. */
 export type Redis = Server | Cluster;
@@ -77,8 +77,9 @@ export function openRedis(options: RedisClientOptions, limits: RedisLimits = {})
 type RetryStrategy = ReturnType<typeof createReconnectPace>['waitMs'];
 
 const CONNECT_MAX_MS = 2_000;
-/** The client connects to a node, reads the slots, and connects to the primaries. */
-const CLUSTER_CONNECT_MAX_MS = 5_000;
+/** Five seconds for connecting to a node, reading the slots, and connecting to the primaries. */
+const CLUSTER_ATTEMPTS = 50;
+const CLUSTER_PAUSE_MS = 100;
 
 function openServer({ url, tls, sentinel }: RedisClientOptions, limits: RedisLimits, retryStrategy: RetryStrategy) {
   const options = { ...toServerOptions(tls, limits), enableOfflineQueue: false, retryStrategy };
@@ -167,13 +168,19 @@ function parseAddresses(url: string) {
 
 async function connect(redis: Redis): Promise<void> {
   if (!(redis instanceof Cluster)) return redis.connect();
-  const connectNodes = async () => {
-    await redis.connect();
-    await Promise.allSettled(redis.nodes('master').map((node) => node.ping()));
-  };
   // The client's promise is never settled if most primaries are down during the first attempt.
-  await waitAtMost(CLUSTER_CONNECT_MAX_MS, connectNodes(), () => {});
+  redis.connect().catch(() => {});
+  // Counted instead of timed: a process that loads modules for seconds notices its time limits before its responses.
+  for (let attempt = 0; attempt < CLUSTER_ATTEMPTS; attempt++) {
+    if (redis.status === 'ready' && (await respondAll(redis))) return;
+    await pause(CLUSTER_PAUSE_MS);
+  }
 }
+
+const respondAll = async (redis: Redis): Promise<boolean> => {
+  const replies = await Promise.allSettled(primariesOf(redis).map((node) => node.ping()));
+  return replies.every(({ status }) => status === 'fulfilled');
+};
 
 /** Whether a server responds. In a cluster, other nodes serve their data while a node is unavailable. */
 const respond = (redis: Redis): Promise<boolean> =>
