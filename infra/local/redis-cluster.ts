@@ -38,8 +38,8 @@ const POLL_MS = 100;
 const JOIN_MAX_MS = 30_000;
 
 /**
- * Assigns the slots to the first three nodes and makes each other node a replica of one of them. A cluster that was
- * joined before only exchanges its addresses, which may have changed.
+ * Assigns the slots to the first three nodes and makes each other node a replica of one of them. Repeats only what is
+ * missing, after an interruption, and exchanges the addresses, which may have changed.
  * @throws Error if the nodes do not form a complete cluster in time
  */
 export async function joinRedisCluster({ ports, busPorts, password }: RedisClusterNodes): Promise<void> {
@@ -48,13 +48,12 @@ export async function joinRedisCluster({ ports, busPorts, password }: RedisClust
   const nodes = connections.map(({ redis }) => redis);
   try {
     await Promise.all(connections.map(({ opened }) => opened));
-    const isJoined = (await readInfo(nodes[0]!)).cluster_slots_assigned === String(SLOTS);
-    if (!isJoined) await assignSlots(nodes.slice(0, PRIMARIES));
+    await assignSlots(nodes.slice(0, PRIMARIES));
     for (const [index, port] of ports.entries())
       if (index > 0) await nodes[0]!.call('CLUSTER', 'MEET', '127.0.0.1', port, busPorts[index]!);
     const areKnown = async (node: Redis) => Number((await readInfo(node)).cluster_known_nodes) >= ports.length;
     await awaitAll(nodes, areKnown, 'the nodes do not find each other');
-    if (!isJoined) await assignReplicas(nodes);
+    await assignReplicas(nodes);
     const isComplete = async (node: Redis) =>
       (await readInfo(node)).cluster_state === 'ok' && (await isCopy(node)) && (await knowsReplicas(node));
     await awaitAll(nodes, isComplete, 'a slot has no node, or a replica has no copy');
@@ -79,6 +78,8 @@ export async function findNodeFault(url: string): Promise<string | null> {
 
 async function assignSlots(primaries: readonly Redis[]): Promise<void> {
   for (const [index, node] of primaries.entries()) {
+    // A node of a cluster knows all slots. A node that is being joined for the first time knows its own, if any.
+    if ((await readInfo(node)).cluster_slots_assigned !== '0') continue;
     const [first, next] = [index, index + 1].map((at) => Math.ceil((at * SLOTS) / primaries.length));
     await node.call('CLUSTER', 'ADDSLOTSRANGE', first!, next! - 1);
     await node.call('CLUSTER', 'SET-CONFIG-EPOCH', index + 1);
@@ -88,12 +89,19 @@ async function assignSlots(primaries: readonly Redis[]): Promise<void> {
 async function assignReplicas(nodes: readonly Redis[]): Promise<void> {
   const ids = await Promise.all(nodes.map(async (node) => String(await node.call('CLUSTER', 'MYID'))));
   for (const [index, node] of nodes.entries()) {
-    if (index < PRIMARIES) continue;
+    if (index < PRIMARIES || !(await isEmptyPrimary(node))) continue;
     const primaryId = ids[index % PRIMARIES]!;
     const isKnown = async () => String(await node.call('CLUSTER', 'NODES')).includes(primaryId);
     await awaitAll([node], isKnown, 'a replica does not find its primary');
     await node.call('CLUSTER', 'REPLICATE', primaryId);
   }
+}
+
+/** Whether a node has neither slots nor a primary. */
+async function isEmptyPrimary(node: Redis): Promise<boolean> {
+  const lines = String(await node.call('CLUSTER', 'NODES')).split('\n');
+  // Slots would follow the state at the end of the line.
+  return lines.some((line) => /\bmyself,master\b.* connected$/.test(line));
 }
 
 async function readInfo(node: Redis): Promise<Record<string, string | undefined>> {

@@ -49,41 +49,44 @@ async function openClient(...[options, limits]: Parameters<typeof openRedis>): P
 const readRun = (redis: Redis) =>
   runScript(redis, { script: `#!lua flags=no-writes\n${PRESENT_RUN_LUA}\nreturn present_run()`, keys: [], args: [] });
 
-it('behind Sentinel, writes resume at the promoted replica, whose run differs', async () => {
-  const [primaryPort, replicaPort, ...sentinelPorts] = (await freePorts(5)) as [number, number, ...number[]];
-  const primary = await start(primaryPort);
-  await start(replicaPort, `replicaof 127.0.0.1 ${primaryPort}`, 'repl-diskless-sync-delay 0');
-  for (const port of sentinelPorts)
-    await start(
-      port,
-      `sentinel monitor main 127.0.0.1 ${primaryPort} 2`,
-      `sentinel auth-pass main ${PASSWORD}`,
-      'sentinel down-after-milliseconds main 1000',
-      'sentinel failover-timeout main 5000',
+it.each(['SIGKILL', 'SIGSTOP'] as const)(
+  'behind Sentinel, writes resume after %s of the primary at the promoted replica, whose run differs',
+  async (signal) => {
+    const [primaryPort, replicaPort, ...sentinelPorts] = (await freePorts(5)) as [number, number, ...number[]];
+    const primary = await start(primaryPort);
+    await start(replicaPort, `replicaof 127.0.0.1 ${primaryPort}`, 'repl-diskless-sync-delay 0');
+    for (const port of sentinelPorts)
+      await start(
+        port,
+        `sentinel monitor main 127.0.0.1 ${primaryPort} 2`,
+        `sentinel auth-pass main ${PASSWORD}`,
+        'sentinel down-after-milliseconds main 1000',
+        'sentinel failover-timeout main 5000',
+      );
+    const sentinels = sentinelPorts.map((port) => `127.0.0.1:${port}`).join();
+    const redis = await openClient({ url: `redis://:${PASSWORD}@${sentinels}`, sentinel: 'main' });
+    await redis.set('key', 'before');
+    const run = await readRun(redis);
+    await until('the replica is known and in sync', async () => {
+      const info = await redis.info('replication');
+      return /slave0:.*state=online/.test(info);
+    });
+    // A sentinel discovers the replica and the other sentinels from the primary, every ten seconds.
+    const sentinel = await openClient({ url: `redis://127.0.0.1:${sentinelPorts[0]}` });
+    await until('the sentinels know each other', async () => {
+      const state = String(await sentinel.call('SENTINEL', 'MASTER', 'main'));
+      return state.includes('num-slaves,1') && state.includes('num-other-sentinels,2');
+    });
+    primary.kill(signal);
+    await until('writes resume', () =>
+      redis
+        .set('key', 'after')
+        .then(() => true)
+        .catch(() => false),
     );
-  const sentinels = sentinelPorts.map((port) => `127.0.0.1:${port}`).join();
-  const redis = await openClient({ url: `redis://:${PASSWORD}@${sentinels}`, sentinel: 'main' });
-  await redis.set('key', 'before');
-  const run = await readRun(redis);
-  await until('the replica is known and in sync', async () => {
-    const info = await redis.info('replication');
-    return /slave0:.*state=online/.test(info);
-  });
-  // A sentinel discovers the replica and the other sentinels from the primary, every ten seconds.
-  const sentinel = await openClient({ url: `redis://127.0.0.1:${sentinelPorts[0]}` });
-  await until('the sentinels know each other', async () => {
-    const state = String(await sentinel.call('SENTINEL', 'MASTER', 'main'));
-    return state.includes('num-slaves,1') && state.includes('num-other-sentinels,2');
-  });
-  primary.kill('SIGKILL');
-  await until('writes resume', () =>
-    redis
-      .set('key', 'after')
-      .then(() => true)
-      .catch(() => false),
-  );
-  expect(await readRun(redis)).not.toBe(run);
-});
+    expect(await readRun(redis)).not.toBe(run);
+  },
+);
 
 it('a client reconnects when its server has become a replica, because the address may lead to another server', async () => {
   const [port, otherPort] = (await freePorts(2)) as [number, number];

@@ -81,8 +81,12 @@ const CONNECT_MAX_MS = 2_000;
 const CLUSTER_ATTEMPTS = 50;
 const CLUSTER_PAUSE_MS = 100;
 
+/** A suspended server may have been replaced. Longer than any script. */
+const SERVER_SILENCE_MAX_MS = 10_000;
+
 function openServer({ url, tls, sentinel }: RedisClientOptions, limits: RedisLimits, retryStrategy: RetryStrategy) {
-  const options = { ...toServerOptions(tls, limits), enableOfflineQueue: false, retryStrategy };
+  const server = toServerOptions(tls, { silenceMaxMs: SERVER_SILENCE_MAX_MS, ...limits });
+  const options = { ...server, enableOfflineQueue: false, retryStrategy };
   const enableAutoPipelining = limits.enableAutoPipelining ?? false;
   if (sentinel === undefined) return new Server(url, { ...options, enableAutoPipelining });
   const { nodes, login } = parseAddresses(url);

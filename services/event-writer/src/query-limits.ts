@@ -44,16 +44,17 @@ export function openQueryLimits(options: QueryLimitsOptions): Closable {
     'Queries of limited ClickHouse accounts that were killed because they removed a limit or ran too long.',
     ['reason'],
   );
-  const checks = onEachNode(options.account).map((account) => createCheck(account, { ...options, stopped }));
-  return repeat({
-    intervalMs: POLL_MS,
-    run: async () => {
-      await Promise.all(checks.map((check) => check()));
+  const onFault = (error: unknown) =>
+    options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
+  // A node that does not respond must not delay the checks of others.
+  const checks = onEachNode(options.account).map((account) =>
+    repeat({ intervalMs: POLL_MS, run: createCheck(account, { ...options, stopped }), onFault }),
+  );
+  return {
+    async close() {
+      await Promise.all(checks.map((check) => check.close()));
     },
-    onFault: (error) => {
-      options.logger.warn({ error }, 'cannot check running queries; query limits may not be enforced');
-    },
-  });
+  };
 }
 
 interface CheckOptions extends Pick<QueryLimitsOptions, 'logger'> {
