@@ -61,7 +61,8 @@ export function openRedis(options: RedisClientOptions, limits: RedisLimits = {})
   const redis = options.cluster ? openCluster(options, limits, pace.waitMs) : openServer(options, limits, pace.waitMs);
   // Without a listener, ioredis prints every failed attempt.
   redis.on('error', onFault);
-  if (redis instanceof Cluster) redis.on('node error', onFault);
+  if (redis instanceof Cluster) redis.on('node error', onFault).on('+node', readBeforeTimeout);
+  else readBeforeTimeout(redis);
   const timer = redis instanceof Cluster ? pollSlots(redis) : undefined;
   return {
     redis,
@@ -72,6 +73,25 @@ export function openRedis(options: RedisClientOptions, limits: RedisLimits = {})
       redis.disconnect();
     },
   };
+}
+
+/**
+ * Replaces a connection only if no response has arrived. A process that was busy for longer than the limit finds its timer
+ * expired before it reads the responses of this time.
+ */
+function readBeforeTimeout(redis: Server): void {
+  redis.on('connect', () => {
+    const { stream } = redis;
+    const destroy = stream.destroy.bind(stream);
+    stream.destroy = (fault) => {
+      if (fault?.message.startsWith('Socket timeout') !== true) return destroy(fault);
+      const { bytesRead } = stream;
+      setImmediate(() => {
+        if (stream.bytesRead === bytesRead) destroy(fault);
+      });
+      return stream;
+    };
+  });
 }
 
 type RetryStrategy = ReturnType<typeof createReconnectPace>['waitMs'];
