@@ -174,8 +174,8 @@ export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<
   }
 }
 
-/** Two seconds in total, which is more than an election takes. */
-const BOUNDS_ATTEMPTS = 11;
+/** Ten seconds in total, which is more than an election takes, or the first leaders of new topics on busy brokers. */
+const BOUNDS_ATTEMPTS = 51;
 const BOUNDS_ATTEMPT_WAIT_MS = 200;
 
 type Metadata = Awaited<ReturnType<Admin['metadata']>>;
