@@ -1,7 +1,7 @@
 // Creates the schema of a database and applies migrations.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { quoteText, type TlsOptions } from '@playline/stores';
+import { quoteText, selectCluster, type TlsOptions } from '@playline/stores';
 import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
 import { allOf, type ClusterNode, createStatementFilter, distribute, replaceDatabases, rowsOf } from './cluster.ts';
 
@@ -169,9 +169,10 @@ function assertCreatable(
 
 /** @throws Error if the tables belong to a single server instead of a cluster, or the reverse */
 async function assertSameNodes(client: ClickHouseClient, { database, node }: SqlTarget): Promise<void> {
-  const query = `SELECT engine_full FROM system.tables WHERE database = '${allOf(database)}' AND name = 'events'`;
-  const [row] = await (await client.query({ query, format: 'JSONEachRow' })).json<{ engine_full: string }>();
-  const cluster = row === undefined ? null : (/^Distributed\('(\w+)'/.exec(row.engine_full)?.[1] ?? '');
+  const [row] = await (
+    await client.query({ query: selectCluster(database), format: 'JSONEachRow' })
+  ).json<{ cluster: string }>();
+  const cluster = row?.cluster ?? null;
   if (cluster === (node?.cluster ?? null)) return;
   const found = cluster === null ? 'a single server' : `cluster ${cluster}`;
   throw new Error(

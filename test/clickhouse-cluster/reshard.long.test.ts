@@ -1,8 +1,16 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { openErasureRows } from '@playline/erasure/clickhouse';
+import { createQueryRows } from '@playline/stores';
 import { runStatement } from '@playline/testkit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { applySql } from '../../infra/clickhouse/apply.ts';
 import { reshard } from '../../infra/clickhouse/reshard.ts';
 import { type Nodes, openNodes } from '../../infra/clickhouse/test/open-nodes.ts';
+import { newBatch, sweepAll } from '../../packages/erasure/src/test/people.ts';
+import { findNodeDifferences } from '../../services/operator/src/verify/nodes.ts';
 
 const START_MS = 120_000;
 const ROWS = 20_000;
@@ -18,37 +26,45 @@ const accountOf = (index: number, database = 'playline') => ({
   password: nodes.secrets.operatorPassword,
   database,
 });
-const read = (sql: string, index = 0) => runStatement(accountOf(index), sql);
+const accountsOf = (...indexes: readonly number[]) => indexes.map((index) => accountOf(index));
+const read = (sql: string, index = 0, database = 'playline') => runStatement(accountOf(index, database), sql);
+const silently = () => {};
 
 const FILL = `INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, session_id, kafka_partition, kafka_offset)
   SELECT 'game', 'track', concat('event ', toString(number % 5)), toDateTime64('2026-06-01 00:00:00', 3, 'UTC') + number * 150,
     toDateTime64('2026-06-01 00:00:00', 3, 'UTC') + number * 150, generateUUIDv4(),
     if(number % 9 = 0, toFixedString('', 16), sipHash128(number % 700)), toString(number % 900), 0, number FROM numbers(${ROWS})`;
+const FILL_OVERRIDES = `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version)
+  SELECT 'game', sipHash128(number), sipHash128(number + 1), 'anonymous', now64(3), number FROM numbers(0, 100, 2)`;
 const QUERIES = [
   'SELECT count(), uniqExact(kafka_offset), sum(cityHash64(message_id)) FROM events_exact',
   'SELECT count(), uniqExact(person_key) FROM person_days',
   'SELECT count(), min(first_seen_at), max(last_seen_at) FROM persons',
   "SELECT count(), sum(events) FROM sessions_between(environment = 'game', since = '2026-06-01', until = '2026-07-30')",
 ];
+async function readAll(): Promise<string[]> {
+  const answers: string[] = [];
+  for (const sql of QUERIES) answers.push(await read(sql));
+  return answers;
+}
+
+/** A single server with rows, and two nodes without tables. */
+beforeEach(async () => {
+  for (const index of [0, 1, 2])
+    for (const database of ['playline', 'playline_rows', 'playline_all'])
+      await read(`DROP DATABASE IF EXISTS ${database} SYNC`, index, 'default');
+  await applySql(accountOf(0));
+  await read(FILL);
+  await read(FILL_OVERRIDES);
+}, START_MS);
 
 it('a server becomes two shards and then three, with the same answers, and an interrupted run is completed', async () => {
-  await applySql(accountOf(0));
   const inCluster = { ...accountOf(0), node: { cluster: 'playline_2', isHome: true } };
   await expect(applySql(inCluster)).rejects.toThrow('has the tables of a single server');
-  await read(FILL);
-  await read(
-    `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version)
-     SELECT 'game', sipHash128(number), sipHash128(number + 1), 'anonymous', now64(3), number FROM numbers(0, 100, 2)`,
-  );
-  const readAll = async () => {
-    const answers: string[] = [];
-    for (const sql of QUERIES) answers.push(await read(sql));
-    return answers;
-  };
   const before = await readAll();
   for (const count of [2, 3]) {
     const targets = Array.from({ length: count }, (_, index) => accountOf(index));
-    await reshard(targets, `playline_${count}`, () => {});
+    await reshard(targets, `playline_${count}`, silently);
     expect(await readAll()).toEqual(before);
     await expect(applySql(accountOf(0))).rejects.toThrow(`has the tables of cluster playline_${count}`);
     for (let index = 0; index < count; index++) {
@@ -65,12 +81,125 @@ it('a server becomes two shards and then three, with the same answers, and an in
     }
   }
   // As if the last run had been interrupted after the first replaced partitions.
-  await read('CREATE TABLE resharding (cluster String) ENGINE = Log');
+  await read("CREATE TABLE resharding (cluster String) ENGINE = MergeTree ORDER BY () COMMENT 'to playline_3'");
   for (let index = 0; index < 3; index++)
     for (const table of ['events', 'identity_days', 'identities'])
       await read(`CREATE TABLE ${table}_next CLONE AS ${table}`, index);
   await read('TRUNCATE TABLE events', 1);
-  const targets = [0, 1, 2].map((index) => accountOf(index));
-  await reshard(targets, 'playline_3', () => {});
+  await expect(reshard(accountsOf(0, 1), 'playline_2', silently)).rejects.toThrow('again for cluster playline_3');
+  await reshard(accountsOf(0, 1, 2), 'playline_3', silently);
   expect(await readAll()).toEqual(before);
+});
+
+it('a repeated run gives a new node the current grants and persons, also those changed during the run, and nobody who was erased', async () => {
+  const grant = (account: string, version: number, revoked = false, index = 0) =>
+    read(`INSERT INTO analyst_grants VALUES ('${account}', 'game', ${revoked}, now64(3), ${version})`, index);
+  await grant('analyst_1', 10);
+  const interrupted = reshard(accountsOf(0, 1), 'playline_2', (line) => {
+    if (line.endsWith('tables created')) throw new Error('interrupted by the test');
+  });
+  await expect(interrupted).rejects.toThrow('interrupted by the test');
+  // The rows that a later interruption would have left.
+  await read(FILL_OVERRIDES, 1);
+  await grant('analyst_1', 10, false, 1);
+  // With the previous settings: a revocation, an unlink and an erasure.
+  await grant('analyst_1', 11, true);
+  await read(
+    `INSERT INTO identity_overrides (environment_id, identity_key, person_key, kind, linked_at, version)
+     VALUES ('game', sipHash128(4), sipHash128(4), 'anonymous', now64(3), 1000)`,
+  );
+  const rows = openErasureRows(accountOf(0));
+  const batch = newBatch();
+  const key = Buffer.from(await read('SELECT hex(sipHash128(2))'), 'hex');
+  await rows.putTargets(batch, [{ environmentId: 'game', key, cutoffMs: Date.now() }]);
+  await sweepAll(rows, batch);
+  await rows.dropTargets(batch);
+  await rows.close();
+  const before = await readAll();
+  await reshard(accountsOf(0, 1), 'playline_2', async (line) => {
+    if (line.startsWith('identities: copied')) await grant('analyst_2', 1);
+  });
+  expect(await readAll()).toEqual(before);
+  expect(await findNodeDifferences(accountsOf(0, 1).map((each) => createQueryRows(each)), silently)).toEqual([]);
+  for (const index of [0, 1]) {
+    const grants = "SELECT account, revoked FROM analyst_grants FINAL WHERE account != 'analyst' ORDER BY account";
+    expect(await read(grants, index)).toBe('analyst_1\ttrue\nanalyst_2\tfalse');
+    for (const table of ['events', 'identity_days', 'identities', 'identity_overrides'])
+      expect(await read(`SELECT count() FROM ${table} WHERE identity_key = sipHash128(2)`, index)).toBe('0');
+    expect(await read('SELECT count() FROM identity_overrides WHERE identity_key = person_key', index)).toBe('1');
+  }
+});
+
+it('a run that fails before rows are replaced leaves the previous cluster as it was, and can be repeated', async () => {
+  await reshard(accountsOf(0, 1), 'playline_2', silently);
+  const before = await readAll();
+  const lines: string[] = [];
+  const failing = reshard(accountsOf(0, 1, 2), 'playline_3', async (line) => {
+    lines.push(line);
+    // The new node fails after the tables of the present nodes were dropped.
+    if (line.startsWith('identities: copied')) await read('DROP TABLE erasure_targets SYNC', 2);
+  });
+  await expect(failing).rejects.toThrow('erasure_targets');
+  expect(lines.at(-1)).toBe('the previous tables were restored');
+  expect(await readAll()).toEqual(before);
+  const queries = accountsOf(0, 1).map((each) => createQueryRows(each));
+  expect(await findNodeDifferences(queries, silently)).toEqual([]);
+  // Events are stored, and parts are merged.
+  const stored = (await read('SELECT count() FROM events_exact')).split('\t')[0];
+  await read(FILL, 0, 'playline_all');
+  expect(Number(await read('SELECT count() FROM events_exact'))).toBe(Number(stored) + ROWS);
+  for (const index of [0, 1]) {
+    await read('OPTIMIZE TABLE events FINAL SETTINGS optimize_throw_if_noop = 1', index);
+    expect(await read("SHOW TABLES LIKE '%\\_next'", index)).toBe('');
+  }
+  const filled = await readAll();
+  for (const database of ['playline', 'playline_rows', 'playline_all'])
+    await read(`DROP DATABASE ${database} SYNC`, 2, 'default');
+  await reshard(accountsOf(0, 1, 2), 'playline_3', silently);
+  expect(await readAll()).toEqual(filled);
+});
+
+/** Forwards the queries to a node, except queries that match the pattern. */
+async function openProxy(index: number, pattern: RegExp, answer: object) {
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    if (pattern.test(body)) return void response.end(JSON.stringify(answer));
+    const { authorization = '' } = request.headers;
+    const url = nodes.urls[index]! + request.url;
+    const forwarded = await fetch(url, { method: 'POST', headers: { authorization, connection: 'close' }, body });
+    response.writeHead(forwarded.status).end(await forwarded.text());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const account = { ...accountOf(index), url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { account, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
+it('other nodes than those of the cluster, other columns, a full disk, an unknown account or foreign rows are refused before anything is changed', async () => {
+  const tables = () =>
+    read(`SELECT database, name, create_table_query FROM system.tables WHERE startsWith(database, 'playline') ORDER BY ALL`);
+  const before = await tables();
+  const refuse = (indexes: readonly number[], cluster: string, message: string | RegExp) =>
+    expect(reshard(accountsOf(...indexes), cluster, silently)).rejects.toThrow(message);
+  await refuse([0, 1], 'playline_9', /cluster playline_9: .*not found/);
+  await refuse([0, 1], 'playline_3', 'cluster playline_3 in remote_servers has the nodes');
+  await refuse([0, 1, 2], 'playline_2', 'cluster playline_2 in remote_servers has the nodes');
+  await refuse([0, 2, 1], 'playline_3', 'cluster playline_3 in remote_servers has the nodes');
+  await refuse([1, 0], 'playline_2', 'cluster playline_2 in remote_servers has the nodes');
+  await using home = await openProxy(0, /storage != 'users_xml'/, { name: 'analyst_0a1b2c3d' });
+  await expect(reshard([home.account, accountOf(1)], 'playline_2', silently)).rejects.toThrow(
+    'accounts created with SQL are missing: analyst_0a1b2c3d',
+  );
+  await using full = await openProxy(1, /system\.disks/, { rows: '0', bytes: '0', free: '1' });
+  await expect(reshard([accountOf(0), full.account], 'playline_2', silently)).rejects.toThrow(
+    'has 1 bytes of free disk space',
+  );
+  await read(FILL, 1);
+  await refuse([0, 1], 'playline_2', 'Add only empty nodes');
+  for (const table of ['events', 'identity_days', 'identities']) await read(`TRUNCATE TABLE ${table}`, 1);
+  expect(await tables()).toBe(before);
+  await read('ALTER TABLE events ADD COLUMN property_level String');
+  await refuse([0, 1], 'playline_2', 'property_level');
+  await read('ALTER TABLE events DROP COLUMN property_level');
+  expect(await tables()).toBe(before);
+  await reshard(accountsOf(0, 1), 'playline_2', silently);
 });

@@ -30,12 +30,10 @@ export const overAllNodes = <A extends ClickHouseAccount>(account: A): A =>
 export const onEachNode = <A extends ClickHouseAccount>(account: A): A[] =>
   account.cluster === undefined ? [account] : account.cluster.urls.map((url) => ({ ...account, url }));
 
-/**
- * Condition on `system.processes` for inserts into the database of the account. In a cluster, writers insert into another
- * database, and a shard executes its part of an insert without one.
- */
-export const IS_INSERT =
-  "query_kind = 'Insert' AND (current_database IN (currentDatabase(), concat(currentDatabase(), '_all')) OR NOT is_initial_query)";
+/** Selects the cluster that the tables of a database belong to. Returns no row for a single server. */
+export const selectCluster = (database: string): string =>
+  `SELECT extract(engine_full, 'Distributed\\(\'(\\w+)_everywhere\'') AS cluster FROM system.tables
+   WHERE database = '${database}_all' AND name = 'analyst_grants'`;
 
 /** Sends a query and yields each row as an array of column values. Large integers are strings. */
 export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;

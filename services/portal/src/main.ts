@@ -2,6 +2,7 @@ import {
   ACCESS_KEYS,
   ACCOUNTS,
   type AuditLog,
+  assertCluster,
   type Change,
   COLLECTIONS,
   createAnalystStore,
@@ -12,6 +13,7 @@ import {
   RECORD_KINDS,
   type RecordKind,
   SIGNABLE_KEYS,
+  WrongCluster,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
@@ -104,6 +106,11 @@ async function openAlerts(use: Use, parts: ReadingParts, audit: AuditLog) {
 
 await runService(logger, async (use) => {
   const tracing = await openTracing(use, { service: SERVICE, config, logger });
+  if (accountsAccount !== null)
+    await assertCluster(accountsAccount).catch((fault: unknown) => {
+      // Pages also work without ClickHouse. Each change of credentials checks the cluster again.
+      if (fault instanceof WrongCluster) throw fault;
+    });
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const log = { producer, reader, registry, topicPrefix, logger };

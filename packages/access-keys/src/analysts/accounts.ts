@@ -1,33 +1,70 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { type ClickHouseAccount, onEachNode, overAllNodes, sendStatement } from '@playline/stores';
+import {
+  type ClickHouseAccount,
+  onEachNode,
+  overAllNodes,
+  selectCluster,
+  sendStatement,
+  settleSome,
+} from '@playline/stores';
 
-/** Runs a statement with parameters such as `{name: String}`. @returns rows of strings @throws Error */
+/**
+ * Runs a statement with parameters such as `{name: String}`. With `isPerNode`, runs it on each node of a cluster and skips
+ * nodes that do not respond.
+ * @returns rows of strings @throws Error
+ */
 export type RunStatement = (
   statement: string,
   parameters?: Readonly<Record<string, string>>,
+  options?: { readonly isPerNode?: boolean },
 ) => Promise<readonly (readonly string[])[]>;
 
 const STATEMENT_MAX_MS = 60_000;
+/** A suspended node must not delay the others. */
+const NODE_MAX_MS = 5_000;
 
 /** Statements that concern one server. Each node of a cluster has its own accounts and queries. */
 const OF_SERVER = /^(CREATE|DROP|GRANT|KILL) /;
 
+/** The tables belong to another cluster than the configured one. Grants would be stored on only some nodes. */
+export class WrongCluster extends Error {
+  override readonly name = 'WrongCluster';
+
+  constructor(cluster: string) {
+    super(`The tables belong to cluster ${cluster}. Set CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS accordingly`);
+  }
+}
+
+/** @throws WrongCluster, or a fault of ClickHouse */
+export async function assertCluster(account: ClickHouseAccount): Promise<void> {
+  const [row] = await createRunOn(account, NODE_MAX_MS)(selectCluster(account.database));
+  const cluster = row?.[0];
+  if (cluster !== undefined && cluster !== account.cluster?.name) throw new WrongCluster(cluster);
+}
+
 /** Creates a function that runs statements in the account's database, on all nodes of a cluster. */
 export function createRunStatement(account: ClickHouseAccount): RunStatement {
   const run = createRunOn(overAllNodes(account));
-  const runOnEach = onEachNode(account).map(createRunOn);
-  return async (statement, parameters) => {
+  const runOnEach = onEachNode(account).map((node) => createRunOn(node));
+  const readOnEach = onEachNode(account).map((node) => createRunOn(node, NODE_MAX_MS));
+  return async (statement, parameters, { isPerNode = false } = {}) => {
+    // Nodes may be added while the process runs.
+    await assertCluster(account);
+    if (isPerNode) {
+      const results = await settleSome(readOnEach.map((readOnNode) => readOnNode(statement, parameters)));
+      return results.flatMap((rows) => rows ?? []);
+    }
     if (!OF_SERVER.test(statement)) return run(statement, parameters);
     for (const runOnNode of runOnEach) await runOnNode(statement, parameters);
     return [];
   };
 }
 
-function createRunOn(account: ClickHouseAccount): RunStatement {
-  return async (statement, parameters = {}) => {
+function createRunOn(account: ClickHouseAccount, deadlineMs = STATEMENT_MAX_MS) {
+  return async (statement: string, parameters: Readonly<Record<string, string>> = {}) => {
     const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value]);
     const settings = { default_format: 'JSONCompactStringsEachRow', ...Object.fromEntries(named) };
-    const response = await sendStatement(account, { body: statement, settings, deadlineMs: STATEMENT_MAX_MS });
+    const response = await sendStatement(account, { body: statement, settings, deadlineMs });
     const lines = (await response.text()).split('\n').filter((line) => line !== '');
     return lines.map((line) => JSON.parse(line) as string[]);
   };
@@ -48,8 +85,10 @@ export interface AnalystAccount {
   readonly owner: AnalystOwner | null;
   /** Time in epoch milliseconds at which the account was assigned, or 0. */
   readonly createdAt: number;
-  /** Environment ids; `*` means all environments. */
+  /** Environment ids; `*` means all environments. In a cluster, those that any node grants. */
   readonly environments: readonly string[];
+  /** Environments that only some nodes grant, because a change was not stored on all nodes. */
+  readonly partlyGranted: readonly string[];
   /** Whether the account can read columns that may identify people. */
   readonly rawIds: boolean;
   /** Time of the first grant in ISO 8601 format, or '' without a grant. */
@@ -91,9 +130,10 @@ const ANALYSTS =
 
 /** Lists all analyst accounts by name, including accounts without grants. */
 export async function listAnalysts(run: RunStatement): Promise<AnalystAccount[]> {
+  const grants = await readGrants(run);
   const rows = await run(
     `SELECT user_name, max(granted_role_name = {raw: String}),
-       arrayStringConcat(arraySort(groupUniqArrayIf(environment_id, environment_id != '')), ','), min(given.changed_at),
+       if(countIf(environment_id != '') = 0, '', toString(min(given.changed_at))),
        any(owner_id), any(project_id), any(claimed.name), any(claimed_ms)
      FROM system.role_grants AS role
      LEFT JOIN (SELECT * FROM analyst_grants FINAL WHERE NOT revoked) AS given ON given.account = role.user_name
@@ -103,16 +143,31 @@ export async function listAnalysts(run: RunStatement): Promise<AnalystAccount[]>
      GROUP BY user_name ORDER BY user_name`,
     { role: ROLE, raw: RAW_ROLE },
   );
-  return rows.map(
-    ([account = '', raw, ids = '', since = '', accountId = '', projectId = '', name = '', claimedAt]) => ({
-      account,
-      rawIds: raw === '1',
-      environments: ids === '' ? [] : ids.split(','),
-      since: ids === '' ? '' : `${since.replace(' ', 'T')}Z`,
-      owner: accountId === '' ? null : { accountId, projectId, name },
-      createdAt: Number(claimedAt),
-    }),
+  return rows.map(([account = '', raw, since = '', accountId = '', projectId = '', name = '', claimedAt]) => ({
+    account,
+    rawIds: raw === '1',
+    ...grants.of(account),
+    since: since === '' ? '' : `${since.replace(' ', 'T')}Z`,
+    owner: accountId === '' ? null : { accountId, projectId, name },
+    createdAt: Number(claimedAt),
+  }));
+}
+
+/** Reads the grants of each node, because a change may have been stored on only some nodes. */
+async function readGrants(run: RunStatement) {
+  const rows = await run(
+    'SELECT toJSONString(groupArray((account, environment_id))) FROM analyst_grants FINAL WHERE NOT revoked',
+    {},
+    { isPerNode: true },
   );
+  const nodes = rows.map(([pairs = '[]']) => JSON.parse(pairs) as [account: string, environmentId: string][]);
+  return {
+    of: (account: string) => {
+      const granted = nodes.map((pairs) => pairs.filter(([name]) => name === account).map(([, id]) => id));
+      const environments = [...new Set(granted.flat())].sort();
+      return { environments, partlyGranted: environments.filter((id) => !granted.every((ids) => ids.includes(id))) };
+    },
+  };
 }
 
 /** Grants or revokes an environment. The version increases even if clocks differ, so the latest change takes effect. */
@@ -194,9 +249,8 @@ export async function claim(
 
 /** Revokes all of an account's grants, and kills its running queries. */
 export async function dropAnalyst(run: RunStatement, account: string): Promise<void> {
-  const granted = 'SELECT environment_id FROM analyst_grants FINAL WHERE account = {account: String} AND NOT revoked';
-  const grants = await run(granted, { account });
-  for (const [environmentId = ''] of grants) await setGrant(run, account, { environmentId, revoked: true });
+  const { environments } = (await readGrants(run)).of(account);
+  for (const environmentId of environments) await setGrant(run, account, { environmentId, revoked: true });
   await run('KILL QUERY WHERE user = {account: String} ASYNC FORMAT Null', { account });
   const claims = await run(
     'SELECT password_mark, claim FROM analyst_accounts FINAL WHERE account = {account: String} AND NOT dropped',

@@ -127,13 +127,13 @@ export async function followRole(
   }
   const change = (ids: readonly string[], revoked: boolean) =>
     Promise.all(ids.map((environmentId) => store.setGrant(account.account, { environmentId, revoked })));
-  const current = account.environments;
+  const { environments: current, partlyGranted } = account;
   await change(
     current.filter((id) => !allowed.includes(id)),
     true,
   );
   await change(
-    allowed.filter((id) => !current.includes(id)),
+    allowed.filter((id) => !current.includes(id) || partlyGranted.includes(id)),
     false,
   );
   return true;

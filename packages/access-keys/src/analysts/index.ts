@@ -2,6 +2,7 @@ export {
   ALL_ENVIRONMENTS,
   type AnalystAccount,
   type AnalystCredentials,
+  assertCluster,
   createRunStatement,
   dropAnalyst,
   findGrantRefusal,
@@ -9,6 +10,7 @@ export {
   listAnalysts,
   type RunStatement,
   setGrant,
+  WrongCluster,
 } from './accounts.ts';
 export * from './assign.ts';
 export * from './credentials.ts';

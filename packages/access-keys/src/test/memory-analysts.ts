@@ -9,7 +9,8 @@ export function createMemoryAnalysts(): AnalystStore {
     create: async ({ owner, rawIds }) => {
       count += 1;
       const account = `analyst_${rawIds ? 'raw_' : ''}${count}`;
-      accounts.set(account, { account, owner, rawIds, environments: [], since: '', createdAt: Date.now() + count });
+      const grants = { environments: [], partlyGranted: [], since: '' };
+      accounts.set(account, { account, owner, rawIds, ...grants, createdAt: Date.now() + count });
       return { account, password: `secret-of-${account}` };
     },
     setGrant: async (account, { environmentId, revoked }) => {

@@ -1,4 +1,4 @@
-import { IS_INSERT, onEachNode, pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
+import { awaitInserts, IS_INSERT, onEachNode, pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
@@ -56,7 +56,7 @@ function openNodeRows(options: ErasureRowsOptions): ErasureRows {
     },
     findSurvivors: (batchId) => findEverywhere({ connection, batchId }, {}, findDerivedSurvivors),
     findOnDisk: (batchId) => findEverywhere({ connection, batchId }, ON_DISK, findDerivedOnDisk),
-    awaitInserts: (signal) => awaitInserts(connection, signal),
+    awaitInserts: (signal) => awaitOtherInserts(connection, signal),
     removeDeleted: (signal) => removeDeleted(connection, { deadlineMs, signal }),
     countReplaced: (untilMs) => countReplaced(connection, untilMs),
     async readBatches() {
@@ -180,7 +180,7 @@ const FAR_FUTURE = '2299-12-31 00:00:00';
  * scrub finds the missing rows.
  */
 async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
-  await awaitInserts(connection, wait.signal);
+  await awaitOtherInserts(connection, wait.signal);
   await withTargetsCopy(connection, batchId, async (copyId) => {
     wait.signal?.throwIfAborted();
     try {
@@ -192,7 +192,7 @@ async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait):
         const mutation = { table: name, statement: `DELETE FROM ${name} WHERE ${where}`, marker: toIdText(batchId) };
         await runMutation(connection, mutation, { ...wait, signal: undefined });
       }
-      await awaitInserts(connection);
+      await awaitOtherInserts(connection);
     } finally {
       const settings = { ...INSERT_SETTINGS, max_partitions_per_insert_block: '10000' };
       for (const table of DERIVED_TABLES) {
@@ -215,7 +215,7 @@ async function findDerivedSurvivors(batch: Batch): Promise<FoundRows[]> {
   const first = await findDifferences(batch);
   if (first.length === 0) return first;
   // During an insert, an event and its derived row may become visible at different times.
-  await awaitInserts(batch.connection);
+  await awaitOtherInserts(batch.connection);
   return findDifferences(batch);
 }
 
@@ -249,31 +249,15 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
   return toFound(table, rows);
 }
 
-const POLL_MS = 100;
-/** Inserts by services time out after a minute (`max_execution_time` of their accounts). */
-const INSERT_MAX_MS = 90_000;
-
 /** Waits for all running inserts into this database, except inserts into erasure tables. */
-async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
-  const readRunning = async () => {
+const awaitOtherInserts = (connection: Connection, signal?: AbortSignal): Promise<void> =>
+  awaitInserts(async () => {
     const rows = await connection.read<{ id: string }>(
       `SELECT query_id AS id FROM system.processes
        WHERE ${IS_INSERT} AND NOT startsWith(query, 'INSERT INTO erasure_')`,
     );
     return rows.map(({ id }) => id);
-  };
-  const awaited = new Set(await readRunning());
-  const end = performance.now() + INSERT_MAX_MS;
-  while (awaited.size > 0) {
-    if (performance.now() > end) {
-      const message = `ClickHouse INSERT_WAIT: an insert has been running for more than ${INSERT_MAX_MS} ms`;
-      throw new StoreFault(message, { kind: 'transient', code: 'INSERT_WAIT' });
-    }
-    await pauseOrThrow(POLL_MS, signal);
-    const running = await readRunning();
-    for (const id of awaited) if (!running.includes(id)) awaited.delete(id);
-  }
-}
+  }, signal);
 
 interface Mutation {
   readonly table: string;

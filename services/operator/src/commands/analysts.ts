@@ -171,7 +171,8 @@ async function grant(
   if (refusal !== null) throw new Error(refusal);
   const before = await findAccount(run, name);
   await warnIfUnknown({ run, terminal }, environmentId);
-  if (!before.environments.includes(environmentId)) await setGrant(run, name, { environmentId, revoked: false });
+  if (!before.environments.includes(environmentId) || before.partlyGranted.includes(environmentId))
+    await setGrant(run, name, { environmentId, revoked: false });
   print(await findAccount(run, name), options, terminal);
 }
 

@@ -8,7 +8,7 @@ import {
 } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
-import { awaitInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
+import { awaitRunningInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
 import { findCountDrift, RECOUNT } from '../verify/counts.ts';
 
 const HELP = `
@@ -97,7 +97,7 @@ async function repairSlice({ query, run, onProgress }: RepairOptions, slice: Tab
     const identityFilter = toIdentityFilter(unfounded);
     await run(`DELETE FROM ${table.name} WHERE ${where} AND ${identityFilter}`);
     // A concurrent insert may have written derived rows before its events became visible.
-    await awaitInserts(query);
+    await awaitRunningInserts(query);
     await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${identityFilter}`);
   }
   throw new Error(`${name} still differs from events: run the command again`);

@@ -1,6 +1,6 @@
 /** Compares derived tables with the events. */
 import { DERIVED_TABLES, type DerivedTable, differencesOf } from '@playline/erasure';
-import { IS_INSERT, type QueryRows, quoteText, readRows } from '@playline/stores';
+import { awaitInserts, IS_INSERT, type QueryRows, quoteText, readRows } from '@playline/stores';
 
 export interface Drift {
   readonly table: string;
@@ -32,7 +32,6 @@ export interface Difference {
 const COMPARED_MAX = 1_000;
 /** During continuous inserts, a third of the comparisons may see a partly inserted identity; ten in a row are rare. */
 const COMPARISONS_MAX = 10;
-const POLL_MS = 200;
 /** Every slice reads all events, so slices are as large as memory allows. */
 const SLICE_ROWS = 2_000_000;
 /** Slices are selected by the first byte of a key. */
@@ -104,7 +103,7 @@ export async function findDifferences(
   const { rows, found: first } = await compare(query, slice, '1');
   let [found, counted] = [first, rows];
   for (let round = 1; round < COMPARISONS_MAX && found.length > 0; round++) {
-    await awaitInserts(query);
+    await awaitRunningInserts(query);
     const recheck = await compare(query, slice, counted > COMPARED_MAX ? '1' : toIdentityFilter(found));
     const names = new Set(recheck.found.map(nameOf));
     found = counted > COMPARED_MAX ? recheck.found : found.filter((each) => names.has(nameOf(each)));
@@ -132,19 +131,12 @@ async function compare(query: QueryRows, { table, where, derived }: TableSlice, 
   return { found, rows: Number(rows[0]?.[3] ?? 0) };
 }
 
-/** Waits until all currently running inserts have completed. */
-export async function awaitInserts(query: QueryRows): Promise<void> {
-  const running = async () => {
-    const inserts = `SELECT query_id FROM system.processes WHERE ${IS_INSERT}`;
-    return (await readRows(query(inserts))).map(([id]) => String(id));
-  };
-  const awaited = await running();
-  for (;;) {
-    const current = await running();
-    if (!awaited.some((id) => current.includes(id))) return;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
-}
+/** Waits for the inserts that are running now. */
+export const awaitRunningInserts = (query: QueryRows): Promise<void> =>
+  awaitInserts(async () => {
+    const rows = await readRows(query(`SELECT query_id FROM system.processes WHERE ${IS_INSERT}`));
+    return rows.map(([id]) => String(id));
+  });
 
 /** Compares the tables of each node, because all rows of an owner are on one node. */
 export async function findDrift(

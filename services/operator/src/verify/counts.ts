@@ -1,6 +1,6 @@
 import { COUNT_STEPS_S } from '@playline/events';
 import { type QueryRows, readRows } from '@playline/stores';
-import { awaitInserts, type Drift } from '../derive/drift.ts';
+import { awaitRunningInserts, type Drift } from '../derive/drift.ts';
 
 const HOUR_S = 3_600;
 const LONGEST_S = COUNT_STEPS_S.at(-1)!;
@@ -32,7 +32,7 @@ export async function findCountDrift(query: QueryRows, onProgress: (line: string
     for (const statement of statements) {
       let [missing, unfounded] = await compare(query, statement);
       for (let round = 1; round < COMPARISONS_MAX && missing + unfounded > 0; round++) {
-        await awaitInserts(query);
+        await awaitRunningInserts(query);
         [missing, unfounded] = await compare(query, statement);
       }
       drift.missing += missing;
