@@ -169,9 +169,9 @@ function assertCreatable(
 
 /** @throws Error if the tables belong to a single server instead of a cluster, or the reverse */
 async function assertSameNodes(client: ClickHouseClient, { database, node }: SqlTarget): Promise<void> {
-  const [row] = await (
-    await client.query({ query: selectCluster(database), format: 'JSONEachRow' })
-  ).json<{ cluster: string }>();
+  const [row] = await (await client.query({ query: selectCluster(database), format: 'JSONEachRow' })).json<{
+    cluster: string;
+  }>();
   const cluster = row?.cluster ?? null;
   if (cluster === (node?.cluster ?? null)) return;
   const found = cluster === null ? 'a single server' : `cluster ${cluster}`;

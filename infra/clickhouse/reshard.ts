@@ -53,7 +53,9 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
     const progress = await readProgress(home);
     if (progress.startsWith(TO)) {
       if (progress !== TO + cluster)
-        throw new Error(`The rows are only partly replaced. Run the command again for cluster ${progress.slice(TO.length)}`);
+        throw new Error(
+          `The rows are only partly replaced. Run the command again for cluster ${progress.slice(TO.length)}`,
+        );
       await separate(nodes, cluster);
     } else await prepare(nodes, { cluster, previous: progress.slice(FROM.length), report });
     for (const node of nodes) for (const { name } of SHARDED_TABLES) await replacePartitions(node, name);
@@ -81,7 +83,9 @@ const ID = "concat(hostName(), ':', toString(tcpPort()), ' ', toString(serverUUI
 
 /** @throws Error unless the clusters of all nodes consist of exactly these nodes, in this order */
 async function assertShards(nodes: readonly Node[], cluster: string): Promise<void> {
-  const ids = await Promise.all(nodes.map(async (node) => (await read<{ id: string }>(node, `SELECT ${ID} AS id`))[0]!.id));
+  const ids = await Promise.all(
+    nodes.map(async (node) => (await read<{ id: string }>(node, `SELECT ${ID} AS id`))[0]!.id),
+  );
   for (const node of nodes) {
     await assertNodes(node, cluster, ids);
     await assertNodes(node, `${cluster}_everywhere`, ids);
@@ -92,7 +96,9 @@ async function assertShards(nodes: readonly Node[], cluster: string): Promise<vo
 async function assertNodes(node: Node, cluster: string, ids: readonly string[]): Promise<void> {
   const query = `SELECT ${ID} AS id FROM clusterAllReplicas('${cluster}', system.one) ORDER BY _shard_num`;
   const found = await read<{ id: string }>(node, query).catch((fault: unknown) => {
-    throw new Error(`${node.target.url}: cluster ${cluster}: ${fault instanceof Error ? fault.message : String(fault)}`);
+    throw new Error(
+      `${node.target.url}: cluster ${cluster}: ${fault instanceof Error ? fault.message : String(fault)}`,
+    );
   });
   if (found.map(({ id }) => id).join() !== ids.join())
     throw new Error(
@@ -166,14 +172,9 @@ async function assertAccounts(home: Node, added: readonly Node[]): Promise<void>
     const known = new Set((await read<{ name: string }>(node, select)).map(({ name }) => name));
     const missing = created.map(({ name }) => name).filter((name) => !known.has(name));
     if (missing.length === 0) continue;
-    const commands = missing.flatMap((name) => [
-      `SHOW CREATE USER ${name}`,
-      `SHOW CREATE QUOTA ${name}`,
-      `SHOW GRANTS FOR ${name}`,
-    ]);
     throw new Error(
-      `${node.target.url}: accounts created with SQL are missing: ${missing.join(', ')}. Run what these statements return ` +
-        `on ${home.target.url}: ${commands.join('; ')}`,
+      `${node.target.url}: accounts created with SQL are missing: ${missing.join(', ')}. Stop this server, copy the folder ` +
+        `of local_directory (/var/lib/clickhouse/access) from ${home.target.url}, and start it. Or drop the accounts`,
     );
   }
 }
@@ -194,7 +195,10 @@ async function assertCopyable(old: readonly Node[], added: readonly Node[]): Pro
   const columns = await readColumns(home);
   for (const node of nodes) {
     const others = await readColumns(node);
-    const different = [...columns.filter((each) => !others.includes(each)), ...others.filter((each) => !columns.includes(each))];
+    const different = [
+      ...columns.filter((each) => !others.includes(each)),
+      ...others.filter((each) => !columns.includes(each)),
+    ];
     if (different.length > 0)
       throw new Error(
         `${node.target.url}: has other columns than the home: ${different.join(', ')}. Columns of npm run columns must be ` +
@@ -207,7 +211,8 @@ async function assertCopyable(old: readonly Node[], added: readonly Node[]): Pro
   for (const node of nodes) {
     const { rows, free } = await readSize(node);
     if (added.includes(node) && rows > 0) throw new Error(`${node.target.url}: has rows. Add only empty nodes`);
-    if (free < needed) throw new Error(`${node.target.url}: has ${free} bytes of free disk space, but the copy needs ${needed}`);
+    if (free < needed)
+      throw new Error(`${node.target.url}: has ${free} bytes of free disk space, but the copy needs ${needed}`);
   }
 }
 
@@ -330,7 +335,9 @@ async function restore(old: readonly Node[], { cluster, previous }: Change): Pro
   if (row === undefined) await copyTables(old, cluster);
   for (const { target } of old.toReversed()) {
     const { node, ...single } = target;
-    await createForNodes(previous === '' ? single : { ...single, node: { cluster: previous, isHome: target === home.target } });
+    await createForNodes(
+      previous === '' ? single : { ...single, node: { cluster: previous, isHome: target === home.target } },
+    );
   }
   await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
 }

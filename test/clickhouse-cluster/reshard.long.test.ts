@@ -120,7 +120,12 @@ it('a repeated run gives a new node the current grants and persons, also those c
     if (line.startsWith('identities: copied')) await grant('analyst_2', 1);
   });
   expect(await readAll()).toEqual(before);
-  expect(await findNodeDifferences(accountsOf(0, 1).map((each) => createQueryRows(each)), silently)).toEqual([]);
+  expect(
+    await findNodeDifferences(
+      accountsOf(0, 1).map((each) => createQueryRows(each)),
+      silently,
+    ),
+  ).toEqual([]);
   for (const index of [0, 1]) {
     const grants = "SELECT account, revoked FROM analyst_grants FINAL WHERE account != 'analyst' ORDER BY account";
     expect(await read(grants, index)).toBe('analyst_1\ttrue\nanalyst_2\tfalse');
@@ -176,7 +181,9 @@ async function openProxy(index: number, pattern: RegExp, answer: object) {
 
 it('other nodes than those of the cluster, other columns, a full disk, an unknown account or foreign rows are refused before anything is changed', async () => {
   const tables = () =>
-    read(`SELECT database, name, create_table_query FROM system.tables WHERE startsWith(database, 'playline') ORDER BY ALL`);
+    read(
+      `SELECT database, name, create_table_query FROM system.tables WHERE startsWith(database, 'playline') ORDER BY ALL`,
+    );
   const before = await tables();
   const refuse = (indexes: readonly number[], cluster: string, message: string | RegExp) =>
     expect(reshard(accountsOf(...indexes), cluster, silently)).rejects.toThrow(message);

@@ -92,6 +92,15 @@ async function openAllRecords(use: Use, log: LogParts) {
   };
 }
 
+async function openRoles(use: Use, records: Awaited<ReturnType<typeof openAllRecords>>, audit: AuditLog) {
+  if (accountsAccount === null || analysts === null) return;
+  await assertCluster(accountsAccount).catch((fault: unknown) => {
+    // Pages also work without ClickHouse. Each change of credentials checks the cluster again.
+    if (fault instanceof WrongCluster) throw fault;
+  });
+  await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
+}
+
 async function openAlerts(use: Use, parts: ReadingParts, audit: AuditLog) {
   const store = await use('alerts', async () => openRedisAlerts(redis));
   const delivery = createAlertDelivery({ config, origin });
@@ -106,11 +115,6 @@ async function openAlerts(use: Use, parts: ReadingParts, audit: AuditLog) {
 
 await runService(logger, async (use) => {
   const tracing = await openTracing(use, { service: SERVICE, config, logger });
-  if (accountsAccount !== null)
-    await assertCluster(accountsAccount).catch((fault: unknown) => {
-      // Pages also work without ClickHouse. Each change of credentials checks the cluster again.
-      if (fault instanceof WrongCluster) throw fault;
-    });
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger }));
   const reader = await use('log reader', () => openLogReader(kafka));
   const log = { producer, reader, registry, topicPrefix, logger };
@@ -124,8 +128,7 @@ await runService(logger, async (use) => {
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   const audit = createAudit(log);
-  if (analysts !== null)
-    await use('roles', () => openRoleFollower({ ...records, store: analysts, audit, onFault: onRoleFault }));
+  await openRoles(use, records, audit);
   const pipeline = createPipelineStatus(log);
   const alerts = await openAlerts(use, { ...records, usage, reads, pipeline, onFault }, audit);
   let server: HttpServer | null = null;

@@ -8,7 +8,13 @@ import {
 } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
-import { awaitRunningInserts, findDifferences, listTableSlices, type TableSlice, toIdentityFilter } from '../derive/drift.ts';
+import {
+  awaitRunningInserts,
+  findDifferences,
+  listTableSlices,
+  type TableSlice,
+  toIdentityFilter,
+} from '../derive/drift.ts';
 import { findCountDrift, RECOUNT } from '../verify/counts.ts';
 
 const HELP = `
