@@ -32,7 +32,7 @@ export const onEachNode = <A extends ClickHouseAccount>(account: A): A[] =>
 
 /** Selects the cluster that the tables of a database belong to. Returns no row for a single server. */
 export const selectCluster = (database: string): string =>
-  `SELECT extract(engine_full, 'Distributed\\('(\\w+)_everywhere'') AS cluster FROM system.tables
+  `SELECT extract(engine_full, 'Distributed[(]''([a-z0-9_]+)_everywhere''') AS cluster FROM system.tables
    WHERE database = '${database}_all' AND name = 'analyst_grants'`;
 
 /** Sends a query and yields each row as an array of column values. Large integers are strings. */
