@@ -48,11 +48,14 @@ async function readAll(): Promise<string[]> {
   return answers;
 }
 
+async function dropDatabases(index: number): Promise<void> {
+  for (const database of ['playline', 'playline_rows', 'playline_all'])
+    await read(`DROP DATABASE IF EXISTS ${database} SYNC`, index, 'default');
+}
+
 /** A single server with rows, and two nodes without tables. */
 beforeEach(async () => {
-  for (const index of [0, 1, 2])
-    for (const database of ['playline', 'playline_rows', 'playline_all'])
-      await read(`DROP DATABASE IF EXISTS ${database} SYNC`, index, 'default');
+  for (const index of [0, 1, 2]) await dropDatabases(index);
   await applySql(accountOf(0));
   await read(FILL);
   await read(FILL_OVERRIDES);
@@ -158,8 +161,7 @@ it('a run that fails before rows are replaced leaves the previous cluster as it 
     expect(await read("SHOW TABLES LIKE '%\\_next'", index)).toBe('');
   }
   const filled = await readAll();
-  for (const database of ['playline', 'playline_rows', 'playline_all'])
-    await read(`DROP DATABASE ${database} SYNC`, 2, 'default');
+  await dropDatabases(2);
   await reshard(accountsOf(0, 1, 2), 'playline_3', silently);
   expect(await readAll()).toEqual(filled);
 });
@@ -168,7 +170,7 @@ it('a run that fails before rows are replaced leaves the previous cluster as it 
 async function openProxy(index: number, pattern: RegExp, answer: object) {
   const server = createServer(async (request, response) => {
     const body = await text(request);
-    if (pattern.test(body)) return void response.end(JSON.stringify(answer));
+    if (pattern.test(body)) return void response.end(`${JSON.stringify(answer)}\n`);
     const { authorization = '' } = request.headers;
     const url = nodes.urls[index]! + request.url;
     const forwarded = await fetch(url, { method: 'POST', headers: { authorization, connection: 'close' }, body });
