@@ -138,16 +138,42 @@ it('a repeated run gives a new node the current grants and persons, also those c
   }
 });
 
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+const toRows = (row: object): Answer => ({ status: 200, body: `${JSON.stringify(row)}\n` });
+
+/** Forwards queries to a node, except those that are answered. */
+async function openProxy(index: number, answer: (query: string) => Answer | null) {
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    const answered = answer(body);
+    if (answered !== null) return void response.writeHead(answered.status).end(answered.body);
+    const { authorization = '' } = request.headers;
+    const url = nodes.urls[index]! + request.url;
+    const forwarded = await fetch(url, { method: 'POST', headers: { authorization, connection: 'close' }, body });
+    response.writeHead(forwarded.status).end(await forwarded.text());
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const account = { ...accountOf(index), url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { account, [Symbol.asyncDispose]: async () => void server.close() };
+}
+
 it('a run that fails before rows are replaced leaves the previous cluster as it was, and can be repeated', async () => {
   await reshard(accountsOf(0, 1), 'playline_2', silently);
   const before = await readAll();
   const lines: string[] = [];
-  const failing = reshard(accountsOf(0, 1, 2), 'playline_3', async (line) => {
-    lines.push(line);
-    // The new node fails after the tables of the present nodes were dropped.
-    if (line.startsWith('identities: copied')) await read('DROP TABLE erasure_targets SYNC', 2);
+  // Fails after the tables over all nodes were dropped and the table was emptied.
+  let isFailed = false;
+  await using failing = await openProxy(1, (query) => {
+    if (isFailed || !query.startsWith('INSERT INTO playline.identity_overrides ')) return null;
+    isFailed = true;
+    return { status: 500, body: 'failed by the test' };
   });
-  await expect(failing).rejects.toThrow('erasure_targets');
+  const targets = [accountOf(0), failing.account, accountOf(2)];
+  await expect(reshard(targets, 'playline_3', (line) => void lines.push(line))).rejects.toThrow('failed by the test');
   expect(lines.at(-1)).toBe('the previous tables were restored');
   expect(await readAll()).toEqual(before);
   const queries = accountsOf(0, 1).map((each) => createQueryRows(each));
@@ -161,25 +187,9 @@ it('a run that fails before rows are replaced leaves the previous cluster as it 
     expect(await read("SHOW TABLES LIKE '%\\_next'", index)).toBe('');
   }
   const filled = await readAll();
-  await dropDatabases(2);
   await reshard(accountsOf(0, 1, 2), 'playline_3', silently);
   expect(await readAll()).toEqual(filled);
 });
-
-/** Forwards the queries to a node, except queries that match the pattern. */
-async function openProxy(index: number, pattern: RegExp, answer: object) {
-  const server = createServer(async (request, response) => {
-    const body = await text(request);
-    if (pattern.test(body)) return void response.end(`${JSON.stringify(answer)}\n`);
-    const { authorization = '' } = request.headers;
-    const url = nodes.urls[index]! + request.url;
-    const forwarded = await fetch(url, { method: 'POST', headers: { authorization, connection: 'close' }, body });
-    response.writeHead(forwarded.status).end(await forwarded.text());
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const account = { ...accountOf(index), url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
-  return { account, [Symbol.asyncDispose]: async () => void server.close() };
-}
 
 it('other nodes than those of the cluster, other columns, a full disk, an unknown account or foreign rows are refused before anything is changed', async () => {
   const tables = () =>
@@ -194,11 +204,15 @@ it('other nodes than those of the cluster, other columns, a full disk, an unknow
   await refuse([0, 1, 2], 'playline_2', 'cluster playline_2 in remote_servers has the nodes');
   await refuse([0, 2, 1], 'playline_3', 'cluster playline_3 in remote_servers has the nodes');
   await refuse([1, 0], 'playline_2', 'cluster playline_2 in remote_servers has the nodes');
-  await using home = await openProxy(0, /storage != 'users_xml'/, { name: 'analyst_0a1b2c3d' });
+  await using home = await openProxy(0, (query) =>
+    query.includes("storage != 'users_xml'") ? toRows({ name: 'analyst_0a1b2c3d' }) : null,
+  );
   await expect(reshard([home.account, accountOf(1)], 'playline_2', silently)).rejects.toThrow(
     'accounts created with SQL are missing: analyst_0a1b2c3d',
   );
-  await using full = await openProxy(1, /system\.disks/, { rows: '0', bytes: '0', free: '1' });
+  await using full = await openProxy(1, (query) =>
+    query.includes('system.disks') ? toRows({ rows: '0', bytes: '0', free: '1' }) : null,
+  );
   await expect(reshard([accountOf(0), full.account], 'playline_2', silently)).rejects.toThrow(
     'has 1 bytes of free disk space',
   );
