@@ -313,8 +313,8 @@ async function separate(nodes: readonly Node[], cluster: string): Promise<void> 
 }
 
 /** Replaces the rows that every node has by the rows of the home. */
-async function copyTables([home, ...others]: readonly Node[], cluster: string): Promise<void> {
-  for (const node of others) {
+async function copyTables(nodes: readonly Node[], cluster: string): Promise<void> {
+  for (const node of nodes.slice(1)) {
     const { database } = node.target;
     for (const table of COPIED_TABLES) {
       await run(node, `TRUNCATE TABLE ${database}.${table} SYNC`, DROP_SETTINGS);
