@@ -331,7 +331,7 @@ async function restore(old: readonly Node[], { cluster, previous }: Change): Pro
   const [home] = old as [Node, ...Node[]];
   for (const node of old) await dropCopies(node);
   const [row] = await read<{ cluster: string }>(home, selectCluster(home.target.database));
-  // Without the tables over all nodes, nobody can write, and a node may have been emptied.
+  // The tables over all nodes were dropped, and a node may have been emptied since.
   if (row === undefined) await copyTables(old, cluster);
   for (const { target } of old.toReversed()) {
     const { node, ...single } = target;

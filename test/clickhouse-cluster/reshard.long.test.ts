@@ -95,7 +95,7 @@ it('a server becomes two shards and then three, with the same answers, and an in
   expect(await readAll()).toEqual(before);
 });
 
-it('a repeated run gives a new node the current grants and persons, also those changed during the run, and nobody who was erased', async () => {
+it('a repeated run gives a new node the current grants and persons, also those changed during the run, and no person who was erased', async () => {
   const grant = (account: string, version: number, revoked = false, index = 0) =>
     read(`INSERT INTO analyst_grants VALUES ('${account}', 'game', ${revoked}, now64(3), ${version})`, index);
   await grant('analyst_1', 10);
@@ -168,7 +168,7 @@ async function openProxy(index: number, answer: (query: string) => Answer | null
   return { account, [Symbol.asyncDispose]: async () => void server.close() };
 }
 
-it('a run that fails before rows are replaced leaves the previous cluster as it was, and can be repeated', async () => {
+it('a run that fails before rows are replaced restores the previous cluster, and can be repeated', async () => {
   await reshard(accountsOf(0, 1), 'playline_2', silently);
   const before = await readAll();
   const lines: string[] = [];
