@@ -12,7 +12,7 @@ export interface StackOptions {
   services?: readonly ServiceName[];
   /** True to create topics and tables even without services. */
   createsTables?: boolean;
-  /** Additional environment variables for the services. */
+  /** Additional environment variables for the services and for creating topics. */
   settings?: Record<string, string>;
   report?: (line: string) => void;
   /** Called for each process that has exited and will be restarted. */

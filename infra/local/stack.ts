@@ -252,7 +252,7 @@ class RunningStack implements Stack {
   private deployStores(stores: StartedStores): [topics: Promise<void>, tables: Promise<void>] {
     const { paths, options } = this;
     const isLogReady = Promise.all([stores.kafka, stores.registry]);
-    const topics = isLogReady.then(() => deployKafka(paths, { ...this.serviceEnv(), ...topicSettingsOf(options) }));
+    const topics = isLogReady.then(() => deployKafka(paths, { ...topicSettingsOf(options), ...this.serviceEnv() }));
     const tables = stores.clickhouse.then(() => deployClickHouse(paths, this.operatorEnv()));
     return [
       topics.then(() => this.report('topics and schemas created')),

@@ -37,7 +37,10 @@ export function pairGrowing(bench: Bench, tag: string, options: { count: number;
   return pairs;
 }
 
-export async function prepareLinks(bench: Bench, pairs: readonly Pair[]): Promise<PreparedRecord[]> {
+export async function prepareLinks(
+  bench: Pick<Bench, 'stores' | 'topicPrefix' | 'environmentId'>,
+  pairs: readonly Pair[],
+): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
   const schemaId = await readSchemaId(bench, topic, identityLinkCodec.schema);
   const key = Buffer.from(bench.environmentId);

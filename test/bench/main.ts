@@ -4,6 +4,7 @@ import { command, numberFrom, UsageError, wholeNumberFrom } from '../../services
 import { runMeasure, writeResults } from '../measure.ts';
 import { type Bench, compareRows, type Figure, type FigureRow, parseBaseline, toTable, toWarnings } from './figure.ts';
 import { chain } from './figures/chain.ts';
+import { cluster } from './figures/cluster.ts';
 import { drain } from './figures/drain.ts';
 import { endToEnd } from './figures/end-to-end.ts';
 import { erasure } from './figures/erasure.ts';
@@ -41,7 +42,7 @@ const FIGURES: readonly Figure[] = [
     chain,
     tracing,
   ],
-  ...[drain, soak],
+  ...[drain, soak, cluster],
 ];
 const BASELINE = new URL('./baseline.json', import.meta.url);
 const [ROWS_MIN, ROWS_MAX] = [10_000, 10_000_000_000];
@@ -106,13 +107,13 @@ const bench = command('bench', 'measure the services and their peers or floors i
   .option('--tls', 'use TLS and logins between services and stores (not for floors and peers)', false)
   .option(
     '--scale <fraction>',
-    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, live, chain, drain and soak',
+    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal, live, chain, drain, soak and cluster',
     numberFrom(0.001, 1),
     1,
   )
   .option(
     '--rows <number>',
-    'number of events in the figures queries and portal; default 20 million',
+    'number of events in the figures queries and portal (default 20 million), and cluster (default 5 million)',
     wholeNumberFrom(ROWS_MIN, ROWS_MAX),
   )
   .addHelpText(

@@ -37,7 +37,7 @@ export function prepareJson(topic: string, count: number): PreparedRecord[] {
 /** Long enough to publish several hundred thousand records on a busy machine. */
 const TRANSACTION_MAX_MS = 180_000;
 
-const openProducer = ({ stores }: Bench, transactionalId?: string) =>
+const openProducer = ({ stores }: Pick<Bench, 'stores'>, transactionalId?: string) =>
   new Producer<Buffer, Buffer, Buffer, Buffer>({
     clientId: 'bench',
     bootstrapBrokers: stores.kafka,
@@ -51,7 +51,7 @@ function* requestsOf(records: readonly PreparedRecord[]): Generator<PreparedReco
     yield records.slice(first, first + RECORDS_PER_REQUEST);
 }
 
-export async function publish(bench: Bench, records: readonly PreparedRecord[]): Promise<void> {
+export async function publish(bench: Pick<Bench, 'stores'>, records: readonly PreparedRecord[]): Promise<void> {
   const producer = openProducer(bench);
   try {
     for (const messages of requestsOf(records)) await producer.send({ messages });
@@ -77,6 +77,6 @@ export async function publishInTransaction(
   }
 }
 
-export function readSchemaId({ stores }: Bench, topic: string, schema: string): Promise<number> {
+export function readSchemaId({ stores }: Pick<Bench, 'stores'>, topic: string, schema: string): Promise<number> {
   return createSchemaRegistry({ url: stores.registry }).idOf(schemaSubjectOf(topic), schema);
 }

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { Cluster, Redis } from 'ioredis';
+import type { redisClusterSpecs } from '@playline/infra/local';
+import { Cluster, Redis } from 'ioredis';
 import { testStackFolder } from './stack-folder.ts';
 import { until } from './until.ts';
 
@@ -31,53 +32,26 @@ export interface TestRedisCluster {
   replicaOf(key: string): Promise<ClusterNode>;
   /** Starts to move the slot of a key to another primary. */
   startMove(key: string): Promise<SlotMove>;
+  /** Starts a further node, which is not a member of the cluster yet. */
+  startNode(): Promise<ClusterNode>;
   flush(): Promise<void>;
   close(): Promise<void>;
 }
 
 export async function openRedisCluster(): Promise<TestRedisCluster> {
   // Imported lazily, because most tests use one server.
-  const { freePorts, joinRedisCluster, REDIS_CLUSTER_NODES, redisClusterAddress, redisClusterSpecs, stackPathsOf } =
-    await import('@playline/infra/local');
-  const { Cluster: ClusterClient, Redis: Client } = await import('ioredis');
+  const local = await import('@playline/infra/local');
+  const { freePorts, REDIS_CLUSTER_NODES, redisClusterAddress, stackPathsOf } = local;
   const folder = testStackFolder('redis-cluster');
   const password = randomBytes(8).toString('hex');
   const drawn = await freePorts(2 * REDIS_CLUSTER_NODES);
   const ports = drawn.slice(REDIS_CLUSTER_NODES);
   const addresses = { ports, busPorts: drawn.slice(0, REDIS_CLUSTER_NODES), password };
-  const specs = redisClusterSpecs(stackPathsOf(folder), addresses);
-  const nodes = specs.map((spec, index): ClusterNode => {
-    const port = ports[index]!;
-    const client = new Client({ port, password, lazyConnect: true, retryStrategy: () => 50 });
-    client.on('error', () => {});
-    let child: ChildProcess | null = null;
-    return {
-      port,
-      client,
-      async start() {
-        if (child !== null && child.exitCode === null && child.signalCode === null) return;
-        mkdirSync(spec.folder, { recursive: true });
-        mkdirSync(dirname(spec.logFile), { recursive: true });
-        const log = openSync(spec.logFile, 'a');
-        const args = typeof spec.args === 'function' ? spec.args() : spec.args;
-        child = spawn(spec.program, args, { cwd: spec.folder, env: spec.env, stdio: ['ignore', log, log] });
-        closeSync(log);
-        await until(`node ${port} is ready`, () => spec.isReady().catch(() => false));
-        if (client.status === 'wait') await client.connect();
-      },
-      async kill() {
-        if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-        const exited = once(child, 'exit');
-        child.kill('SIGKILL');
-        await exited;
-      },
-      suspend: () => void child?.kill('SIGSTOP'),
-      resume: () => void child?.kill('SIGCONT'),
-    };
-  });
+  const paths = stackPathsOf(folder);
+  const nodes = local.redisClusterSpecs(paths, addresses).map((spec, at) => toNode(spec, { port: ports[at]!, password }));
   await Promise.all(nodes.map((node) => node.start()));
-  await joinRedisCluster(addresses);
-  const client = new ClusterClient(
+  await local.joinRedisCluster(addresses);
+  const client = new Cluster(
     ports.map((port) => ({ port, host: '127.0.0.1' })),
     { redisOptions: { password }, slotsRefreshInterval: 250, retryDelayOnFailover: 100 },
   );
@@ -88,12 +62,52 @@ export async function openRedisCluster(): Promise<TestRedisCluster> {
     client,
     nodes,
     ...createTopology(client, nodes),
+    async startNode() {
+      const [busPort = 0, port = 0] = await freePorts(2);
+      addresses.ports.push(port);
+      addresses.busPorts.push(busPort);
+      const node = toNode(local.redisClusterSpecs(paths, addresses).at(-1)!, { port, password });
+      nodes.push(node);
+      await node.start();
+      return node;
+    },
     async close() {
       client.disconnect();
       for (const node of nodes) node.client.disconnect();
       await Promise.all(nodes.map((node) => node.kill()));
       rmSync(folder, { recursive: true, force: true });
     },
+  };
+}
+
+type NodeSpec = ReturnType<typeof redisClusterSpecs>[number];
+
+function toNode(spec: NodeSpec, { port, password }: { port: number; password: string }): ClusterNode {
+  const client = new Redis({ port, password, lazyConnect: true, retryStrategy: () => 50 });
+  client.on('error', () => {});
+  let child: ChildProcess | null = null;
+  return {
+    port,
+    client,
+    async start() {
+      if (child !== null && child.exitCode === null && child.signalCode === null) return;
+      mkdirSync(spec.folder, { recursive: true });
+      mkdirSync(dirname(spec.logFile), { recursive: true });
+      const log = openSync(spec.logFile, 'a');
+      const args = typeof spec.args === 'function' ? spec.args() : spec.args;
+      child = spawn(spec.program, args, { cwd: spec.folder, env: spec.env, stdio: ['ignore', log, log] });
+      closeSync(log);
+      await until(`node ${port} is ready`, () => spec.isReady().catch(() => false));
+      if (client.status === 'wait') await client.connect();
+    },
+    async kill() {
+      if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    },
+    suspend: () => void child?.kill('SIGSTOP'),
+    resume: () => void child?.kill('SIGCONT'),
   };
 }
 

@@ -121,7 +121,8 @@ async function measureLinks(
   return { ...figure, longestScriptMs: await longestScript() };
 }
 
-const waitUntilCommitted = (bench: Bench, measured: Measured): Promise<void> =>
+/** Waits until each published link has a decision and its offset is committed. */
+export const waitUntilCommitted = (bench: Pick<Bench, 'stores' | 'topicPrefix'>, measured?: Measured): Promise<void> =>
   withAdmin(bench.stores.kafka, async (admin) => {
     const topic = `${bench.topicPrefix}${TOPICS.identityLinks.name}`;
     const groupId = groupOf(bench, 'identity-linker');

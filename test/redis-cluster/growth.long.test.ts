@@ -1,0 +1,182 @@
+// Follows the page infra/redis/cluster.md, "Add a node and move slots", while a gateway and a linker work.
+import { execFile } from 'node:child_process';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { openMemoryErasureRecords } from '@playline/erasure/memory';
+import { cellOf, createIdentityKeyer } from '@playline/people';
+import { openRedisPeople } from '@playline/people/redis';
+import { createLogger } from '@playline/runtime';
+import { openRedisCluster, openServiceProcesses, testStores, until } from '@playline/testkit';
+import { afterAll, expect, it } from 'vitest';
+import { openFenceKeeper } from '../../services/eraser/src/pipeline.ts';
+import { consentChange, getConsent, putConsent } from '../../services/gateway/src/test/audience-calls.ts';
+import { openKeyStores } from '../../services/gateway/src/test/key-stores.ts';
+import { openProcess } from '../../services/gateway/src/test/open-process.ts';
+
+/** Cells 5 and 7 are in slots that `rebalance` moves to a fourth primary; cells 0 and 1 are not. */
+const CELLS = 12;
+const MOVED_CELLS = [5, 7];
+const USED_CELLS = [0, 1, ...MOVED_CELLS];
+const STEP_MS = 25;
+const WAIT_MS = 120_000;
+const LINKER = new URL('../../services/identity-linker/src/main.ts', import.meta.url).pathname;
+
+const cluster = await openRedisCluster();
+const pepper = randomBytes(32);
+const settings = {
+  REDIS_URL: cluster.url,
+  REDIS_CLUSTER: 'true',
+  IDENTITY_CELLS: String(CELLS),
+  IDENTITY_PEPPER: pepper.toString('hex'),
+};
+const stores = await openKeyStores({ redisUrl: cluster.url, settings });
+const people = await openRedisPeople({ url: cluster.url, cluster: true, cells: CELLS });
+await people.rebuild.mintEpoch();
+// An eraser sets the fences of moved cells again, as after a failover.
+const keeper = openFenceKeeper({
+  people,
+  records: openMemoryErasureRecords(Date.now),
+  logger: createLogger({ service: 'test', level: 'silent' }),
+  onRestored: () => {},
+});
+const gateway = await openProcess(stores.topicPrefix, { ...settings, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' });
+const { kafka, registry } = testStores();
+const linkers = openServiceProcesses(LINKER, {
+  ...settings,
+  LOG_LEVEL: 'error',
+  KAFKA_BROKERS: kafka.join(),
+  SCHEMA_REGISTRY_URL: registry,
+  TOPIC_PREFIX: stores.topicPrefix,
+  CONSUMER_GROUP: stores.topicPrefix,
+});
+afterAll(async () => {
+  await linkers.close();
+  await gateway.close();
+  await keeper.close();
+  await people.close();
+  await stores.close();
+  await cluster.close();
+});
+
+interface Game {
+  readonly environmentId: string;
+  readonly cell: number;
+  readonly key: string;
+}
+
+/** Creates a project whose production environment is in the cell. */
+async function createGame(cell: number): Promise<Game> {
+  let id: string;
+  do id = `game-${randomBytes(4).toString('hex')}`;
+  while (cellOf(`${id}-production`, CELLS) !== cell);
+  await stores.projects('create', '--name', id, '--id', id);
+  const options = ['--environment', 'production', '--kind', 'publishable', '--json', '--project', id];
+  const { key } = JSON.parse(await stores.keys('create', ...options)) as { key: string };
+  return { environmentId: `${id}-production`, cell, key };
+}
+
+type Kind = 'message' | 'consent' | 'read';
+
+/** Sends requests of each kind for a game, one after another, until it is stopped. */
+function startRequests({ key, ...game }: Game) {
+  const acknowledged: Record<Exclude<Kind, 'read'>, string[]> = { message: [], consent: [] };
+  const failures: string[] = [];
+  const stopped = new AbortController();
+  const caller = { url: gateway.url, key };
+  let longestMs = 0;
+  const send = async (kind: Kind, request: () => Promise<Response>): Promise<Response> => {
+    const startMs = performance.now();
+    const response = await request();
+    longestMs = Math.max(longestMs, performance.now() - startMs);
+    if (!response.ok) failures.push(`${kind} ${response.status}`);
+    return response;
+  };
+  const step = async (id: string) => {
+    const eventTimestamp = new Date().toISOString();
+    const message = { type: 'identify', messageId: randomUUID(), eventTimestamp, anonymousId: id, userId: `user ${id}` };
+    const posted = await send('message', () => gateway.post(key, { messages: [{ ...message, identityType: 'steam' }] }));
+    if (posted.ok) acknowledged.message.push(id);
+    const put = await send('consent', () => putConsent(caller, consentChange({ anonymousId: id })));
+    if (!put.ok) return;
+    acknowledged.consent.push(id);
+    const read = await send('read', () => getConsent(caller, `?anonymousId=${id}`));
+    if (read.ok) expect(await read.json()).toMatchObject({ status: 'full' });
+  };
+  const running = (async () => {
+    for (let count = 0; !stopped.signal.aborted; count++) {
+      await step(`v${count}`);
+      await delay(STEP_MS);
+    }
+  })();
+  return {
+    ...game,
+    acknowledged,
+    failures,
+    get longestMs() {
+      return longestMs;
+    },
+    stop: async () => {
+      stopped.abort();
+      await running;
+    },
+  };
+}
+
+const [first] = cluster.nodes;
+const addressOf = ({ port }: { readonly port: number }) => `127.0.0.1:${port}`;
+
+async function redisCli(...args: string[]): Promise<void> {
+  const env = { PATH: process.env.PATH ?? '', REDISCLI_AUTH: first!.client.options.password ?? '' };
+  await promisify(execFile)('redis-cli', ['--cluster', ...args], { env });
+}
+
+/** The other nodes learn of a new one within seconds. */
+const awaitAgreement = (): Promise<unknown> =>
+  until('all nodes know each other', () => redisCli('check', addressOf(first!)).then(() => true), WAIT_MS);
+
+it('requests are answered and nothing acknowledged is lost while slots move to an added primary', {
+  timeout: 400_000,
+}, async () => {
+  const games: Game[] = [];
+  for (const cell of USED_CELLS) games.push(await createGame(cell));
+  for (const { key } of games)
+    await until('the key is accepted', async () => (await gateway.post(key, { messages: [] })).status !== 401);
+  await until('the fences are complete', async () => (await people.guards.fenceStatus()).isComplete, WAIT_MS);
+  await linkers.start();
+  const before = await Promise.all(MOVED_CELLS.map((cell) => cluster.primaryOf(`{c${cell}/${CELLS}}`)));
+  const loads = games.map(startRequests);
+  const countOf = () => Math.min(...loads.map(({ acknowledged }) => acknowledged.consent.length));
+  await until('requests are answered', () => countOf() > 10, WAIT_MS);
+
+  const [primary, replica] = [await cluster.startNode(), await cluster.startNode()];
+  await redisCli('add-node', addressOf(primary), addressOf(first!));
+  await awaitAgreement();
+  await redisCli('add-node', addressOf(replica), addressOf(first!), '--cluster-slave');
+  await awaitAgreement();
+  await redisCli('rebalance', addressOf(first!), '--cluster-use-empty-masters');
+
+  for (const [at, cell] of MOVED_CELLS.entries())
+    expect((await cluster.primaryOf(`{c${cell}/${CELLS}}`)).port).not.toBe(before[at]!.port);
+  const during = countOf();
+  await until('requests are answered afterwards', () => countOf() > during + 10, WAIT_MS);
+  for (const load of loads) await load.stop();
+  console.log(loads.map(({ cell, failures, longestMs, acknowledged }) => [cell, longestMs, failures, acknowledged.consent.length]));
+  for (const { cell, failures } of loads) expect([cell, failures]).toEqual([cell, []]);
+
+  const keyOf = createIdentityKeyer(pepper);
+  for (const { environmentId, acknowledged } of loads) {
+    const key = (kind: 'anonymous' | 'steam', id: string) => keyOf(environmentId, kind, id);
+    for (const id of acknowledged.consent)
+      expect(await people.consents.read(environmentId, key('anonymous', id))).toMatchObject({ status: 'full' });
+    await until(
+      'every link is applied',
+      async () => {
+        const keys = acknowledged.message.flatMap((id) => [key('anonymous', id), key('steam', `user ${id}`)]);
+        const roots = (await people.graph.rootsOf(environmentId, keys)).map((root) => root?.toString('hex'));
+        return acknowledged.message.every((_, at) => roots[2 * at] !== undefined && roots[2 * at] === roots[2 * at + 1]);
+      },
+      WAIT_MS,
+    );
+  }
+});
