@@ -45,8 +45,11 @@ function writersOf({ file }: MeasuredStack): Engine {
 
 async function fill(stack: MeasuredStack, game: ReturnType<typeof createGame>): Promise<void> {
   const engine = writersOf(stack);
-  await createPeerTables(engine);
-  await linkPeople(engine, game, { first: 0, count: game.people });
+  // Every node has all links.
+  for (const node of stack.engines) {
+    await createPeerTables(node);
+    await linkPeople(node, game, { first: 0, count: game.people });
+  }
   for (let first = 0; first < game.rows; first += CHUNK_ROWS) {
     const chunk = { first, count: Math.min(CHUNK_ROWS, game.rows - first) };
     const settings = `max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}`;
