@@ -50,9 +50,19 @@ const read = (sql: string, { index = 0, database = 'playline' } = {}) => {
 };
 
 function toMessage(index: number) {
-  const identityKey = index % 9 === 0 ? ZERO_KEY : createHash('md5').update(`owner ${index % 60}`).digest();
+  const identityKey =
+    index % 9 === 0
+      ? ZERO_KEY
+      : createHash('md5')
+          .update(`owner ${index % 60}`)
+          .digest();
   const month = { eventTime: 1_790_000_000_000 - (index % 2) * 31 * 86_400_000 };
-  const record = messageRecordOf('event', { environmentId: ENVIRONMENT, identityKey, messageId: randomBytes(16), ...month });
+  const record = messageRecordOf('event', {
+    environmentId: ENVIRONMENT,
+    identityKey,
+    messageId: randomBytes(16),
+    ...month,
+  });
   const key = identityKey === ZERO_KEY ? record.messageId : Buffer.concat([Buffer.from(ENVIRONMENT), identityKey]);
   return stores.outgoing(TOPICS.messages, messageRecordCodec, record, key);
 }

@@ -94,8 +94,16 @@ function startRequests({ key, ...game }: Game) {
   };
   const step = async (id: string) => {
     const eventTimestamp = new Date().toISOString();
-    const message = { type: 'identify', messageId: randomUUID(), eventTimestamp, anonymousId: id, userId: `user ${id}` };
-    const posted = await send('message', () => gateway.post(key, { messages: [{ ...message, identityType: 'steam' }] }));
+    const message = {
+      type: 'identify',
+      messageId: randomUUID(),
+      eventTimestamp,
+      anonymousId: id,
+      userId: `user ${id}`,
+    };
+    const posted = await send('message', () =>
+      gateway.post(key, { messages: [{ ...message, identityType: 'steam' }] }),
+    );
     if (posted.ok) acknowledged.message.push(id);
     const put = await send('consent', () => putConsent(caller, consentChange({ anonymousId: id })));
     if (!put.ok) return;
@@ -161,7 +169,14 @@ it('requests are answered and nothing acknowledged is lost while slots move to a
   const during = countOf();
   await until('requests are answered afterwards', () => countOf() > during + 10, WAIT_MS);
   for (const load of loads) await load.stop();
-  console.log(loads.map(({ cell, failures, longestMs, acknowledged }) => [cell, longestMs, failures, acknowledged.consent.length]));
+  console.log(
+    loads.map(({ cell, failures, longestMs, acknowledged }) => [
+      cell,
+      longestMs,
+      failures,
+      acknowledged.consent.length,
+    ]),
+  );
   for (const { cell, failures } of loads) expect([cell, failures]).toEqual([cell, []]);
 
   const keyOf = createIdentityKeyer(pepper);
@@ -174,7 +189,9 @@ it('requests are answered and nothing acknowledged is lost while slots move to a
       async () => {
         const keys = acknowledged.message.flatMap((id) => [key('anonymous', id), key('steam', `user ${id}`)]);
         const roots = (await people.graph.rootsOf(environmentId, keys)).map((root) => root?.toString('hex'));
-        return acknowledged.message.every((_, at) => roots[2 * at] !== undefined && roots[2 * at] === roots[2 * at + 1]);
+        return acknowledged.message.every(
+          (_, at) => roots[2 * at] !== undefined && roots[2 * at] === roots[2 * at + 1],
+        );
       },
       WAIT_MS,
     );

@@ -48,7 +48,9 @@ export async function openRedisCluster(): Promise<TestRedisCluster> {
   const ports = drawn.slice(REDIS_CLUSTER_NODES);
   const addresses = { ports, busPorts: drawn.slice(0, REDIS_CLUSTER_NODES), password };
   const paths = stackPathsOf(folder);
-  const nodes = local.redisClusterSpecs(paths, addresses).map((spec, at) => toNode(spec, { port: ports[at]!, password }));
+  const nodes = local
+    .redisClusterSpecs(paths, addresses)
+    .map((spec, at) => toNode(spec, { port: ports[at]!, password }));
   await Promise.all(nodes.map((node) => node.start()));
   await local.joinRedisCluster(addresses);
   const client = new Cluster(
