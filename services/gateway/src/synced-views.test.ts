@@ -1,6 +1,7 @@
 import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
-import { type CatchUp, openCatchUp } from './synced-views.ts';
+import { MissingFencesFault } from '@playline/people';
+import { type CatchUp, createFencesWait, openCatchUp } from './synced-views.ts';
 
 class LaggingError extends Error {}
 
@@ -93,4 +94,22 @@ it('while the log is unavailable, queries fail without waiting for an update', a
   await until('the copy is up to date', () => view.isUpToDate);
   view.isUpToDate = false;
   expect(await query()).toBe('result');
+});
+
+it('a query waits until the fences are set, but not after another query has waited in vain', async () => {
+  const awaitFences = createFencesWait();
+  let areSet = false;
+  const read = vi.fn(async () => {
+    if (!areSet) throw new MissingFencesFault();
+    return 'result';
+  });
+  const requested = awaitFences(read);
+  await until('the query was repeated', () => read.mock.calls.length > 1);
+  areSet = true;
+  expect(await requested).toBe('result');
+  areSet = false;
+  await expect(awaitFences(read)).rejects.toThrow(MissingFencesFault);
+  read.mockClear();
+  await expect(awaitFences(read)).rejects.toThrow(MissingFencesFault);
+  expect(read).toHaveBeenCalledTimes(1);
 });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type AccessKeyRecord,
   type Change,
@@ -11,7 +12,13 @@ import {
   syncFromLog,
 } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
-import { type ConsentLog, type ConsentStore, createConsentSync, LaggingStoreFault } from '@playline/people';
+import {
+  type ConsentLog,
+  type ConsentStore,
+  createConsentSync,
+  LaggingStoreFault,
+  MissingFencesFault,
+} from '@playline/people';
 import type { Closable, Logger } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import type { LogReader, SchemaRegistry } from '@playline/stream';
@@ -112,10 +119,39 @@ export function openSyncedConsents(
     isLagging: (fault) => fault instanceof LaggingStoreFault,
     logger,
   });
+  const awaitFences = createFencesWait();
   return {
     apply: store.apply,
-    read: (environmentId, identityKey) => catchUp.query(() => store.read(environmentId, identityKey)),
+    read: (environmentId, identityKey) =>
+      awaitFences(() => catchUp.query(() => store.read(environmentId, identityKey))),
     close: catchUp.close,
+  };
+}
+
+/** Erasers check twice a second whether the data of an environment is on another node of Redis, or on a restarted one. */
+const FENCES_MAX_MS = 2_000;
+const FENCES_POLL_MS = 100;
+
+/**
+ * Creates a function that repeats a query until an eraser has set the fences. After a query has waited in vain, others
+ * do not wait until one of them succeeds.
+ */
+export function createFencesWait(): <T>(run: () => Promise<T>) => Promise<T> {
+  let areStillMissing = false;
+  return async (run) => {
+    const endMs = performance.now() + (areStillMissing ? 0 : FENCES_MAX_MS);
+    for (;;) {
+      try {
+        const result = await run();
+        areStillMissing = false;
+        return result;
+      } catch (fault) {
+        if (!(fault instanceof MissingFencesFault)) throw fault;
+        areStillMissing = performance.now() >= endMs;
+        if (areStillMissing) throw fault;
+      }
+      await delay(FENCES_POLL_MS);
+    }
   };
 }
 

@@ -8,7 +8,7 @@ import {
   REPLICAS,
   sumOf,
 } from '../cluster/measured-stack.ts';
-import { measureQuestions } from '../cluster/questions.ts';
+import { measureQueries } from '../cluster/queries.ts';
 import { atMost, type Figure, type Row, scaled, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 
@@ -58,7 +58,7 @@ export const cluster: Figure = {
         ...toSpreadRows(single, spread),
         ...toCopyRows({ single: singleAgain, spread, copied }),
         await measureCeiling(one, two, scaled(bench, LINKS)),
-        ...(await measureQuestions(one, two, {
+        ...(await measureQueries(one, two, {
           rows: bench.rows ?? scaled(bench, ROWS),
           seconds: QUERY_S * bench.scale,
         })),

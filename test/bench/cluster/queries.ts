@@ -6,12 +6,12 @@ import { createGame, createPeerTables, eventsStatement, linkPeople, rowsOf } fro
 import { basicQueries, cookbookQueries, createScene } from '../queries/queries.ts';
 import { engineOf, type MeasuredStack } from './measured-stack.ts';
 
-const ENVIRONMENT = 'test-bench-questions';
+const ENVIRONMENT = 'test-bench-queries';
 const CHUNK_ROWS = 500_000;
 const MERGES_MAX_MS = 600_000;
 
 /** @param rows number of events that both stacks get */
-export async function measureQuestions(
+export async function measureQueries(
   one: MeasuredStack,
   two: MeasuredStack,
   { rows, seconds }: { rows: number; seconds: number },
