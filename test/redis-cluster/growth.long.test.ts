@@ -20,7 +20,7 @@ const MOVED_CELLS = [5, 7];
 const USED_CELLS = [0, 1, ...MOVED_CELLS];
 const STEP_MS = 25;
 /** How the gateway reports a slot that is open for too long, or a cell that waits for a comparison with the log. */
-const FAILED_BY_MOVE = /TRYAGAIN|MOVED|ASK |redirections|may lack/;
+const FAILED_BY_MOVE = /TRYAGAIN|redirections|may lack/;
 const WAIT_MS = 120_000;
 const LINKER = new URL('../../services/identity-linker/src/main.ts', import.meta.url).pathname;
 

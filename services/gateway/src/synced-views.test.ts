@@ -96,7 +96,7 @@ it('while the log is unavailable, queries fail without waiting for an update', a
   expect(await query()).toBe('result');
 });
 
-it('a query waits until the fences are set, but not after another query has waited in vain', async () => {
+it('a query waits until the fences are set, but not after the wait of another query has timed out', async () => {
   const awaitFences = createFencesWait();
   let areSet = false;
   const read = vi.fn(async () => {

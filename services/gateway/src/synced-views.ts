@@ -133,8 +133,8 @@ const FENCES_MAX_MS = 2_000;
 const FENCES_POLL_MS = 100;
 
 /**
- * Creates a function that repeats a query until an eraser has set the fences. After a query has waited in vain, others
- * do not wait until one of them succeeds.
+ * Creates a function that repeats a query until an eraser has set the fences. After the wait of a query has timed out,
+ * others do not wait until one of them succeeds.
  */
 export function createFencesWait(): <T>(run: () => Promise<T>) => Promise<T> {
   let areStillMissing = false;

@@ -36,6 +36,9 @@ export async function openMeasuredStack({ cluster, copies }: { cluster: boolean;
       ...(copies === 1 && { TOPIC_REPLICATION_FACTOR: '1', TOPIC_MIN_INSYNC_REPLICAS: '1' }),
     },
     isDisposable: true,
+  }).catch((error) => {
+    rmSync(directory, { recursive: true, force: true });
+    throw error;
   });
   const { file } = stack;
   const nodes = file.clickhouse.cluster?.urls ?? [file.clickhouse.url];
