@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { measureCeiling } from '../cluster/links.ts';
 import {
   type CpuSeconds,
@@ -20,7 +21,7 @@ const WARM_UP_MESSAGES = 400_000;
 const ROUNDS = 3;
 const ROWS = 5_000_000;
 const LINKS = 30_000;
-const IDLE_S = 20;
+const IDLE_S = 30;
 const QUERY_S = 3;
 
 /** What is added up, as kinds of processes. A message has one row. */
@@ -60,7 +61,7 @@ export const cluster: Figure = {
         await measureCeiling(one, two, scaled(bench, LINKS)),
         ...(await measureQueries(one, two, {
           rows: bench.rows ?? scaled(bench, ROWS),
-          seconds: QUERY_S * bench.scale,
+          seconds: Math.max(0.5, QUERY_S * bench.scale),
         })),
       ];
     }),
@@ -73,6 +74,7 @@ async function compare(
   { messages, warmUp, idleS }: { messages: number; warmUp: number; idleS: number },
 ): Promise<[Cost, Cost]> {
   await two.store(warmUp);
+  await delay(idleS * 1000);
   const idle = [await measureIdle(one, idleS), await measureIdle(two, idleS)] as const;
   const rounds: [CpuSeconds[], CpuSeconds[]] = [[], []];
   for (let round = 0; round < ROUNDS; round++)
