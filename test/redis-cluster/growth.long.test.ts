@@ -156,7 +156,8 @@ async function interruptRebalance(added: ClusterNode): Promise<void> {
     () => 'completed',
     () => 'killed',
   );
-  const isPartial = async () => /myself,master.* connected [\d[]/.test(String(await added.client.call('CLUSTER', 'NODES')));
+  const isPartial = async () =>
+    /myself,master.* connected [\d[]/.test(String(await added.client.call('CLUSTER', 'NODES')));
   await until('a slot has moved', isPartial, WAIT_MS);
   running.child.kill('SIGKILL');
   expect(await ended).toBe('killed');
@@ -164,7 +165,11 @@ async function interruptRebalance(added: ClusterNode): Promise<void> {
 
 /** The other nodes learn of a new one within seconds. */
 const awaitAgreement = (): Promise<unknown> =>
-  until('the nodes agree', async () => (await redisCli('check', addressOf(first!))).includes('All nodes agree'), WAIT_MS);
+  until(
+    'the nodes agree',
+    async () => (await redisCli('check', addressOf(first!))).includes('All nodes agree'),
+    WAIT_MS,
+  );
 
 it('requests are answered and nothing acknowledged is lost while slots move to an added primary', {
   timeout: 400_000,
