@@ -1,6 +1,6 @@
+import { MissingFencesFault } from '@playline/people';
 import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
-import { MissingFencesFault } from '@playline/people';
 import { type CatchUp, createFencesWait, openCatchUp } from './synced-views.ts';
 
 class LaggingError extends Error {}
