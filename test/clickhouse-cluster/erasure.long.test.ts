@@ -80,7 +80,7 @@ it('a person with rows on both shards is erased from both, and each row is count
   const found = await sweepAll(rows, batch);
   const sum = (table: string) => found.filter((each) => each.table === table).reduce((all, each) => all + each.rows, 0);
   expect([sum('events'), sum('identity_overrides')]).toEqual([12, 12]);
-  for (const table of ['events', 'identity_overrides', 'identity_days', 'identities'])
+  for (const table of ['events', 'identity_overrides', 'identity_days', 'identities', 'session_days'])
     expect([table, await countEach(table)]).toEqual([table, ['0', '0']]);
   await rows.dropTargets(batch);
   expect((await rows.readBatches()).some((each) => each.equals(batch))).toBe(false);
@@ -126,7 +126,7 @@ it('verify finds a row on a wrong shard and a copy that differs between nodes', 
   const queries = nodes.urls.map((url) => createQueryRows({ ...accountOf('playline'), url, database: 'playline' }));
   const find = () => findNodeDifferences(queries, () => {});
   for (const index of [0, 1])
-    for (const table of ['events', 'identity_days', 'identities', 'identity_overrides', 'erasure_targets'])
+    for (const table of ['events', 'identity_days', 'identities', 'session_days', 'identity_overrides', 'erasure_targets'])
       await runOn(index, `TRUNCATE TABLE ${table}`);
   const environmentId = newEnvironment();
   for (const key of Array.from({ length: 20 }, newKey)) {

@@ -87,7 +87,7 @@ it('a server becomes two shards and then three, with the same answers, and an in
   // As if the last run had been interrupted after the first replaced partitions.
   await read("CREATE TABLE resharding (cluster String) ENGINE = MergeTree ORDER BY () COMMENT 'to playline_3'");
   for (let index = 0; index < 3; index++)
-    for (const table of ['events', 'identity_days', 'identities'])
+    for (const table of ['events', 'identity_days', 'identities', 'session_days'])
       await read(`CREATE TABLE ${table}_next CLONE AS ${table}`, index);
   await read('TRUNCATE TABLE events', 1);
   await expect(reshard(accountsOf(0, 1), 'playline_2', silently)).rejects.toThrow('again for cluster playline_3');

@@ -1,47 +1,69 @@
--- The view counts exact events instead of inserted rows, so resent messages do not change a count. A session belongs to the day
--- on which it began, so the query reads one more local day on each side. Times are capped as in identities.last_active_at, so a
--- client clock that is ahead does not create a session of twenty hours.
+-- Sessions are joined from the parts in session_days, of which each belongs to one identity, so links and unlinks need no change of
+-- stored rows. A session belongs to the day on which it began, so the query reads the day before as well, one more because a
+-- clock that is ahead can put an event on the next day, and one more on each side for days that do not begin at midnight in UTC.
+--
+-- Times are capped at one minute after receipt, so a client clock that is ahead does not create a session of twenty hours. The end
+-- is reduced by the greatest lead of the clock instead, because later copies would change a capped maximum. The definition of
+-- recent_overrides is repeated, because planning nested views takes a third of the time of a query for one day.
 CREATE VIEW IF NOT EXISTS sessions_between DEFINER = views SQL SECURITY DEFINER AS
-WITH (SELECT (groupArray(environment_id), groupArray(time_zone)) FROM current_environment_settings) AS zones
+WITH (SELECT if(count() = 0, 'UTC', argMax(time_zone, version)) FROM environment_settings WHERE environment_id = {environment: String}) AS time_zone
 SELECT
-    environment_id, min(local_day) AS day, session_id, person_key,
-    if(person_key = toFixedString('', 16), NULL, lower(hex(person_key))) AS person_id,
-    min(event_time) AS started_at,
-    max(event_time) AS ended_at,
+    environment_id,
+    if(time_zone = 'UTC', toDate(started_at), toDate(formatDateTime(started_at, '%F', time_zone))) AS day,
+    session_id, person_key,
+    lower(hex(person_key)) AS person_id,
+    min(first_at) AS started_at,
+    greatest(started_at, max(last_at) - toIntervalMillisecond(max(lead_ms))) AS ended_at,
     dateDiff('second', started_at, ended_at) AS seconds,
-    count() AS events,
-    argMin(event_surface, (event_time, message_id)) AS surface,
-    replaceRegexpAll(argMinIf(page_path, (event_time, message_id), page_path != ''), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
+    uniqExactMerge(messages) AS events,
+    argMin(part_surface, (first_at, part_surface)) AS surface,
+    replaceRegexpAll(substring(max(entry), 17), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
 (
-    SELECT environment_id, session_id, person_key, least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time,
-        message_id, surface AS event_surface, page_path, transform(event.environment_id, zones.1, zones.2, 'UTC') AS time_zone,
-        if(time_zone = 'UTC', toDate(event.event_time), toDate(formatDateTime(event.event_time, '%F', time_zone))) AS sent_day,
-        if(time_zone = 'UTC', toDate(event_time), toDate(formatDateTime(event_time, '%F', time_zone))) AS local_day
-    FROM {{all}}.events_identified AS event
-    WHERE environment_id = {environment: String} AND NOT test AND session_id != ''
-        AND event.event_time >= {since: Date} - INTERVAL 2 DAY AND event.event_time < {until: Date} + INTERVAL 2 DAY
-        AND sent_day >= {since: Date} - 1 AND sent_day < {until: Date} + 1
+    WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(part.identity_key),
+        (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS dictionary_entry
+    SELECT
+        part.environment_id AS environment_id, part.session_id AS session_id,
+        multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
+            reinterpretAsUUID(part.identity_key) = dictionary_entry.1, reinterpretAsFixedString(dictionary_entry.2),
+            part.identity_key) AS person_key,
+        part.first_at AS first_at, part.last_at AS last_at, part.lead_ms AS lead_ms, part.messages AS messages,
+        part.surface AS part_surface, part.entry AS entry
+    FROM
+    (
+        SELECT * FROM {{all}}.session_days
+        WHERE environment_id = {environment: String} AND NOT test
+            AND day >= {since: Date} - if(time_zone = 'UTC', 1, 2) AND day < {until: Date} + if(time_zone = 'UTC', 2, 3)
+    ) AS part
+    LEFT ANY JOIN
+    (
+        SELECT identity_key, argMax(person_key, version) AS person_key
+        FROM identity_overrides
+        WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
+        GROUP BY identity_key
+        HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
+    ) AS recent ON part.identity_key = recent.identity_key
 )
 GROUP BY environment_id, session_id, person_key
 HAVING day >= {since: Date} AND day < {until: Date}
 COMMENT 'sessions_between(environment = …, since = …, until = …): sessions per person that began on the days from since until the day before until, in the time zone of the project, and have no event on the day before since. A session shared by two persons is counted for each of them. Event times are capped at one minute after receipt.';
 
--- For tools that cannot pass parameters. A session belongs to the day of its first event, which is known only after the events of
--- the days before and after it have been read. Each branch therefore assigns the events of a day to another day, as in
--- person_days, so that a filter by day reads only five days of events. Capped times are on earlier days, and local days differ by
--- one more. A query for many days takes four to six times as long as sessions_between.
+-- For tools that cannot pass parameters. A session consists of the parts of two successive days in UTC, of which the first follows
+-- a day without a part. It belongs to the day of its first event, which is the first of these days or, in another time zone or
+-- with a clock that is ahead, one near it. Each branch assigns the parts of a day as the first or second
+-- part, or as a part of the day before, to one of these days, so that a filter by day reads only a few days. Groups without a first
+-- part, with a part of the day before, or on another day are removed.
 CREATE VIEW IF NOT EXISTS sessions
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the session',
     day Date COMMENT 'Day of started_at in the time zone of the project. Filter by environment_id and day',
     session_id String COMMENT 'Session id from the client',
-    person_key FixedString(16) COMMENT 'Person at query time; zero bytes for a session without an owner',
-    person_id Nullable(String) COMMENT 'person_key as 32 hexadecimal digits; NULL for a session without an owner',
+    person_key FixedString(16) COMMENT 'Person at query time',
+    person_id String COMMENT 'person_key as 32 hexadecimal digits',
     started_at DateTime64(3, 'UTC') COMMENT 'Time of the first event, capped at one minute after the gateway received the event',
-    ended_at DateTime64(3, 'UTC') COMMENT 'Time of the last event until the next day, capped in the same way',
-    seconds Int64 COMMENT 'Time between the first and the last event',
-    events UInt64 COMMENT 'Number of events',
+    ended_at DateTime64(3, 'UTC') COMMENT 'Time of the last event until the end of the next day in UTC, reduced by the greatest time by which an event was capped',
+    seconds Int64 COMMENT 'Time between started_at and ended_at',
+    events UInt64 COMMENT 'Number of events, without aliases',
     surface LowCardinality(String) COMMENT 'Surface of the first event',
     entry_route String COMMENT 'Path of the first page, with :id in place of segments that contain a digit, @ or %'
 )
@@ -49,53 +71,81 @@ DEFINER = views SQL SECURITY DEFINER AS
 WITH (SELECT (groupArray(environment_id), groupArray(time_zone)) FROM current_environment_settings) AS zones,
     transform(environment_id, zones.1, zones.2, 'UTC') AS time_zone
 SELECT
-    environment_id, day, session_id, person_key,
-    if(person_key = toFixedString('', 16), NULL, lower(hex(person_key))) AS person_id,
-    min(event_time) AS started_at,
-    max(event_time) AS ended_at,
+    environment_id, session_day AS day, session_id, person_key,
+    lower(hex(person_key)) AS person_id,
+    min(first_at) AS started_at,
+    greatest(started_at, max(last_at) - toIntervalMillisecond(max(lead_ms))) AS ended_at,
     dateDiff('second', started_at, ended_at) AS seconds,
-    count() AS events,
-    argMin(event_surface, (event_time, message_id)) AS surface,
-    replaceRegexpAll(argMinIf(page_path, (event_time, message_id), page_path != ''), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
+    uniqExactMerge(messages) AS events,
+    argMin(part_surface, (first_at, part_surface)) AS surface,
+    replaceRegexpAll(substring(max(entry), 17), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
 (
-    SELECT *, if(time_zone = 'UTC', toDate(event_time), toDate(formatDateTime(event_time, '%F', time_zone))) AS local_day
+    WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(part.identity_key),
+        (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS dictionary_entry
+    SELECT
+        part.environment_id AS environment_id, part.session_day AS session_day, part.first_day AS first_day, part.day AS part_day,
+        part.session_id AS session_id,
+        multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
+            reinterpretAsUUID(part.identity_key) = dictionary_entry.1, reinterpretAsFixedString(dictionary_entry.2),
+            part.identity_key) AS person_key,
+        part.first_at AS first_at, part.last_at AS last_at, part.lead_ms AS lead_ms, part.messages AS messages,
+        part.surface AS part_surface, part.entry AS entry
     FROM
     (
-        SELECT environment_id, toDate(event.event_time) AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.events_identified AS event
-        WHERE NOT test AND session_id != ''
+        SELECT *, part.day AS first_day, part.day AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) + 1 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.events_identified AS event
-        WHERE NOT test AND session_id != ''
+        SELECT *, part.day - 1 AS first_day, part.day - 1 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 1 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.events_identified AS event
-        WHERE NOT test AND session_id != ''
+        SELECT *, part.day + 1 AS first_day, part.day + 1 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) + 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.events_identified AS event
-        WHERE NOT test AND session_id != '' AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
+        SELECT *, part.day AS first_day, part.day - 1 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 2 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.events_identified AS event
-        WHERE NOT test AND session_id != '' AND (event.event_time > event.received_at + INTERVAL 1 MINUTE OR environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC'))
+        SELECT *, part.day - 1 AS first_day, part.day - 2 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test
         UNION ALL
-        SELECT environment_id, toDate(event.event_time) - 3 AS day, session_id, person_key, message_id, surface AS event_surface, page_path,
-            least(event.event_time, event.received_at + INTERVAL 1 MINUTE) AS event_time
-        FROM {{all}}.events_identified AS event
-        WHERE NOT test AND session_id != '' AND event.event_time > event.received_at + INTERVAL 1 MINUTE AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE time_zone != 'UTC')
-    )
-    WHERE abs(day - local_day) <= 1
+        SELECT *, part.day + 1 AS first_day, part.day AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test
+        UNION ALL
+        SELECT *, part.day AS first_day, part.day + 1 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
+        UNION ALL
+        SELECT *, part.day - 1 AS first_day, part.day AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
+        UNION ALL
+        SELECT *, part.day + 1 AS first_day, part.day + 2 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
+        UNION ALL
+        SELECT *, part.day AS first_day, part.day - 2 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
+        UNION ALL
+        SELECT *, part.day - 1 AS first_day, part.day - 3 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
+        UNION ALL
+        SELECT *, part.day + 1 AS first_day, part.day - 1 AS session_day
+        FROM {{all}}.session_days AS part
+        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
+    ) AS part
+    LEFT ANY JOIN recent_overrides AS recent ON part.identity_key = recent.identity_key
 )
-GROUP BY environment_id, day, session_id, person_key
-HAVING min(local_day) = day
+GROUP BY environment_id, session_day, first_day, session_id, person_key
+HAVING min(part_day) = first_day
+    AND session_day = if(time_zone = 'UTC', toDate(started_at), toDate(formatDateTime(started_at, '%F', time_zone)))
 COMMENT 'Sessions per person. A session that has no event for a whole day begins again with the next event. A session shared by two persons is counted for each of them. Filter by environment_id and day. For many days, sessions_between is faster.';
 
 CREATE VIEW IF NOT EXISTS event_catalogue

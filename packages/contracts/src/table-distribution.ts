@@ -17,6 +17,7 @@ export const TABLE_DISTRIBUTIONS: Readonly<Record<string, TableDistribution>> = 
   },
   identity_days: BY_OWNER,
   identities: BY_OWNER,
+  session_days: BY_OWNER,
   counted_minutes: BY_CHANCE,
   event_delays: BY_CHANCE,
   identity_overrides: 'everywhere',

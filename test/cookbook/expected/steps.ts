@@ -88,11 +88,14 @@ export function paths(world: World, params: RecipeParams): Row[] {
 }
 
 export function sessions(world: World, params: RecipeParams): Row[] {
-  return groupSorted(sessionsOf(world, params, cappedTimeOf), ([first]) => [toDay(cappedTimeOf(first!))] as const).map(
+  const active = { ...world, facts: world.facts.filter(({ message }) => message.type !== 'alias') };
+  return groupSorted(sessionsOf(active, params, cappedTimeOf), ([first]) => [toDay(cappedTimeOf(first!))] as const).map(
     ([[day], daySessions]) => {
       const seconds = daySessions.map((facts) => {
-        const [from, to] = [facts[0]!, facts.at(-1)!].map((fact) => Math.floor(cappedTimeOf(fact) / 1000));
-        return to! - from!;
+        const leadMs = Math.max(...facts.map((fact) => eventTimeOf(fact) - cappedTimeOf(fact)));
+        const startedAt = cappedTimeOf(facts[0]!);
+        const endedAt = Math.max(startedAt, Math.max(...facts.map(eventTimeOf)) - leadMs);
+        return Math.floor(endedAt / 1000) - Math.floor(startedAt / 1000);
       });
       return {
         day,

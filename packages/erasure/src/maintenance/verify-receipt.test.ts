@@ -12,6 +12,7 @@ const NO_ROWS = {
   'clickhouse.consent_log': 0,
   'clickhouse.identity_days': 0,
   'clickhouse.identities': 0,
+  'clickhouse.session_days': 0,
 };
 
 /** Creates a people store with these links and consents. Each call of `readEpoch` returns the next epoch. */

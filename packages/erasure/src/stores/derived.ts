@@ -37,6 +37,20 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       [WITH_ROW]: 'test first_seen_at last_seen_at first_touch latest_traits last_active_at user_hash',
     }),
   },
+  {
+    name: 'session_days',
+    clearing: {
+      by: 'derived',
+      view: 'derived_session_days',
+      keys: ['environment_id', 'identity_key', 'day', 'session_id', 'surface'],
+      values: ['min(first_at)', 'max(last_at)', 'max(lead_ms)', 'max(entry)', 'uniqExactMerge(messages)'],
+    },
+    columns: columnsOf({
+      [ENVIRONMENT]: 'environment_id',
+      [OWNER]: 'identity_key',
+      [WITH_ROW]: 'day session_id surface test first_at last_at lead_ms entry messages',
+    }),
+  },
 ];
 
 /**

@@ -71,6 +71,7 @@ const DERIVED = [
   {
     table: 'identity_days',
     select: 'environment_id, identity_key, toDate(event_time) AS day, event_name, test',
+    where: '1',
     groupBy: 'environment_id, identity_key, day, event_name, test',
   },
   {
@@ -80,7 +81,18 @@ const DERIVED = [
       argMaxIfState(traits, (event_time, message_id, version), type = 'identify' AND traits != '') AS latest_traits,
       max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
       maxIf(sipHash128(user_id), user_id != '') AS user_hash`,
+    where: '1',
     groupBy: 'environment_id, identity_key, test',
+  },
+  {
+    table: 'session_days',
+    select: `environment_id, toDate(event_time) AS day, identity_key, session_id, surface, test,
+      min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at, max(event_time) AS last_at,
+      max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
+      maxIf(concat(reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reverse(reinterpretAsFixedString(version)), page_path), page_path != '') AS entry,
+      uniqExactState(cityHash64(message_id, type, event_name, event_time)) AS messages`,
+    where: "session_id != ''",
+    groupBy: 'environment_id, day, identity_key, session_id, surface, test',
   },
 ] as const;
 
@@ -98,10 +110,10 @@ async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[])
       return `(${quoteText(String(environment))}, ${quoteText(String(name))}, '${day}', ${quoteBytes(key as Buffer)})`;
     }),
   );
-  const where = `identity_key != toFixedString('', 16) AND type != 'alias'
+  const found = `identity_key != toFixedString('', 16) AND type != 'alias'
     AND (environment_id, event_name, toDate(event_time), identity_key) IN (${[...keys].join(', ')})`;
-  for (const { table, select, groupBy } of DERIVED) {
-    const query = `INSERT INTO ${table} SELECT ${select} FROM events WHERE ${where} GROUP BY ${groupBy}`;
+  for (const { table, select, where, groupBy } of DERIVED) {
+    const query = `INSERT INTO ${table} SELECT ${select} FROM events WHERE ${found} AND ${where} GROUP BY ${groupBy}`;
     const clickhouse_settings = { max_query_size: toQuerySize(query), wait_end_of_query: 1 } as const;
     await client.command({ query, clickhouse_settings });
   }

@@ -6,7 +6,14 @@ import type { BackedUpFile, BackedUpTable } from './manifest.ts';
 import { dumpRows, loadRows, RESTORE_QUERY_PREFIX } from './native-files.ts';
 
 /** Filled again from the copied tables: by materialized views while rows are inserted, and by the event writer. */
-const DERIVED = ['identity_days', 'identities', 'environment_settings', 'event_delays', 'counted_minutes'];
+const DERIVED = [
+  'identity_days',
+  'identities',
+  'session_days',
+  'environment_settings',
+  'event_delays',
+  'counted_minutes',
+];
 const COUNTED_AGAIN = ['event_counts', 'player_counts'];
 /** Created by each eraser for its batch. */
 const TEMPORARY = ['erasure_targets', 'erasure_found'];

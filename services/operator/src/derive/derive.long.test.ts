@@ -23,6 +23,10 @@ const readTables = async () => [
     query(`SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
       argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`),
   ),
+  await readRows(
+    query(`SELECT environment_id, lower(hex(identity_key)), day, session_id, min(first_at), max(last_at), uniqExactMerge(messages)
+      FROM session_days GROUP BY environment_id, identity_key, day, session_id ORDER BY ALL`),
+  ),
 ];
 const drift = async () =>
   Object.fromEntries((await findDrift([query], () => {})).map(({ table, ...counts }) => [table, counts]));
@@ -32,27 +36,29 @@ const operate = createOperate(
 );
 const derive = () => operate('derive');
 const NO_DRIFT = { missing: 0, unfounded: 0, fault: null };
+const NO_DRIFTS = { identity_days: NO_DRIFT, identities: NO_DRIFT, session_days: NO_DRIFT };
 
 beforeAll(async () => {
   await createTables(account);
-  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, traits)
+  await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, session_id, traits)
     SELECT if(number % 2 = 0, 'it''s one', 'two'), 'identify', concat('event ', toString(number % 3)),
       toDateTime64('2026-09-01 00:00:00', 3, 'UTC') + number * 7000 AS event_time, event_time, generateUUIDv4(),
-      toFixedString(unhex(leftPad(hex(1 + number % 40), 32, '0')), 16), concat('{"n":', toString(number), '}')
+      toFixedString(unhex(leftPad(hex(1 + number % 40), 32, '0')), 16), concat('session ', toString(number % 80)), concat('{"n":', toString(number), '}')
     FROM numbers(600)`);
 });
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('derive does not repair tables that match the events', async () => {
-  expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
+  expect(await drift()).toEqual(NO_DRIFTS);
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('nothing to repair')] });
 });
 
 it('derive inserts missing rows and deletes rows without events', async () => {
   const expected = await readTables();
-  expect(expected.map((rows) => rows.length > 30)).toEqual([true, true]);
+  expect(expected.map((rows) => rows.length > 30)).toEqual([true, true, true]);
   await run("DELETE FROM identity_days WHERE day < '2026-09-20' AND environment_id = 'two'");
   await run('DELETE FROM identities WHERE reinterpretAsUInt8(reverse(identity_key)) % 4 = 1');
+  await run("DELETE FROM session_days WHERE session_id = 'session 7'");
   const unknownKey = "toFixedString(unhex('000000000000000000000000000000f0'), 16)";
   const knownKey = "toFixedString(unhex('00000000000000000000000000000002'), 16)";
   await run(
@@ -61,14 +67,18 @@ it('derive inserts missing rows and deletes rows without events', async () => {
   // This minimum is earlier than all events of the identity, so it can be corrected only by deriving the row again.
   await run(`INSERT INTO identities (environment_id, identity_key, test, first_seen_at, last_seen_at)
     SELECT 'two', ${knownKey}, false, '1999-01-01 00:00:00', '1999-01-01 00:00:00'`);
+  await run(`INSERT INTO session_days (environment_id, day, identity_key, session_id, messages)
+    SELECT 'two', '2026-09-03', ${knownKey}, 'session 1', uniqExactState(toUInt64(7))`);
   const found = await drift();
   expect(found.identity_days).toMatchObject({ unfounded: 2 });
   expect(found.identity_days!.missing).toBeGreaterThan(50);
   expect(found.identities!.unfounded).toBeGreaterThan(0);
   expect(found.identities!.missing).toBeGreaterThan(5);
+  expect(found.session_days).toMatchObject({ unfounded: 1 });
+  expect(found.session_days!.missing).toBeGreaterThan(0);
   expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('rows repaired')] });
   expect(await readTables()).toEqual(expected);
-  expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
+  expect(await drift()).toEqual(NO_DRIFTS);
 });
 
 it('derive compares each identity in exactly one slice of a large table', async () => {
@@ -96,12 +106,12 @@ it('derive does not report concurrent inserts as drift, and does not lose their 
   })();
   try {
     for (let round = 0; round < 2 || sent <= 2; round++) {
-      expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
+      expect(await drift()).toEqual(NO_DRIFTS);
       expect((await derive()).code).toBe(0);
     }
   } finally {
     isWriting = false;
     await writing;
   }
-  expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
+  expect(await drift()).toEqual(NO_DRIFTS);
 });

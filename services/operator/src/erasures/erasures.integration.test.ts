@@ -108,6 +108,7 @@ it('erasures verify ignores data after the cut-off, and erasures scrub deletes r
     'clickhouse.consent_log': 0,
     'clickhouse.identity_days': 0,
     'clickhouse.identities': 0,
+    'clickhouse.session_days': 0,
     'redis.i': 0,
     'redis.c': 0,
   };
