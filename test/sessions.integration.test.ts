@@ -57,9 +57,25 @@ const message: fc.Arbitrary<Message> = fc
   });
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
-    { weight: 5, arbitrary: fc.record({ kind: fc.constant('messages' as const), messages: fc.array(message, { minLength: 1, maxLength: 6 }) }) },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('link' as const), link: fc.record({ owner, person: owner }) }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('erasure' as const), owner, cutoffMs: fc.nat(4).map((day) => START_MS + day * DAY_MS) }) },
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        kind: fc.constant('messages' as const),
+        messages: fc.array(message, { minLength: 1, maxLength: 6 }),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({ kind: fc.constant('link' as const), link: fc.record({ owner, person: owner }) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('erasure' as const),
+        owner,
+        cutoffMs: fc.nat(4).map((day) => START_MS + day * DAY_MS),
+      }),
+    },
     { weight: 1, arbitrary: fc.constant({ kind: 'merge' as const }) },
   ),
   { minLength: 3, maxLength: 10 },
@@ -79,7 +95,8 @@ const readRows = async (sql: string) =>
 const toText = (ms: number) => new Date(ms).toISOString().replace(/[TZ]/g, ' ').trim();
 const toDay = (day: number) => toText(day * DAY_MS).slice(0, 10);
 /** An identity key includes the environment, and its first half identifies it in the dictionary. */
-const toKey = (environment: number, number: number) => Buffer.from(`${environment}-${number}`.padStart(8, '0').padEnd(16, '0'));
+const toKey = (environment: number, number: number) =>
+  Buffer.from(`${environment}-${number}`.padStart(8, '0').padEnd(16, '0'));
 
 async function insert(environment: number, messages: readonly Message[]): Promise<void> {
   const rows = messages.flatMap(({ receivedMs, ...each }) =>
@@ -121,7 +138,13 @@ async function erase(environment: number, number: number, cutoffMs: number): Pro
 }
 
 /** Sessions of the messages whose days in UTC are in each of the groups. */
-function toSessions(messages: readonly Message[], persons: ReadonlyMap<number, number>, environment: number, zone: string, group: (days: readonly number[]) => readonly (readonly number[])[]) {
+function toSessions(
+  messages: readonly Message[],
+  persons: ReadonlyMap<number, number>,
+  environment: number,
+  zone: string,
+  group: (days: readonly number[]) => readonly (readonly number[])[],
+) {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone: zone });
   const capped = ({ atMs, receivedMs }: Message) => Math.min(atMs, Math.min(...receivedMs) + MINUTE_MS);
   const dayOf = ({ atMs }: Message) => Math.floor(atMs / DAY_MS);
@@ -134,7 +157,9 @@ function toSessions(messages: readonly Message[], persons: ReadonlyMap<number, n
       const leadMs = Math.max(...parts.map((each) => each.atMs - capped(each)));
       const endedMs = Math.max(startedMs, Math.max(...parts.map(({ atMs }) => atMs)) - leadMs);
       const firstPages = parts.filter(({ path }) => path !== '').sort((a, b) => capped(a) - capped(b));
-      const routes = firstPages.filter((each) => capped(each) === capped(firstPages[0]!)).map(({ path }) => path.replace('/7', '/:id'));
+      const routes = firstPages
+        .filter((each) => capped(each) === capped(firstPages[0]!))
+        .map(({ path }) => path.replace('/7', '/:id'));
       const surfaces = parts.filter((each) => capped(each) === startedMs).map(({ surface }) => surface);
       return {
         row: [
@@ -167,8 +192,7 @@ function expectSessions(found: unknown[][], expected: ReturnType<typeof toSessio
 
 const COLUMNS = `toString(day), session_id, toString(person_key), toString(started_at), toString(ended_at), toUInt32(events), surface, entry_route`;
 /** A session has two successive days, of which the first follows a day without events. */
-const inPairs = (days: readonly number[]) =>
-  days.filter((day) => !days.includes(day - 1)).map((day) => [day, day + 1]);
+const inPairs = (days: readonly number[]) => days.filter((day) => !days.includes(day - 1)).map((day) => [day, day + 1]);
 
 it('sessions equal those of the messages after copies, late events, links, unlinks, erasures and merges, in every time zone', async () => {
   let environment = 0;
@@ -197,7 +221,8 @@ it('sessions equal those of the messages after copies, late events, links, unlin
           await erase(environment, step.owner, step.cutoffMs);
         } else for (const table of ['events', 'session_days']) await database.query(`OPTIMIZE TABLE ${table} FINAL`);
       }
-      const isInRange = ({ row }: { row: unknown[] }) => String(row[0]) >= toDay(SINCE) && String(row[0]) < toDay(UNTIL);
+      const isInRange = ({ row }: { row: unknown[] }) =>
+        String(row[0]) >= toDay(SINCE) && String(row[0]) < toDay(UNTIL);
       const plain = toSessions(messages, persons, environment, zone, inPairs);
       const read = (from: string) => readRows(`SELECT ${COLUMNS} FROM ${from}`);
       const where = `sessions WHERE environment_id = '${id}'`;
@@ -219,6 +244,6 @@ it('sessions equal those of the messages after copies, late events, links, unlin
         toSessions(messages, persons, environment, zone, whole).filter(isInRange),
       );
     }),
-    { numRuns: runsOf({ quick: 6, all: 100 }) },
+    { numRuns: runsOf({ quick: 6, all: 40 }) },
   );
 });

@@ -105,14 +105,14 @@ SELECT
     least(min(identity_first_seen_at), last_seen_at) AS first_seen_at,
     toDate(formatDateTime(first_seen_at, '%F', transform(environment_id, zones.1, zones.2, 'UTC'))) AS first_seen_day,
     max(identity_last_active_at) AS last_seen_at,
-    argMinMerge(first_touch) AS touch,
+    JSONExtract(substring(max(first_touch), 34), 'Tuple(surface String, page_url String, page_referrer String)') AS touch,
     touch.surface AS first_surface,
     replaceRegexpAll(path(touch.page_url), '/[^/]*[0-9@%][^/]*', '/:id') AS first_route,
     domainWithoutWWW(touch.page_referrer) AS first_referrer_domain,
     decodeURLFormComponent(extractURLParameter(touch.page_url, 'utm_campaign')) AS first_campaign,
     touch.page_url AS first_page_url,
     touch.page_referrer AS first_page_referrer,
-    argMaxIfMerge(latest_traits) AS traits
+    substring(max(latest_traits), 33) AS traits
 FROM
 (
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(identity.identity_key),

@@ -4,18 +4,20 @@
 --
 -- Times are capped at one minute after receipt, so a client clock that is ahead does not create a session of twenty hours. The end
 -- is reduced by the greatest lead of the clock instead, because later copies would change a capped maximum. The definition of
--- recent_overrides is repeated, because planning nested views takes a third of the time of a query for one day.
+-- recent_overrides is repeated, because planning nested views takes a third of the time of a query for one day, and parts are
+-- grouped by a hash, which is smaller than the names.
 CREATE VIEW IF NOT EXISTS sessions_between DEFINER = views SQL SECURITY DEFINER AS
 WITH (SELECT if(count() = 0, 'UTC', argMax(time_zone, version)) FROM environment_settings WHERE environment_id = {environment: String}) AS time_zone
 SELECT
-    environment_id,
+    any(environment) AS environment_id,
     if(time_zone = 'UTC', toDate(started_at), toDate(formatDateTime(started_at, '%F', time_zone))) AS day,
-    session_id, person_key,
+    any(session) AS session_id,
+    any(person) AS person_key,
     lower(hex(person_key)) AS person_id,
     min(first_at) AS started_at,
     greatest(started_at, max(last_at) - toIntervalMillisecond(max(lead_ms))) AS ended_at,
     dateDiff('second', started_at, ended_at) AS seconds,
-    uniqExactMerge(messages) AS events,
+    uniqExactArray(messages) AS events,
     argMin(part_surface, (first_at, part_surface)) AS surface,
     replaceRegexpAll(substring(max(entry), 17), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
@@ -23,10 +25,10 @@ FROM
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(part.identity_key),
         (toUUID('00000000-0000-0000-0000-000000000000'), toUUID('00000000-0000-0000-0000-000000000000'))) AS dictionary_entry
     SELECT
-        part.environment_id AS environment_id, part.session_id AS session_id,
+        part.environment_id AS environment, part.session_id AS session,
         multiIf(ifNull(recent.person_key, toFixedString('', 16)) != toFixedString('', 16), assumeNotNull(recent.person_key),
             reinterpretAsUUID(part.identity_key) = dictionary_entry.1, reinterpretAsFixedString(dictionary_entry.2),
-            part.identity_key) AS person_key,
+            part.identity_key) AS person,
         part.first_at AS first_at, part.last_at AS last_at, part.lead_ms AS lead_ms, part.messages AS messages,
         part.surface AS part_surface, part.entry AS entry
     FROM
@@ -44,15 +46,15 @@ FROM
         HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
     ) AS recent ON part.identity_key = recent.identity_key
 )
-GROUP BY environment_id, session_id, person_key
+GROUP BY sipHash128(session, person)
 HAVING day >= {since: Date} AND day < {until: Date}
 COMMENT 'sessions_between(environment = …, since = …, until = …): sessions per person that began on the days from since until the day before until, in the time zone of the project, and have no event on the day before since. A session shared by two persons is counted for each of them. Event times are capped at one minute after receipt.';
 
 -- For tools that cannot pass parameters. A session consists of the parts of two successive days in UTC, of which the first follows
 -- a day without a part. It belongs to the day of its first event, which is the first of these days or, in another time zone or
--- with a clock that is ahead, one near it. Each branch assigns the parts of a day as the first or second
--- part, or as a part of the day before, to one of these days, so that a filter by day reads only a few days. Groups without a first
--- part, with a part of the day before, or on another day are removed.
+-- with a clock that is ahead, one near it. Each branch assigns the parts of a day as the first or second part, or as a part of the
+-- day before, to one of these days, so that a filter by day reads only a few days. Groups without a first part, with a part of
+-- the day before, or on another day are removed.
 CREATE VIEW IF NOT EXISTS sessions
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the session',
@@ -76,7 +78,7 @@ SELECT
     min(first_at) AS started_at,
     greatest(started_at, max(last_at) - toIntervalMillisecond(max(lead_ms))) AS ended_at,
     dateDiff('second', started_at, ended_at) AS seconds,
-    uniqExactMerge(messages) AS events,
+    uniqExactArray(messages) AS events,
     argMin(part_surface, (first_at, part_surface)) AS surface,
     replaceRegexpAll(substring(max(entry), 17), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM

@@ -6,7 +6,8 @@ FROM
 (
     SELECT
         least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at,
-        max(last_active_at) AS last_seen_at, argMinMerge(first_touch).1 AS first_surface, argMaxIfMerge(latest_traits) AS traits
+        max(last_active_at) AS last_seen_at, JSONExtractString(substring(max(first_touch), 34), 1) AS first_surface,
+        substring(max(latest_traits), 33) AS traits
     FROM {{all}}.identities AS identity
     WHERE environment_id = {environment: String}
         AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))

@@ -6,7 +6,7 @@ export type RecipeParams = Readonly<Record<string, string>>;
 /** A result row as parsed JSON. */
 export type Row = Readonly<Record<string, unknown>>;
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+export const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Returns midnight UTC in epoch milliseconds. */
 export const toMs = (day = ''): number => Date.parse(`${day}T00:00:00Z`);

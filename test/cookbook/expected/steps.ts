@@ -2,6 +2,7 @@ import type { Fact, World } from '../world.ts';
 import {
   compareLists,
   countPeople,
+  DAY_MS,
   groupSorted,
   occurredIn,
   quantile,
@@ -63,8 +64,12 @@ const cappedTimeOf = ({ message, receivedAt }: Fact) => Math.min(message.eventTi
 const eventTimeOf = ({ message }: Fact) => message.eventTime;
 
 /** Returns the ordered events of each session that started from `since` to `until` (exclusive). */
-export function sessionsOf(world: World, params: RecipeParams, timeOf: (fact: Fact) => number = eventTimeOf): Fact[][] {
-  const inSession = occurredIn(world, params, 1).filter(({ message }) => (message.sessionId ?? '') !== '');
+export function sessionsOf(
+  facts: readonly Fact[],
+  params: RecipeParams,
+  timeOf: (fact: Fact) => number = eventTimeOf,
+): Fact[][] {
+  const inSession = facts.filter(({ message }) => (message.sessionId ?? '') !== '');
   return groupSorted(inSession, ({ message, person }) => [message.sessionId!, person ?? ''] as const)
     .map(([, facts]) => facts.toSorted((a, b) => compareLists([timeOf(a), a.idOrder], [timeOf(b), b.idOrder])))
     .filter(([first]) => timeOf(first!) >= toMs(params.since) && timeOf(first!) < toMs(params.until));
@@ -80,7 +85,7 @@ function toLabel({ message: { eventName, type, context } }: Fact): string {
 }
 
 export function paths(world: World, params: RecipeParams): Row[] {
-  const sessions = sessionsOf(world, params);
+  const sessions = sessionsOf(occurredIn(world, params, 1), params);
   return groupSorted(sessions, (facts) => facts.slice(0, Number(params.steps)).map(toLabel))
     .map(([path, group]) => ({ path, sessions: group.length, share: group.length / sessions.length }))
     .sort((a, b) => b.sessions - a.sessions)
@@ -88,7 +93,9 @@ export function paths(world: World, params: RecipeParams): Row[] {
 }
 
 export function sessions(world: World, params: RecipeParams): Row[] {
-  const active = { ...world, facts: world.facts.filter(({ message }) => message.type !== 'alias') };
+  // The view reads two days after the last one, because the clock of a client may be a day ahead.
+  const until = toDay(toMs(params.until) + DAY_MS);
+  const active = occurredIn(world, { ...params, until }, 1).filter(({ message }) => message.type !== 'alias');
   return groupSorted(sessionsOf(active, params, cappedTimeOf), ([first]) => [toDay(cappedTimeOf(first!))] as const).map(
     ([[day], daySessions]) => {
       const seconds = daySessions.map((facts) => {

@@ -256,7 +256,7 @@ describe('derived rows in ClickHouse', () => {
     );
     const identities = await harness.query(
       `SELECT lower(hex(identity_key)), toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)),
-         argMinMerge(first_touch).page_url, argMaxIfMerge(latest_traits)
+         JSONExtractString(substring(max(first_touch), 34), 2), substring(max(latest_traits), 33)
        FROM identities ${of} GROUP BY identity_key ORDER BY ALL FORMAT JSONCompactEachRow`,
     );
     return { days: days.split('\n').filter(Boolean), identities: identities.split('\n').filter(Boolean) };

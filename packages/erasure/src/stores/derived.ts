@@ -23,13 +23,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       view: 'derived_identities',
       keys: ['environment_id', 'identity_key'],
       // Excludes last_active_at, which may differ between duplicates of a message.
-      values: [
-        'min(first_seen_at)',
-        'max(last_seen_at)',
-        'argMinMerge(first_touch)',
-        'argMaxIfMerge(latest_traits)',
-        'max(user_hash)',
-      ],
+      values: ['min(first_seen_at)', 'max(last_seen_at)', 'max(first_touch)', 'max(latest_traits)', 'max(user_hash)'],
     },
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
@@ -43,7 +37,13 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       by: 'derived',
       view: 'derived_session_days',
       keys: ['environment_id', 'identity_key', 'day', 'session_id', 'surface'],
-      values: ['min(first_at)', 'max(last_at)', 'max(lead_ms)', 'max(entry)', 'uniqExactMerge(messages)'],
+      values: [
+        'min(first_at)',
+        'max(last_at)',
+        'max(lead_ms)',
+        'max(entry)',
+        'length(groupUniqArrayArray(100000)(messages))',
+      ],
     },
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',

@@ -26,12 +26,12 @@ const readDerived = async () => [
     'SELECT environment_id, lower(hex(identity_key)), day, event_name, test FROM identity_days FINAL ORDER BY ALL',
   ),
   await readRows(
-    `SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
-       argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
+    `SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), lower(hex(max(first_touch))),
+      lower(hex(max(latest_traits))) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
   ),
   await readRows(
     `SELECT environment_id, day, lower(hex(identity_key)), session_id, surface, test, min(first_at), max(last_at), max(lead_ms),
-       lower(hex(max(entry))), uniqExactMerge(messages) FROM session_days
+       lower(hex(max(entry))), arraySort(groupUniqArrayArray(messages)) FROM session_days
      GROUP BY environment_id, day, identity_key, session_id, surface, test ORDER BY ALL`,
   ),
 ];

@@ -71,17 +71,22 @@ const DERIVED = [
   {
     table: 'identity_days',
     select: 'environment_id, identity_key, toDate(event_time) AS day, event_name, test',
-    where: '1',
+    where: 'true',
     groupBy: 'environment_id, identity_key, day, event_name, test',
   },
   {
     table: 'identities',
     select: `environment_id, identity_key, test, min(event_time) AS first_seen_at, max(event_time) AS last_seen_at,
-      argMinState((surface::String, page_url, page_referrer)::Tuple(surface String, page_url String, page_referrer String), (type != 'page', event_time, message_id, bitNot(version))) AS first_touch,
-      argMaxIfState(traits, (event_time, message_id, version), type = 'identify' AND traits != '') AS latest_traits,
+      max(concat(
+          char(type = 'page'), reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(event_time)))),
+          reverse(reinterpretAsFixedString(bitNot(reinterpretAsUInt128(message_id)))), reverse(reinterpretAsFixedString(version)),
+          toJSONString((surface, page_url, page_referrer)))) AS first_touch,
+      maxIf(concat(
+          reverse(reinterpretAsFixedString(toUnixTimestamp64Milli(event_time))), reverse(reinterpretAsFixedString(reinterpretAsUInt128(message_id))),
+          reverse(reinterpretAsFixedString(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
       max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
       maxIf(sipHash128(user_id), user_id != '') AS user_hash`,
-    where: '1',
+    where: 'true',
     groupBy: 'environment_id, identity_key, test',
   },
   {
@@ -90,7 +95,7 @@ const DERIVED = [
       min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at, max(event_time) AS last_at,
       max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
       maxIf(concat(reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reverse(reinterpretAsFixedString(version)), page_path), page_path != '') AS entry,
-      uniqExactState(cityHash64(message_id, type, event_name, event_time)) AS messages`,
+      groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages`,
     where: "session_id != ''",
     groupBy: 'environment_id, day, identity_key, session_id, surface, test',
   },
