@@ -137,12 +137,16 @@ async function erase(environment: number, number: number, cutoffMs: number): Pro
   }
 }
 
-/** Sessions of the messages whose days in UTC are in each of the groups. */
+interface Stored {
+  readonly messages: readonly Message[];
+  readonly persons: ReadonlyMap<number, number>;
+  readonly environment: number;
+  readonly zone: string;
+}
+
+/** @param group divides the days in UTC with messages of a session and person into sessions */
 function toSessions(
-  messages: readonly Message[],
-  persons: ReadonlyMap<number, number>,
-  environment: number,
-  zone: string,
+  { messages, persons, environment, zone }: Stored,
   group: (days: readonly number[]) => readonly (readonly number[])[],
 ) {
   const format = new Intl.DateTimeFormat('sv-SE', { timeZone: zone });
@@ -223,7 +227,8 @@ it('sessions equal those of the messages after copies, late events, links, unlin
       }
       const isInRange = ({ row }: { row: unknown[] }) =>
         String(row[0]) >= toDay(SINCE) && String(row[0]) < toDay(UNTIL);
-      const plain = toSessions(messages, persons, environment, zone, inPairs);
+      const stored = { messages, persons, environment, zone };
+      const plain = toSessions(stored, inPairs);
       const read = (from: string) => readRows(`SELECT ${COLUMNS} FROM ${from}`);
       const where = `sessions WHERE environment_id = '${id}'`;
       expectSessions(await read(where), plain);
@@ -241,7 +246,7 @@ it('sessions equal those of the messages after copies, late events, links, unlin
       };
       expectSessions(
         await read(`sessions_between(environment = '${id}', since = '${toDay(SINCE)}', until = '${toDay(UNTIL)}')`),
-        toSessions(messages, persons, environment, zone, whole).filter(isInRange),
+        toSessions(stored, whole).filter(isInRange),
       );
     }),
     { numRuns: runsOf({ quick: 6, all: 40 }) },

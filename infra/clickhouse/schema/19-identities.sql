@@ -30,12 +30,12 @@ SELECT
     min(event_time) AS first_seen_at,
     max(event_time) AS last_seen_at,
     max(concat(
-        char(type = 'page'), reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(event_time)))),
-        reverse(reinterpretAsFixedString(bitNot(reinterpretAsUInt128(message_id)))), reverse(reinterpretAsFixedString(version)),
+        char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))),
+        reinterpretAsFixedString(byteSwap(bitNot(reinterpretAsUInt128(message_id)))), reinterpretAsFixedString(byteSwap(version)),
         toJSONString((surface, page_url, page_referrer)))) AS first_touch,
     maxIf(concat(
-        reverse(reinterpretAsFixedString(toUnixTimestamp64Milli(event_time))), reverse(reinterpretAsFixedString(reinterpretAsUInt128(message_id))),
-        reverse(reinterpretAsFixedString(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
+        reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
+        reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
     max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
     maxIf(sipHash128(user_id), user_id != '') AS user_hash
 FROM events
@@ -51,12 +51,12 @@ SELECT
     min(event_time) AS first_seen_at,
     max(event_time) AS last_seen_at,
     max(concat(
-        char(type = 'page'), reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(event_time)))),
-        reverse(reinterpretAsFixedString(bitNot(reinterpretAsUInt128(message_id)))), reverse(reinterpretAsFixedString(version)),
+        char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))),
+        reinterpretAsFixedString(byteSwap(bitNot(reinterpretAsUInt128(message_id)))), reinterpretAsFixedString(byteSwap(version)),
         toJSONString((surface, page_url, page_referrer)))) AS first_touch,
     maxIf(concat(
-        reverse(reinterpretAsFixedString(toUnixTimestamp64Milli(event_time))), reverse(reinterpretAsFixedString(reinterpretAsUInt128(message_id))),
-        reverse(reinterpretAsFixedString(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
+        reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
+        reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
     max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
     maxIf(sipHash128(user_id), user_id != '') AS user_hash
 FROM events

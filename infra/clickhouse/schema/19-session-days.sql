@@ -15,7 +15,6 @@ CREATE TABLE IF NOT EXISTS session_days
     identity_key FixedString(16) COMMENT 'Keyed hash of the owner of the events',
     session_id String COMMENT 'Session id from the client',
     surface LowCardinality(String) COMMENT 'Surface of the events',
-    test Bool COMMENT 'Flag for test messages',
     first_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event, capped at one minute after the gateway received the event',
     last_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event, according to the client clock',
     lead_ms SimpleAggregateFunction(max, UInt64) COMMENT 'Greatest time in milliseconds by which the time of an event was capped',
@@ -24,35 +23,35 @@ CREATE TABLE IF NOT EXISTS session_days
 )
 ENGINE = {{engine AggregatingMergeTree}}
 PARTITION BY toStartOfMonth(day)
-ORDER BY (environment_id, day, identity_key, session_id, surface, test)
+ORDER BY (environment_id, day, identity_key, session_id, surface)
 SETTINGS index_granularity = 1024, merge_selector_base = 10, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Sessions per identity and day, derived from events and corrected by npm run derive. Read sessions instead.';
+COMMENT 'Sessions per identity and day, without test messages, derived from events and corrected by npm run derive. Read sessions instead.';
 
 -- The bytes before the path are the complements of the capped time and of the order of receipt, most significant byte first.
 CREATE MATERIALIZED VIEW IF NOT EXISTS session_days_of_events TO session_days AS
 SELECT
-    environment_id, toDate(event_time) AS day, identity_key, session_id, surface, test,
+    environment_id, toDate(event_time) AS day, identity_key, session_id, surface,
     min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at,
     max(event_time) AS last_at,
     max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
-    maxIf(concat(reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reverse(reinterpretAsFixedString(version)), page_path), page_path != '') AS entry,
+    maxIf(concat(reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reinterpretAsFixedString(byteSwap(version)), page_path), page_path != '') AS entry,
     groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages
 FROM events
-WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND session_id != ''
-GROUP BY environment_id, day, identity_key, session_id, surface, test;
+WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND session_id != '' AND NOT test
+GROUP BY environment_id, day, identity_key, session_id, surface;
 
 ALTER TABLE session_days_of_events {{comments of session_days}};
 
 -- The expected rows of session_days for a time range. The states of several time ranges can be merged.
 CREATE VIEW IF NOT EXISTS derived_session_days SQL SECURITY INVOKER AS
 SELECT
-    environment_id, toDate(event_time) AS day, identity_key, session_id, surface, test,
+    environment_id, toDate(event_time) AS day, identity_key, session_id, surface,
     min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at,
     max(event_time) AS last_at,
     max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
-    maxIf(concat(reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reverse(reinterpretAsFixedString(version)), page_path), page_path != '') AS entry,
+    maxIf(concat(reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reinterpretAsFixedString(byteSwap(version)), page_path), page_path != '') AS entry,
     groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages
 FROM events
-WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND session_id != '' AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
-GROUP BY environment_id, day, identity_key, session_id, surface, test
+WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND session_id != '' AND NOT test AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
+GROUP BY environment_id, day, identity_key, session_id, surface
 COMMENT 'derived_session_days(since = …, until = …): expected rows of session_days for the events in a time range';

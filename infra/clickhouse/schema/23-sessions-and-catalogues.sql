@@ -34,7 +34,7 @@ FROM
     FROM
     (
         SELECT * FROM {{all}}.session_days
-        WHERE environment_id = {environment: String} AND NOT test
+        WHERE environment_id = {environment: String}
             AND day >= {since: Date} - if(time_zone = 'UTC', 1, 2) AND day < {until: Date} + if(time_zone = 'UTC', 2, 3)
     ) AS part
     LEFT ANY JOIN
@@ -97,51 +97,45 @@ FROM
     (
         SELECT *, part.day AS first_day, part.day AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test
         UNION ALL
         SELECT *, part.day - 1 AS first_day, part.day - 1 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test
         UNION ALL
         SELECT *, part.day + 1 AS first_day, part.day + 1 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test
         UNION ALL
         SELECT *, part.day AS first_day, part.day - 1 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test
         UNION ALL
         SELECT *, part.day - 1 AS first_day, part.day - 2 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test
         UNION ALL
         SELECT *, part.day + 1 AS first_day, part.day AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test
         UNION ALL
         SELECT *, part.day AS first_day, part.day + 1 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
+        WHERE environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
         UNION ALL
         SELECT *, part.day - 1 AS first_day, part.day AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
+        WHERE environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
         UNION ALL
         SELECT *, part.day + 1 AS first_day, part.day + 2 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
+        WHERE environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_ahead)
         UNION ALL
         SELECT *, part.day AS first_day, part.day - 2 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
+        WHERE environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
         UNION ALL
         SELECT *, part.day - 1 AS first_day, part.day - 3 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
+        WHERE environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
         UNION ALL
         SELECT *, part.day + 1 AS first_day, part.day - 1 AS session_day
         FROM {{all}}.session_days AS part
-        WHERE NOT test AND environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
+        WHERE environment_id IN (SELECT environment_id FROM current_environment_settings WHERE is_behind)
     ) AS part
     LEFT ANY JOIN recent_overrides AS recent ON part.identity_key = recent.identity_key
 )

@@ -48,7 +48,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
       [OWNER]: 'identity_key',
-      [WITH_ROW]: 'day session_id surface test first_at last_at lead_ms entry messages',
+      [WITH_ROW]: 'day session_id surface first_at last_at lead_ms entry messages',
     }),
   },
 ];

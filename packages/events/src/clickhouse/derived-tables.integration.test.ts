@@ -30,9 +30,9 @@ const readDerived = async () => [
       lower(hex(max(latest_traits))) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
   ),
   await readRows(
-    `SELECT environment_id, day, lower(hex(identity_key)), session_id, surface, test, min(first_at), max(last_at), max(lead_ms),
+    `SELECT environment_id, day, lower(hex(identity_key)), session_id, surface, min(first_at), max(last_at), max(lead_ms),
        lower(hex(max(entry))), arraySort(groupUniqArrayArray(messages)) FROM session_days
-     GROUP BY environment_id, day, identity_key, session_id, surface, test ORDER BY ALL`,
+     GROUP BY environment_id, day, identity_key, session_id, surface ORDER BY ALL`,
   ),
 ];
 const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({

@@ -78,12 +78,12 @@ const DERIVED = [
     table: 'identities',
     select: `environment_id, identity_key, test, min(event_time) AS first_seen_at, max(event_time) AS last_seen_at,
       max(concat(
-          char(type = 'page'), reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(event_time)))),
-          reverse(reinterpretAsFixedString(bitNot(reinterpretAsUInt128(message_id)))), reverse(reinterpretAsFixedString(version)),
+          char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))),
+          reinterpretAsFixedString(byteSwap(bitNot(reinterpretAsUInt128(message_id)))), reinterpretAsFixedString(byteSwap(version)),
           toJSONString((surface, page_url, page_referrer)))) AS first_touch,
       maxIf(concat(
-          reverse(reinterpretAsFixedString(toUnixTimestamp64Milli(event_time))), reverse(reinterpretAsFixedString(reinterpretAsUInt128(message_id))),
-          reverse(reinterpretAsFixedString(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
+          reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
+          reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
       max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
       maxIf(sipHash128(user_id), user_id != '') AS user_hash`,
     where: 'true',
@@ -91,13 +91,13 @@ const DERIVED = [
   },
   {
     table: 'session_days',
-    select: `environment_id, toDate(event_time) AS day, identity_key, session_id, surface, test,
+    select: `environment_id, toDate(event_time) AS day, identity_key, session_id, surface,
       min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at, max(event_time) AS last_at,
       max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
-      maxIf(concat(reverse(reinterpretAsFixedString(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reverse(reinterpretAsFixedString(version)), page_path), page_path != '') AS entry,
+      maxIf(concat(reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reinterpretAsFixedString(byteSwap(version)), page_path), page_path != '') AS entry,
       groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages`,
-    where: "session_id != ''",
-    groupBy: 'environment_id, day, identity_key, session_id, surface, test',
+    where: "session_id != '' AND NOT test",
+    groupBy: 'environment_id, day, identity_key, session_id, surface',
   },
 ] as const;
 
