@@ -126,7 +126,14 @@ it('verify finds a row on a wrong shard and a copy that differs between nodes', 
   const queries = nodes.urls.map((url) => createQueryRows({ ...accountOf('playline'), url, database: 'playline' }));
   const find = () => findNodeDifferences(queries, () => {});
   for (const index of [0, 1])
-    for (const table of ['events', 'identity_days', 'identities', 'session_days', 'identity_overrides', 'erasure_targets'])
+    for (const table of [
+      'events',
+      'identity_days',
+      'identities',
+      'session_days',
+      'identity_overrides',
+      'erasure_targets',
+    ])
       await runOn(index, `TRUNCATE TABLE ${table}`);
   const environmentId = newEnvironment();
   for (const key of Array.from({ length: 20 }, newKey)) {
