@@ -259,7 +259,13 @@ describe('derived rows in ClickHouse', () => {
          JSONExtractString(substring(max(first_touch), 34), 2), substring(max(latest_traits), 33)
        FROM identities ${of} GROUP BY identity_key ORDER BY ALL FORMAT JSONCompactEachRow`,
     );
-    return { days: days.split('\n').filter(Boolean), identities: identities.split('\n').filter(Boolean) };
+    const sessions = await harness.query(
+      `SELECT lower(hex(identity_key)), day, session_id, toUnixTimestamp64Milli(min(first_at)), toUnixTimestamp64Milli(max(last_at)),
+         substring(max(entry), 17), uniqExactArray(messages)
+       FROM session_days ${of} GROUP BY identity_key, day, session_id ORDER BY ALL FORMAT JSONCompactEachRow`,
+    );
+    const toLines = (text: string) => text.split('\n').filter(Boolean);
+    return { days: toLines(days), identities: toLines(identities), sessions: toLines(sessions) };
   };
   /** Adds a person's events before and after the cut-off, including on the day of the cut-off. */
   const addEventsAroundCutoff = async (environmentId: string, key: Buffer) => {
@@ -274,7 +280,9 @@ describe('derived rows in ClickHouse', () => {
           event_time: ms,
           received_at: ms,
           type: 'identify',
+          session_id: 'one',
           page_url: `https://game.example/${page}`,
+          page_path: `/${page}`,
           traits: `{"from":"${page}"}`,
         }),
       );
@@ -328,7 +336,12 @@ describe('derived rows in ClickHouse', () => {
     expect(after.identities.filter((row) => row.includes(name)).map((row) => JSON.parse(row))).toEqual([
       [name, String(AFTER), String(AFTER + DAY_MS), 'https://game.example/after', '{"from":"later"}'],
     ]);
-    const ofOther = (rows: typeof after) => [...rows.days, ...rows.identities].filter((row) => !row.includes(name));
+    expect(after.sessions.filter((row) => row.includes(name)).map((row) => JSON.parse(row))).toEqual([
+      [name, '2026-06-15', 'one', String(AFTER), String(AFTER), '/after', '1'],
+      [name, '2026-06-16', 'one', String(AFTER + DAY_MS), String(AFTER + DAY_MS), '/later', '1'],
+    ]);
+    const ofOther = (rows: typeof after) =>
+      Object.values(rows).flatMap((each) => each.filter((row) => !row.includes(name)));
     expect(ofOther(after)).toEqual(ofOther(before));
     expect(await readDerived(otherEnvironment)).toEqual(kept);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
@@ -343,6 +356,7 @@ describe('derived rows in ClickHouse', () => {
     expect(await harness.rows.findSurvivors(batch)).toEqual([
       { table: 'identity_days', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
       { table: 'identities', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
+      { table: 'session_days', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
     ]);
     await harness.rows.sweep(batch);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
@@ -376,7 +390,7 @@ describe('derived rows in ClickHouse', () => {
     expect(await tables()).toEqual(['events', 'identity_overrides']);
     for (const table of ['events', 'identity_overrides'])
       await harness.query(`ALTER TABLE ${table} APPLY DELETED MASK SETTINGS mutations_sync = 2`);
-    expect(await tables()).toEqual(['identity_days', 'identities']);
+    expect(await tables()).toEqual(DERIVED);
     await harness.rows.removeDeleted();
     expect(await tables()).toEqual([]);
     expect(await inMemory()).toBe('0');
@@ -388,7 +402,7 @@ describe('derived rows in ClickHouse', () => {
     const { event } = createRowsOf(environmentId);
     const alias = { name: 'alias', type: 'alias', event_name: '', identity_key: owner, from_key: side };
     await harness.add('events', event(alias));
-    expect(await readDerived(environmentId)).toEqual({ days: [], identities: [] });
+    expect(await readDerived(environmentId)).toEqual({ days: [], identities: [], sessions: [] });
     const batch = await addBatch(environmentId, side);
     await sweepAll(harness.rows, batch);
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
@@ -440,8 +454,8 @@ describe('derived rows in ClickHouse', () => {
       await until('the insert runs', async () => (await harness.query(running)) === '1');
     });
     await until('all derived rows are deleted', async () => {
-      const { days, identities } = await readDerived(environmentId);
-      return days.length + identities.length === 0;
+      const rows = await readDerived(environmentId);
+      return Object.values(rows).flat().length === 0;
     });
     await harness.rows.dropTargets(batch);
     await harness.query(`KILL QUERY WHERE ${isInsert} SYNC`);
