@@ -105,6 +105,8 @@ const DETAIL_FIELDS: Record<ActivityType, readonly string[]> = {
 it('an activity has exactly the fields of the contract', async () => {
   const { rows, query } = await put({});
   const updated = `2026-11-22T12:00:00.${String(rows[0]!.updatedAt - NOON_US).padStart(6, '0')}Z`;
+  // Until the service has read the first watermark, no activity is visible.
+  await until('the activity is visible', async () => (await api.history(query)).result.length > 0);
   expect((await api.history(query)).result).toEqual([
     {
       id: rows[0]!.id,
