@@ -225,7 +225,8 @@ it('other nodes than those of the cluster, other columns, a full disk, an unknow
   );
   await read(FILL, 1);
   await refuse([0, 1], 'playline_2', 'Add only empty nodes');
-  for (const table of ['events', 'identity_days', 'identities']) await read(`TRUNCATE TABLE ${table}`, 1);
+  for (const table of ['events', 'identity_days', 'identities', 'session_days'])
+    await read(`TRUNCATE TABLE ${table}`, 1);
   expect(await tables()).toBe(before);
   await read('ALTER TABLE events ADD COLUMN property_level String');
   await refuse([0, 1], 'playline_2', 'property_level');
