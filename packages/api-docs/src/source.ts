@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@playline/errors';
 import type { Area, Site } from '@playline/guides';
-import type { Example, JsonSchema, Operation } from './operation.ts';
+import { type Example, errorPath, type JsonSchema, type Operation } from './operation.ts';
 import type { HtmlValue } from './pages/html.ts';
 
 /** Describes an API. All documentation is generated from this source. */
@@ -96,6 +96,12 @@ export interface CodeText {
 export const errorCodesOf = ({ errors }: Pick<DocsSource, 'errors'>): ErrorCode[] => Object.keys(errors) as ErrorCode[];
 
 export const rejectionPath = (code: string): string => `/docs/rejections/${code}`;
+
+/** Returns the path of the page of each error code and rejection code, keyed by code. */
+export const pathsOfCodes = ({ errors, rejections }: DocsSource): Readonly<Record<string, string>> => ({
+  ...Object.fromEntries(Object.keys(rejections).map((code) => [code, rejectionPath(code)])),
+  ...Object.fromEntries(errorCodesOf({ errors }).map((code) => [code, errorPath(code)])),
+});
 
 export const articlePath = ({ name }: Article): string => `/docs/${name}`;
 

@@ -6,8 +6,6 @@ const HIDDEN_HEADERS = /^(connection|keep-alive|date|content-length|transfer-enc
 /** Matches a property name (a string before a colon) or a value. Keep in sync with `pages/example.ts`. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|null)(?![\w.-])/g;
 
-const CODE = /^[A-Z][A-Z_]*$/;
-
 export function showSending(form) {
   showOutcome(form, { tone: 'quiet', title: 'Sending …' });
 }
@@ -23,7 +21,8 @@ export function showResponse(form, { response, text, durationMs }) {
   const headers = [...response.headers].filter(([name]) => !HIDDEN_HEADERS.test(name));
   const output = form.querySelector('[data-response]');
   output.replaceChildren(`${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`);
-  if (text !== '') for (const node of ['\n', ...toNodes(indentJson(text))]) output.append(node);
+  if (text !== '')
+    for (const node of ['\n', ...toNodes(indentJson(text), JSON.parse(form.dataset.codes))]) output.append(node);
   output.hidden = false;
 }
 
@@ -48,8 +47,8 @@ function indentJson(text) {
   }
 }
 
-/** Highlights JSON tokens. Turns error codes and the `link` of an error into links to this documentation. */
-function toNodes(text) {
+/** Highlights JSON tokens. Turns codes and the `link` of an error into links. `codes` has the path of each code's page. */
+function toNodes(text, codes) {
   const nodes = [];
   let end = 0;
   let member = '';
@@ -57,7 +56,7 @@ function toNodes(text) {
     nodes.push(text.slice(end, index));
     end = index + token.length;
     if (quoted === undefined) nodes.push(toElement('span', 'value', token));
-    else if (colon === undefined) nodes.push(toText(member, quoted));
+    else if (colon === undefined) nodes.push(toText(member, quoted, codes));
     else {
       member = quoted.slice(1, -1);
       nodes.push(toElement('span', 'name', quoted), colon);
@@ -66,23 +65,17 @@ function toNodes(text) {
   return [...nodes, text.slice(end)];
 }
 
-function toText(member, quoted) {
+function toText(member, quoted, codes) {
   const value = quoted.slice(1, -1);
-  const [, path] = member === 'link' ? (/(\/docs\/.*)$/.exec(value) ?? []) : [];
-  // Relative to this script, so that links also work if a proxy adds a path prefix.
-  const target = path === undefined ? undefined : new URL(`..${path}`, import.meta.url).href;
-  const href = member === 'code' && CODE.test(value) ? pageOf(value) : target;
-  if (href === undefined) return toElement('span', 'text', quoted);
+  const isKnown = member === 'code' && Object.hasOwn(codes, value);
+  const path = member === 'link' ? /\/docs\/.*$/.exec(value)?.[0] : isKnown ? codes[value] : undefined;
+  if (path === undefined) return toElement('span', 'text', quoted);
   const link = toElement('a', '', value);
-  link.href = href;
+  // Relative to this script, so that links also work if a proxy adds a path prefix.
+  link.href = new URL(`..${path}`, import.meta.url).href;
   const span = toElement('span', 'text', '"');
   span.append(link, '"');
   return span;
-}
-
-/** Returns the URL of the page for an error code. The navigation menu contains links to all these pages. */
-function pageOf(code) {
-  return [...document.querySelectorAll('#menu a')].find((link) => link.pathname.endsWith(`/${code}`))?.href;
 }
 
 function toElement(name, className, text) {

@@ -1,6 +1,6 @@
 import { toCommand, toResponseText } from '../formats/text.ts';
 import type { Example } from '../operation.ts';
-import { type DocsSource, rejectionPath } from '../source.ts';
+import { type DocsSource, pathsOfCodes } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 import { toMethod } from './navigation.ts';
 
@@ -53,12 +53,11 @@ function toBlock({ id, label, content }: { id: string; label: string; content: H
 
 /** Creates links from error codes and from the `link` of an error to the documentation of the service. */
 function createLinkOf({ source, top }: ExampleContext): LinkOf {
-  const { errors, rejections } = source;
+  const paths = pathsOfCodes(source);
   return (member, value) => {
     if (member === 'link') return top + value.slice(value.indexOf('/docs/') + 1);
-    if (member !== 'code') return null;
-    if (value in errors) return `${top}docs/errors/${value}`;
-    return value in rejections ? top + rejectionPath(value).slice(1) : null;
+    const path = member === 'code' ? paths[value] : undefined;
+    return path === undefined ? null : top + path.slice(1);
   };
 }
 

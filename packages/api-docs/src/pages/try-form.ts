@@ -1,6 +1,6 @@
 import type { KeyUse, Operation, Parameter } from '../operation.ts';
 import { resolveSchema } from '../schemas.ts';
-import { type DocsSource, keyOf } from '../source.ts';
+import { type DocsSource, keyOf, pathsOfCodes } from '../source.ts';
 import { isPlaceholder, valuesIn } from '../values.ts';
 import { type HtmlValue, html, type Markup, toCodeSpans } from './html.ts';
 import { relativeRoot } from './page.ts';
@@ -37,7 +37,7 @@ export function toTryForm(operation: Operation, source: DocsSource, page: string
   const { id, method, path, summary, keys, responses } = operation;
   const toPlainText = (text: string) => text.replaceAll('`', '');
   const descriptions = Object.fromEntries(responses.map((spec) => [spec.status, toPlainText(spec.description)]));
-  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-responses="${JSON.stringify(descriptions)}">
+  return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-responses="${JSON.stringify(descriptions)}" data-codes="${JSON.stringify(pathsOfCodes(source))}">
 <div>
 <h3>Try it</h3>
 ${keys.map((key, index) => toKeyField(key, source, `${id}-key${index === 0 ? '' : `-${index + 1}`}`))}${toParameterFields(operation)}${toBodyField(operation)}<p class="actions"><button type="submit">Send ${method}</button>${toPageButtons(operation)}</p>
