@@ -28,9 +28,15 @@ export function memoryPeakMibOf(pid: number): number {
   return Math.round(Number(kib) / 1024);
 }
 
-/** Returns a process's current memory in MiB, including its proportional share of shared memory. */
-export function memoryMibOf(pid: number): number {
-  const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
+/** Returns a process's current memory in MiB, including its proportional share of shared memory and mapped files. */
+export const memoryMibOf = (pid: number): number => readPss(pid, 'Pss');
+
+/** Returns a process's current memory in MiB without mapped files, which the kernel can release at any time. */
+export const ownMemoryMibOf = (pid: number): number => readPss(pid, 'Pss_Anon');
+
+function readPss(pid: number, field: 'Pss' | 'Pss_Anon'): number {
+  const [, kib] =
+    new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
   return Number(kib) / 1024;
 }
 

@@ -7,7 +7,7 @@ import { MESSAGES_PATH } from '../load-client.ts';
 import type { Load, LoadResult } from '../load-process.ts';
 import { MESSAGE_BYTES } from '../messages.ts';
 import { withOpened } from '../opened.ts';
-import { cpuSecondsOf, memoryMibOf, runChild } from '../processes.ts';
+import { cpuSecondsOf, memoryMibOf, ownMemoryMibOf, runChild } from '../processes.ts';
 import { openClone } from './stack.ts';
 
 const BATCH = 20;
@@ -17,6 +17,8 @@ const HOUR_MS = 3_600_000;
 interface Sample {
   readonly hours: number;
   readonly mib: number;
+  /** Without mapped files. */
+  readonly ownMib: number;
 }
 
 interface Held {
@@ -83,7 +85,8 @@ async function holdPhase(state: string, { hours, perSecond }: Phase): Promise<Ho
     const { processes: current } = readStack();
     for (const name of names) {
       if (current[name] !== processes[name]) throw new Error(`${name} was restarted`);
-      samples.get(name)!.push({ hours: hoursSinceStart(), mib: memoryMibOf(processes[name]!) });
+      const pid = processes[name]!;
+      samples.get(name)!.push({ hours: hoursSinceStart(), mib: memoryMibOf(pid), ownMib: ownMemoryMibOf(pid) });
     }
   }
   const [cpuAfter, seconds] = [cpuSeconds(), (performance.now() - startMs) / 1000];
@@ -113,7 +116,7 @@ function diskOf(state: string) {
 }
 
 /** Time after a change of the rate during which memory settles. */
-const SETTLE_HOURS = 1 / 6;
+const SETTLE_HOURS = 1;
 
 // What each process needs while a complete stack receives 10,000 messages a second for an hour, and then 1,000 for five
 // hours, in which its memory must not grow. The source of infra/SIZING.md.
@@ -122,7 +125,7 @@ export const soak: Figure = {
   optional: true,
   async measure({ scale }) {
     const hours = 6 * scale;
-    const first = Math.min(1, hours / 2);
+    const first = hours / 6;
     const holds = await hold([
       { hours: first, perSecond: 10_000 },
       { hours: hours - first, perSecond: 1_000 },
@@ -174,16 +177,16 @@ const toGrowthRows = ({ hours, processes }: Hold): Row[] =>
       unit: 'MiB per hour',
       value: slopeOf(settled),
       bars: [atMost('value', 2)],
-      peer: 'its memory, in MiB',
-      peerValue: settled[0]!.mib,
-      notes: `${settled.at(-1)!.mib.toFixed(0)} MiB at the end`,
+      peer: 'its memory without mapped files, in MiB',
+      peerValue: settled[0]!.ownMib,
+      notes: `${settled.at(-1)!.ownMib.toFixed(0)} MiB at the end`,
     });
   });
 
 /** The slope of the regression line, in MiB per hour. */
 function slopeOf(samples: readonly Sample[]): number {
-  const mean = (of: keyof Sample) => samples.reduce((sum, sample) => sum + sample[of], 0) / samples.length;
-  const [hours, mib] = [mean('hours'), mean('mib')];
-  const covariance = samples.reduce((sum, sample) => sum + (sample.hours - hours) * (sample.mib - mib), 0);
+  const mean = (of: 'hours' | 'ownMib') => samples.reduce((sum, sample) => sum + sample[of], 0) / samples.length;
+  const [hours, mib] = [mean('hours'), mean('ownMib')];
+  const covariance = samples.reduce((sum, sample) => sum + (sample.hours - hours) * (sample.ownMib - mib), 0);
   return covariance / samples.reduce((sum, sample) => sum + (sample.hours - hours) ** 2, 0);
 }
