@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import type { ProjectRecord } from '@playline/access-keys';
-import { toChange } from '@playline/alerts';
+import { type AlertChange, type PendingDelivery, toChange } from '@playline/alerts';
 import { createAuthority } from '@playline/infra/local';
 import { testStackFolder } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
@@ -12,6 +12,9 @@ const NEVER = new AbortController().signal;
 const FIRED_AT = Date.parse('2026-11-20T10:00:00Z');
 const finding = { rule: 'NoMessages', projectId: 'demo', environmentId: 'demo-live', value: 7, text: 'None.' } as const;
 const change = toChange('fired', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT });
+const webhookOf = (change: AlertChange): PendingDelivery => ({ channel: 'webhook', change, failure: null });
+const toWebhook = webhookOf(change);
+const toEmail = { ...toWebhook, channel: 'e-mail' } as const;
 
 const toProject = (alertWebhook: string, alertEmails: string[] = []) =>
   ({
@@ -30,11 +33,13 @@ function createDelivery(config: Partial<DeliveryParts['config']> = {}) {
 it('a webhook contains the alert, and its receiver can verify the signature with the key that the page shows', async () => {
   const { received, port } = await openWebhookReceiver();
   const delivery = createDelivery();
-  expect(await delivery.deliver(change, toProject(`http://127.0.0.1:${port}/hook?token=7`), NEVER)).toEqual([]);
+  const cleared = toChange('cleared', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT + 90_000 });
+  const project = toProject(`http://127.0.0.1:${port}/hook?token=7`);
+  expect(await delivery.deliver(webhookOf(cleared), project, NEVER)).toBeNull();
   const [{ headers, body } = { headers: {}, body: '' }] = received;
   expect(JSON.parse(body)).toEqual({
-    id: change.id,
-    state: 'fired',
+    id: cleared.id,
+    state: 'cleared',
     rule: 'NoMessages',
     severity: 'critical',
     summary: expect.stringContaining('no messages'),
@@ -43,6 +48,7 @@ it('a webhook contains the alert, and its receiver can verify the signature with
     project: { id: 'demo', name: 'A game' },
     environment: { id: 'demo-live', name: 'live' },
     firedAt: '2026-11-20T10:00:00.000Z',
+    changedAt: '2026-11-20T10:01:30.000Z',
     url: 'https://portal.example/projects/demo/alerts',
   });
   // The verification in the README of the portal.
@@ -57,20 +63,21 @@ it('a webhook is attempted three times, and its failure is reported without the 
   const failing = await openWebhookReceiver(() => 503);
   const delivery = createDelivery();
   const toPort = (port: number) => toProject(`http://127.0.0.1:${port}/the-secret`);
-  const reported = await delivery.deliver(change, toPort(failing.port), NEVER);
-  expect([reported, failing.received.length]).toEqual([[{ channel: 'webhook', reason: 'status 503' }], 3]);
+  const reported = await delivery.deliver(toWebhook, toPort(failing.port), NEVER);
+  expect([reported, failing.received.length]).toEqual(['status 503', 3]);
   const recovering = await openWebhookReceiver((request) => (request < 3 ? 0 : 200));
-  expect(await delivery.deliver(change, toPort(recovering.port), NEVER)).toEqual([]);
+  expect(await delivery.deliver(toWebhook, toPort(recovering.port), NEVER)).toBeNull();
   expect(recovering.received).toHaveLength(3);
   const one = await openWebhookReceiver(() => 500);
   expect(await delivery.test(change, toPort(one.port))).toMatchObject([{ reason: 'status 500' }]);
   expect(one.received).toHaveLength(1);
 });
 
-it('a delivery that is interrupted by the end of the process is reported as not attempted', async () => {
+it('a delivery is not attempted again after the process has begun to exit', async () => {
   const failing = await openWebhookReceiver(() => 503);
-  const closed = AbortSignal.abort();
-  expect(await createDelivery().deliver(change, toProject(`http://127.0.0.1:${failing.port}`), closed)).toBeNull();
+  const project = toProject(`http://127.0.0.1:${failing.port}`);
+  expect(await createDelivery().deliver(toWebhook, project, AbortSignal.abort())).toBe('status 503');
+  expect(failing.received).toHaveLength(1);
 });
 
 it('a redirect is a failure and is not followed', async () => {
@@ -135,7 +142,7 @@ it('an e-mail is sent to all addresses, and its subject contains no line break f
     ...toProject('', ['ada@example.com', 'grace@example.com']),
     name: 'Game\r\nBcc: other@example.com',
   };
-  expect(await delivery.deliver(change, project, NEVER)).toEqual([]);
+  expect(await delivery.deliver(toEmail, project, NEVER)).toBeNull();
   const [{ commands, text } = { commands: [], text: '' }] = received;
   const recipients = commands.filter((line) => line.startsWith('RCPT'));
   expect(recipients).toEqual(['RCPT TO:<ada@example.com>', 'RCPT TO:<grace@example.com>']);
@@ -165,13 +172,12 @@ it('an e-mail that some recipients refuse is reported with their number, and not
   const { received, port } = await openMailReceiver({ refuses: 'RCPT TO:<grace' });
   const delivery = createDelivery({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM: 'alerts@example.com' });
   const project = toProject('', ['ada@example.com', 'grace@example.com']);
-  const failures = await delivery.deliver(change, project, NEVER);
-  expect(failures).toEqual([{ channel: 'e-mail', reason: '1 of 2 recipients refused' }]);
+  expect(await delivery.deliver(toEmail, project, NEVER)).toBe('1 of 2 recipients refused');
   expect(received).toHaveLength(1);
 });
 
 it('without SMTP settings, only webhooks are delivered', async () => {
   const delivery = createDelivery();
   expect(delivery.hasEmail).toBe(false);
-  expect(await delivery.deliver(change, toProject('', ['ada@example.com']), NEVER)).toEqual([]);
+  expect(await delivery.deliver(toEmail, toProject('', ['ada@example.com']), NEVER)).toBeNull();
 });
