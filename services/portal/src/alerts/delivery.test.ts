@@ -6,7 +6,7 @@ import { createAuthority } from '@playline/infra/local';
 import { testStackFolder } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { createAlertDelivery, type DeliveryParts } from './delivery.ts';
-import { openMailReceiver, openWebhookReceiver } from './test/receivers.ts';
+import { openMailReceiver, openWebhookReceiver, type ReceivedWebhook } from './test/receivers.ts';
 
 const NEVER = new AbortController().signal;
 const FIRED_AT = Date.parse('2026-11-20T10:00:00Z');
@@ -30,13 +30,24 @@ function createDelivery(config: Partial<DeliveryParts['config']> = {}) {
   return createAlertDelivery({ config: settings, origin: new URL('https://portal.example'), pausesMs: [1, 1] });
 }
 
+/** The verification in the README of the portal. */
+function verify({ headers, body }: ReceivedWebhook, signingKey: string): boolean {
+  const header = String(headers['playline-signature']);
+  const [, seconds = ''] = /^t=(\d+),/.exec(header) ?? [];
+  const expected = createHmac('sha256', signingKey).update(`${seconds}.${body}`).digest();
+  const signatures = [...header.matchAll(/v1=([0-9a-f]{64})/g)].map(([, text = '']) => Buffer.from(text, 'hex'));
+  const isValid = signatures.some((signature) => timingSafeEqual(expected, signature));
+  const isRecent = Math.abs(Date.now() / 1000 - Number(seconds)) < 300;
+  return isValid && isRecent;
+}
+
 it('a webhook contains the alert, and its receiver can verify the signature with the key that the page shows', async () => {
   const { received, port } = await openWebhookReceiver();
   const delivery = createDelivery();
   const cleared = toChange('cleared', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT + 90_000 });
   const project = toProject(`http://127.0.0.1:${port}/hook?token=7`);
   expect(await delivery.deliver(webhookOf(cleared), project, NEVER)).toBeNull();
-  const [{ headers, body } = { headers: {}, body: '' }] = received;
+  const { headers, body } = received[0]!;
   expect(JSON.parse(body)).toEqual({
     id: cleared.id,
     state: 'cleared',
@@ -51,12 +62,28 @@ it('a webhook contains the alert, and its receiver can verify the signature with
     changedAt: '2026-11-20T10:01:30.000Z',
     url: 'https://portal.example/projects/demo/alerts',
   });
-  // The verification in the README of the portal.
-  const [, seconds, signature = ''] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['playline-signature'])) ?? [];
-  const expected = createHmac('sha256', delivery.secretOf('demo')).update(`${seconds}.${body}`).digest();
-  expect(timingSafeEqual(expected, Buffer.from(signature, 'hex'))).toBe(true);
-  expect(Math.abs(Date.now() / 1000 - Number(seconds))).toBeLessThan(60);
-  expect(delivery.secretOf('demo')).not.toBe(delivery.secretOf('demo-2'));
+  expect(verify({ headers, body }, delivery.keyOf(project))).toBe(true);
+  expect(verify({ headers, body }, delivery.keyOf({ ...project, id: 'demo-2' }))).toBe(false);
+});
+
+it('a webhook is signed with the newest key, and for 24 hours with the keys that it replaced', async () => {
+  const { received, port } = await openWebhookReceiver();
+  const delivery = createDelivery();
+  const createdAt = [30, 25, 23, 1].map((hours) => Date.now() - hours * 3_600_000);
+  const toKeys = (count: number) => ({
+    ...toProject(`http://127.0.0.1:${port}`),
+    alertKeys: createdAt.slice(0, count),
+  });
+  const keys = [0, 1, 2, 3, 4].map((count) => delivery.keyOf(toKeys(count)));
+  const signedBy = async (count: number) => {
+    await delivery.deliver(toWebhook, toKeys(count), NEVER);
+    return [...keys.keys()].filter((index) => verify(received.at(-1)!, keys[index]!));
+  };
+  expect([await signedBy(0), await signedBy(2)]).toEqual([[0], [2]]);
+  expect([await signedBy(3), await signedBy(4)]).toEqual([
+    [2, 3],
+    [2, 3, 4],
+  ]);
 });
 
 it('a webhook is attempted three times, and its failure is reported without the URL', async () => {

@@ -4,7 +4,7 @@ import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { type BlockList, connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { alertTargetsOf, type ProjectRecord } from '@playline/access-keys';
+import { alertKeysOf, alertTargetsOf, type ProjectRecord } from '@playline/access-keys';
 import {
   ALERT_CHANNELS,
   type AlertChange,
@@ -25,8 +25,8 @@ export interface FailedTest {
 export interface AlertDelivery {
   /** False without SMTP_URL. */
   readonly hasEmail: boolean;
-  /** The key that signs the webhooks of a project. */
-  secretOf(projectId: string): string;
+  /** The newest key that signs the webhooks of a project. */
+  keyOf(project: ProjectRecord): string;
   /**
    * Attempts a delivery three times, or until `closed` is aborted. Returns why the last attempt failed, without the URL or an
    * address. Returns null if the delivery succeeded, or if the project has no such channel.
@@ -53,8 +53,11 @@ const PAUSES_MS = [1_000, 10_000];
 const ATTEMPT_MAX_MS = 5_000;
 
 export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: DeliveryParts): AlertDelivery {
-  const secretOf = (projectId: string) =>
-    createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${projectId}`).digest('hex');
+  const keysOf = (project: ProjectRecord) =>
+    alertKeysOf(project, Date.now()).map((createdAt) => {
+      const name = createdAt === 0 ? project.id : `${project.id} ${createdAt}`;
+      return createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${name}`).digest('hex');
+    });
   const sendMail = createSendMail(config);
   /** Returns null if the project has no such channel. */
   const toSend = (channel: AlertChannel, change: AlertChange, project: ProjectRecord) => {
@@ -64,7 +67,7 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
     if (channel !== 'webhook' || alertWebhook === '') return null;
     return () =>
       postSigned(new URL(alertWebhook), JSON.stringify(message), {
-        key: secretOf(project.id),
+        keys: keysOf(project),
         blockList: config.ALERT_PRIVATE_WEBHOOKS ? undefined : createNonPublic(),
       });
   };
@@ -82,7 +85,7 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
   };
   return {
     hasEmail: sendMail !== null,
-    secretOf,
+    keyOf: (project) => keysOf(project)[0]!,
     deliver: async ({ channel, change }, project, closed) => {
       const send = toSend(channel, change, project);
       return send && attempt(send, pausesMs, closed);
@@ -121,19 +124,20 @@ function toMessage(change: AlertChange, { id, name, environments }: ProjectRecor
 }
 
 interface PostOptions {
-  readonly key: string;
+  readonly keys: readonly string[];
   readonly blockList: BlockList | undefined;
 }
 
 /** Redirects are not followed, and the response body is not read. @throws Error unless the status is 2xx */
-function postSigned(url: URL, body: string, { key, blockList }: PostOptions): Promise<void> {
+function postSigned(url: URL, body: string, { keys, blockList }: PostOptions): Promise<void> {
   const sentAtMs = Date.now();
   const seconds = Math.floor(sentAtMs / 1000);
+  const signatures = keys.map((key) => `v1=${createHmac('sha256', key).update(`${seconds}.${body}`).digest('hex')}`);
   const headers = {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
     'user-agent': 'Playline',
-    'playline-signature': `t=${seconds},v1=${createHmac('sha256', key).update(`${seconds}.${body}`).digest('hex')}`,
+    'playline-signature': [`t=${seconds}`, ...signatures].join(','),
   };
   const signal = AbortSignal.timeout(ATTEMPT_MAX_MS);
   const options = { method: 'POST', headers, signal, createConnection: () => openConnection(url, blockList) };
