@@ -153,7 +153,7 @@ const keyAction = (parts: Parts): FormAction => ({
     const key = copyable(parts.alerts.delivery.keyOf(project), 'the signing key');
     const until = time(project.alertKeys.at(-1)! + ALERT_KEY_OVERLAP_MS);
     const content = html`<div class="secret"><p><strong>Copy this key now. It is shown only once.</strong> Store it in the receiver of the webhook.</p><p>${key}</p></div>
-<p>Until ${until}, each request is also signed with the previous key. Change the receiver before.</p>
+<p>Until ${until}, each request is also signed with the previous key. Change the receiver before then.</p>
 <p><a class="button" href="${visit.path}">Back to alerts</a></p>`;
     return { kind: 'page', title: 'Signing key', content };
   },
