@@ -271,6 +271,12 @@ export const FAULTS: readonly Fault[] = [
   {
     what: 'a process keeps the turn to evaluate the alerts of projects',
     rules: ['ProjectAlertsStopped'],
+    prepare: ({ monitoring }) =>
+      until(
+        'Prometheus has scraped a portal for two minutes',
+        async () => (await monitoring.query('process_start_time_seconds{service="portal"} offset 2m')).length > 0,
+        3 * MINUTE_MS,
+      ),
     inject: (world) => callRedis(world, 'SET', 'alerts:turn', 'a process'),
     repair: (world) => callRedis(world, 'DEL', 'alerts:turn'),
   },
