@@ -115,12 +115,23 @@ describe('applying the schema to a new database', () => {
       -- A comment; with a semicolon
       CREATE VIEW IF NOT EXISTS of_one AS SELECT a FROM {{all}}.one COMMENT 'b''b';
       ALTER TABLE of_one {{comments of one}};
+CREATE TABLE times (event_time DateTime64(3, 'UTC')) ENGINE = Null;
+CREATE MATERIALIZED VIEW IF NOT EXISTS one_of_times TO one AS
+SELECT 1 AS a
+FROM times
+WHERE a = 1
+GROUP BY a;
+CREATE VIEW derived_one AS
+{{query of one_of_times between since and until}};
     `;
     await apply({ 'schema/01-one.sql': schema, 'migrations/0001-wrong.sql': 'SELECT wrong;\n' });
-    const { one, of_one } = await readCatalogue(target);
+    const { one, of_one, derived_one } = await readCatalogue(target);
     expect(one).toContain('ENGINE = ReplacingMergeTree(a)');
     expect(of_one).toContain("`a` UInt8 COMMENT 'a'");
     expect(of_one).toMatch(/COMMENT 'b\\'b'\nAS SELECT a\nFROM one$/);
+    expect(derived_one).toMatch(
+      /WHERE \(a = 1\) AND \(event_time >= \{since:.*\}\) AND \(event_time < \{until:.*\}\)\nGROUP BY a$/,
+    );
   });
 });
 

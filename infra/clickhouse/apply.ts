@@ -225,10 +225,22 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
     if (!pattern.test(name))
       throw new Error(`${kind}/${name}: the name must match ${pattern.source}, because it determines the order`);
   return names.sort().map((name) => {
-    const text = readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, '');
+    const text = replaceQueries(readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, ''));
     const statements = text.split(/;\s*$/m).map((statement) => statement.trim());
     const nonEmpty = statements.filter((statement) => statement !== '');
     return { name: `${kind}/${name}`, statements: nonEmpty, checksum: sha256(nonEmpty.join(';\n')) };
+  });
+}
+
+const RANGE = "event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}";
+
+/** Replaces `{{query of X between since and until}}` with the query of the materialized view X for a time range. */
+function replaceQueries(text: string): string {
+  return text.replaceAll(/\{\{query of (\w+) between since and until\}\}/g, (_, view: string) => {
+    const [, query] =
+      new RegExp(`^CREATE MATERIALIZED VIEW IF NOT EXISTS ${view} TO \\w+ AS\n([^;]+)`, 'm').exec(text) ?? [];
+    if (query === undefined) throw new Error(`The file has no materialized view ${view}.`);
+    return query.replace(/^WHERE .*$/m, (conditions) => `${conditions} AND ${RANGE}`);
   });
 }
 

@@ -40,11 +40,11 @@ const send = (mode: TrafficMode, rules: readonly string[], what: string): Fault 
 const setBalance = ({ chain, file }: World, ether: number) =>
   callRpc(chain, 'anvil_setBalance', [file().chain?.signer, `0x${(BigInt(ether * 1000) * 10n ** 15n).toString(16)}`]);
 
-async function flushRedis({ file }: World): Promise<void> {
+const callRedis = async ({ file }: World, name: string, ...args: string[]): Promise<void> => {
   const redis = new Redis(file().redis);
-  await redis.flushall();
+  await redis.call(name, args);
   redis.disconnect();
-}
+};
 
 async function publishGarbage({ file }: World): Promise<void> {
   const producer = new Kafka({ brokers: file().kafka, logLevel: logLevel.NOTHING }).producer();
@@ -179,7 +179,7 @@ export const FAULTS: readonly Fault[] = [
   {
     what: 'Redis has lost its data',
     rules: ['RedisEmptied'],
-    inject: flushRedis,
+    inject: (world) => callRedis(world, 'FLUSHALL'),
     repair: ({ operate }) => operate('rebuild'),
   },
   {
@@ -267,5 +267,17 @@ export const FAULTS: readonly Fault[] = [
     rules: ['ChainHalted'],
     inject: (world) => world.setNodes('otherHashes'),
     repair: (world) => world.setNodes('open'),
+  },
+  {
+    what: 'a process keeps the turn to evaluate the alerts of projects',
+    rules: ['ProjectAlertsStopped'],
+    prepare: ({ monitoring }) =>
+      until(
+        'Prometheus has scraped a portal for two minutes',
+        async () => (await monitoring.query('process_start_time_seconds{service="portal"} offset 2m')).length > 0,
+        3 * MINUTE_MS,
+      ),
+    inject: (world) => callRedis(world, 'SET', 'alerts:turn', 'a process'),
+    repair: (world) => callRedis(world, 'DEL', 'alerts:turn'),
   },
 ];

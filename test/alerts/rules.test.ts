@@ -20,6 +20,8 @@ const request = (status: string) =>
 const messages = (verdict: string) => `playline_gateway_messages_${verdict}_total{environment="e"}`;
 const ready = (check: string, service = 'event-writer') => `playline_ready{check="${check}",service="${service}"}`;
 const UP = 'up{job="playline",instance="a"}';
+const PORTAL_START = 'process_start_time_seconds{job="playline",service="portal"}';
+const EVALUATED = 'playline_portal_alert_evaluations_total{outcome="completed"}';
 const published = (le: string) => `playline_gateway_publish_duration_seconds_bucket{le="${le}"}`;
 
 /** Series of which the rule fires in the second state, and only there. */
@@ -70,6 +72,7 @@ const SERIES: Record<string, Record<string, string>> = {
   },
   MintsBlocked: { 'playline_minter_oldest_pending_seconds{chain="c",signer="s"}': gauge(30, 601) },
   SignerBalanceLow: { 'playline_minter_funds_ether{chain="c",signer="s"}': gauge(1, 0.04) },
+  ProjectAlertsStopped: { [PORTAL_START]: gauge(1, 1), [EVALUATED]: '0+1x3 3x8 4+1x12' },
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'alert-rules-'));
@@ -134,6 +137,17 @@ const CASES: Record<string, [rule: string, RuleRun]> = {
   'ignores values from before the start of Prometheus': [
     'ErasedDataFound',
     { series: { [UP]: '1x9', 'playline_eraser_survivors_total{table="events"}': '5x9' }, expected: { '30s': 0 } },
+  ],
+  'fires for a portal that has never evaluated the alerts of projects, but not when it has just started': [
+    'ProjectAlertsStopped',
+    { series: { [PORTAL_START]: '1x3 2x20' }, expected: { '165s': 0, '180s': 1 } },
+  ],
+  'ignores that only some portals evaluate the alerts of projects, every half minute': [
+    'ProjectAlertsStopped',
+    {
+      series: { [PORTAL_START]: '1x40', [EVALUATED]: '1 1 2 2 3 3 4 4 5 5 6 6 7 7 8 8 9 9' },
+      expected: { '120s': 0, '135s': 0, '150s': 0 },
+    },
   ],
   'fires for a consumer that has stored nothing': [
     'ConsumerBehind',

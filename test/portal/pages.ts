@@ -128,6 +128,7 @@ export const PAGE_SPECS: Readonly<Record<string, PageSpec>> = {
       acknowledge: { references: ({ environmentId }) => ({ alert: `${environmentId} NoMessages` }) },
       save: { fields: () => ({ webhook: 'https://chat.example/hook', emails: 'ada@example.com' }) },
       test: {},
+      key: {},
     },
   },
   '/projects/:project/analyst-settings': {

@@ -44,6 +44,7 @@ export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'POST /projects/:project/alerts acknowledge': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/alerts save': 'sign-in 404 404 404 303 303',
   'POST /projects/:project/alerts test': 'sign-in 404 404 404 303 303',
+  'POST /projects/:project/alerts key': 'sign-in 404 404 404 200 200 fresh',
   'GET /projects/:project/analyst-settings': READERS,
   'POST /projects/:project/analyst-settings save': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/limits': READERS,

@@ -27,8 +27,5 @@ ALTER TABLE identity_days_of_events {{comments of identity_days}};
 
 -- The expected rows of identity_days for a time range, read by `npm run derive` and `npm run verify`.
 CREATE VIEW IF NOT EXISTS derived_identity_days SQL SECURITY INVOKER AS
-SELECT environment_id, identity_key, toDate(event_time) AS day, event_name, test
-FROM events
-WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
-GROUP BY environment_id, identity_key, day, event_name, test
+{{query of identity_days_of_events between since and until}}
 COMMENT 'derived_identity_days(since = …, until = …): expected rows of identity_days for the events in a time range';

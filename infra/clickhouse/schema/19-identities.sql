@@ -46,20 +46,5 @@ ALTER TABLE identities_of_events {{comments of identities}};
 
 -- The expected rows of identities for a time range. The states of several time ranges can be merged.
 CREATE VIEW IF NOT EXISTS derived_identities SQL SECURITY INVOKER AS
-SELECT
-    environment_id, identity_key, test,
-    min(event_time) AS first_seen_at,
-    max(event_time) AS last_seen_at,
-    max(concat(
-        char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))),
-        reinterpretAsFixedString(byteSwap(bitNot(reinterpretAsUInt128(message_id)))), reinterpretAsFixedString(byteSwap(version)),
-        toJSONString((surface, page_url, page_referrer)))) AS first_touch,
-    maxIf(concat(
-        reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
-        reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
-    max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
-    maxIf(sipHash128(user_id), user_id != '') AS user_hash
-FROM events
-WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
-GROUP BY environment_id, identity_key, test
+{{query of identities_of_events between since and until}}
 COMMENT 'derived_identities(since = …, until = …): expected rows of identities for the events in a time range';

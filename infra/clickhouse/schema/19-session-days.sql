@@ -44,14 +44,5 @@ ALTER TABLE session_days_of_events {{comments of session_days}};
 
 -- The expected rows of session_days for a time range. The states of several time ranges can be merged.
 CREATE VIEW IF NOT EXISTS derived_session_days SQL SECURITY INVOKER AS
-SELECT
-    environment_id, toDate(event_time) AS day, identity_key, session_id, surface,
-    min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at,
-    max(event_time) AS last_at,
-    max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
-    maxIf(concat(reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reinterpretAsFixedString(byteSwap(version)), page_path), page_path != '') AS entry,
-    groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages
-FROM events
-WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND session_id != '' AND NOT test AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
-GROUP BY environment_id, day, identity_key, session_id, surface
+{{query of session_days_of_events between since and until}}
 COMMENT 'derived_session_days(since = …, until = …): expected rows of session_days for the events in a time range';

@@ -30,25 +30,32 @@ export const isFiring = (alert: ActiveAlert): alert is FiringAlert => alert.fire
 export const keyOfAlert = ({ environmentId, rule }: Pick<Finding, 'environmentId' | 'rule'>): string =>
   `${environmentId} ${rule}`;
 
-/** An alert fired or cleared, and has to be recorded and delivered. */
+/** An alert fired or cleared. */
 export interface AlertChange extends Finding {
   readonly id: string;
   readonly state: 'fired' | 'cleared' | 'test';
   readonly firedAt: number;
   /** Epoch milliseconds of the change. */
   readonly changedAt: number;
-  readonly isDelivered: boolean;
-  /** Whether the audit log contains the change. */
-  readonly isRecorded: boolean;
-  /** Failed deliveries that the audit log does not contain yet. */
-  readonly failures: readonly RecordableFailure[];
 }
 
-export interface RecordableFailure {
-  readonly channel: string;
+/** Each change goes to every channel of its project. The audit log also receives failures of the other channels. */
+export const ALERT_CHANNELS = ['audit', 'webhook', 'e-mail'] as const;
+
+export type AlertChannel = (typeof ALERT_CHANNELS)[number];
+
+export interface DeliveryFailure {
+  readonly channel: AlertChannel;
   readonly reason: string;
   /** Epoch milliseconds. */
   readonly failedAt: number;
+}
+
+export interface PendingDelivery {
+  readonly channel: AlertChannel;
+  readonly change: AlertChange;
+  /** A failed delivery of the change, for the audit log; null to deliver the change itself. */
+  readonly failure: DeliveryFailure | null;
 }
 
 /** A rule cannot decide whether its condition is true in an environment, so its alert does not change. */
@@ -102,8 +109,18 @@ export function toChange(
   times: Pick<AlertChange, 'firedAt' | 'changedAt'>,
 ): AlertChange {
   const finding = { rule, projectId, environmentId, value, text };
-  return { ...finding, id: randomUUID(), state, ...times, isDelivered: false, isRecorded: false, failures: [] };
+  return { ...finding, id: randomUUID(), state, ...times };
 }
+
+export const toDeliveries = ({ changes }: AlertStep): PendingDelivery[] =>
+  changes.flatMap((change) => ALERT_CHANNELS.map((channel) => ({ channel, change, failure: null })));
+
+/** Returns the delivery that records a failure. */
+export const toFailed = ({ change }: PendingDelivery, failure: DeliveryFailure): PendingDelivery => ({
+  channel: 'audit',
+  change,
+  failure,
+});
 
 export interface Acknowledgement {
   /** Account id. */
@@ -128,14 +145,17 @@ export interface AlertStore {
   read(): Promise<StoredAlert[]>;
   /** Returns the time of the last step that was written; null if none was. */
   evaluatedAt(): Promise<number | null>;
-  /** Writes a step together with its changes. Returns false and writes nothing if the owner has lost the turn. */
+  /** Writes a step together with the deliveries of its changes. Returns false and writes nothing if the owner has lost the turn. */
   write(owner: string, step: AlertStep, nowMs: number): Promise<boolean>;
   acknowledge(alert: FiringAlert, acknowledgement: Acknowledgement): Promise<void>;
-  /** Returns a change to deliver. Returns it again after `RETRY_MS` unless it is settled, because a process can exit. */
-  claim(nowMs: number): Promise<AlertChange | null>;
-  /** @param remaining what has to be done later; null if nothing */
-  settle(change: AlertChange, remaining: AlertChange | null, nowMs: number): Promise<void>;
+  /**
+   * Returns the oldest delivery to a channel of a project. Until it is settled, no other delivery to this channel of the
+   * project is returned. After `RETRY_MS`, it is returned again, because a process can exit. Returns null if nothing is due.
+   */
+  claim(channel: AlertChannel, nowMs: number): Promise<PendingDelivery | null>;
+  /** Removes a delivery, and adds its failure, if any, to the deliveries to the audit log. Has no effect the second time. */
+  settle(delivery: PendingDelivery, failure: DeliveryFailure | null, nowMs: number): Promise<void>;
 }
 
-/** Longer than all attempts to deliver a change. */
+/** Longer than all attempts of a delivery. */
 export const RETRY_MS = 120_000;

@@ -37,6 +37,8 @@ const requests = (filter = '') =>
 const messages = (verdict: 'accepted' | 'rejected') =>
   `sum by (environment) (rate(playline_gateway_messages_${verdict}_total[1m]))`;
 
+const PORTAL_START = 'process_start_time_seconds{job="playline",service="portal"}';
+
 const LAG = 'sum by (service, topic) (playline_stream_lag_records)';
 const READ_RATE = 'sum by (service, topic) (rate(playline_stream_records_total[1m]))';
 
@@ -368,6 +370,19 @@ export const DEPLOYMENT_RULES: readonly DeploymentRule[] = [
     meaning: 'The balance of a signer is below 0.05 of the native currency. Mints wait when it is used up.',
     action: 'Send funds to the address of the signer (`npm run mints -- signers`).',
     expr: 'min by (chain, signer) (playline_minter_funds_ether) < 0.05',
+    forSeconds: 0,
+  },
+  // Alerts of projects
+  {
+    name: 'ProjectAlertsStopped',
+    severity: 'warning',
+    summary: 'The alerts of projects are not evaluated',
+    meaning:
+      'No portal has completed an evaluation within a minute, although one is running. Alerts of projects neither fire nor clear.',
+    action:
+      'Run `npm run logs -- portal --level warn --since 10m`. `playline_portal_alert_evaluations_total` shows whether evaluations fail or are too late. If there are none, another process keeps the turn: see `alerts:turn` in Redis.',
+    // The first evaluation of a new process may fail, and Prometheus may just have started.
+    expr: `(sum(increase(playline_portal_alert_evaluations_total{outcome="completed"}[1m])) or vector(0)) == 0 and on () count(${PORTAL_START} == ${PORTAL_START} offset 2m)`,
     forSeconds: 0,
   },
 ];

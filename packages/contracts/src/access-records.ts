@@ -86,6 +86,8 @@ export interface ProjectRecord extends Revision {
   /** URL to which alerts are posted, which can contain a secret; '' if none is set. */
   alertWebhook: string;
   alertEmails: string[];
+  /** Times at which the keys that sign alerts were created, the newest last. The keys are derived from these times. */
+  alertKeys: number[];
   createdAt: number;
 }
 

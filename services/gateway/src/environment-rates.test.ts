@@ -17,6 +17,7 @@ function projectWith(id: string, rates: Pick<ProjectEnvironment, 'cap' | 'limit'
     safeProperties: [],
     alertWebhook: '',
     alertEmails: [],
+    alertKeys: [],
     createdAt: 1,
     changedAt: 1,
     changedBy: 'ada',

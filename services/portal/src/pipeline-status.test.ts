@@ -1,10 +1,12 @@
 import { frameRecord, messageRecordCodec, TOPICS } from '@playline/contracts';
-import { deadLetterTopicOf } from '@playline/stream';
+import { deadLetterTopicOf, type StreamRecord } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
+import { runsOf } from '@playline/testkit/runs';
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createCountingLog } from './live/test/counting-log.ts';
-import { countOpenDeadLetters, createCachedRead, createPipelineStatus } from './pipeline-status.ts';
+import { createCachedRead, createDeadLetterCounter, createPipelineStatus } from './pipeline-status.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const KEY = Buffer.alloc(16, 7);
@@ -36,12 +38,56 @@ it('openDeadLetters counts open dead letters per environment', async () => {
   expect([Object.fromEntries(byEnvironment), isComplete]).toEqual([{ demo: 1, 'demo-2': 2 }, true]);
 });
 
-it('countOpenDeadLetters reads a limited number of records and reports that the count is incomplete', async () => {
+it('a count of dead letters reads a limited number of records and reports that the count is incomplete', async () => {
   const { counted, add } = open();
   for (let index = 0; index < 7; index++) await add(deadLetterTopic);
-  const { byEnvironment, isComplete } = await countOpenDeadLetters(counted.reader, [MESSAGES], async () => 'demo', 5);
+  const { byEnvironment, isComplete } = await createDeadLetterCounter(
+    counted.reader,
+    [MESSAGES],
+    async () => 'demo',
+    5,
+  )();
   expect([byEnvironment.get('demo'), isComplete]).toEqual([5, false]);
   expect(counted.observed.records).toHaveLength(5);
+});
+
+it('a repeated count reads only new records, and equals the first count of another process', async () => {
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.constant('dead letter' as const) },
+    { weight: 2, arbitrary: fc.nat(9) },
+    { weight: 2, arbitrary: fc.constant('count' as const) },
+    { weight: 1, arbitrary: fc.constant('fault' as const) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
+      const { counted, add } = open();
+      let isFaulty = false;
+      const environmentOf = async (_: string, { offset }: StreamRecord) => {
+        if (isFaulty) throw new Error('no registry');
+        return `environment-${offset % 2}`;
+      };
+      const createCount = () => createDeadLetterCounter(counted.reader, [MESSAGES], environmentOf, 5);
+      const count = createCount();
+      const readSince = async (read: () => Promise<unknown>) => {
+        const before = counted.observed.records.length;
+        await read();
+        return counted.observed.records.length - before;
+      };
+      for (const step of steps) {
+        if (step === 'dead letter') await add(deadLetterTopic);
+        else if (typeof step === 'number') await add(deadLetterTopic, { headers: { 'settled-offset': String(step) } });
+        else if (step === 'fault') {
+          isFaulty = true;
+          await count();
+          isFaulty = false;
+        } else {
+          expect(await count()).toEqual(await createCount()());
+          expect(await readSince(count)).toBe(0);
+        }
+      }
+    }),
+    { numRuns: runsOf({ quick: 100, all: 2_000 }) },
+  );
 });
 
 it('createCachedRead caches a successful read, and concurrent callers share one read', async () => {

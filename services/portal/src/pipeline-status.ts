@@ -2,6 +2,7 @@
 import { IDENTITY_KEY_BYTES, TOPICS, type Topic } from '@playline/contracts';
 import {
   deadLetterTopicOf,
+  type LogBounds,
   type LogReader,
   type SchemaRegistry,
   SETTLED_OFFSET,
@@ -38,7 +39,7 @@ export function createPipelineStatus(parts: PipelineStatusParts): PipelineStatus
   const environmentOf = createEnvironmentOf(messages, parts);
   const topics = Object.values<Topic>(TOPICS).map(({ name }) => topicPrefix + name);
   return {
-    openDeadLetters: createCachedRead(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_TTL_MS),
+    openDeadLetters: createCachedRead(createDeadLetterCounter(log, topics, environmentOf), DEAD_LETTERS_TTL_MS),
   };
 }
 
@@ -52,7 +53,7 @@ function createEnvironmentOf(messages: string, { registry, topicPrefix }: Pipeli
   return async (topic: string, deadLetter: StreamRecord): Promise<string | null> => {
     if (deadLetter.key === null) {
       // The record of a message without an owner has no key, so the environment must be read from the value.
-      const record = topic === messages ? await readLiveRecord(deadLetter).catch(() => null) : null;
+      const record = topic === messages ? await readLiveRecord(deadLetter) : null;
       return record?.entry?.environmentId ?? null;
     }
     const key = keyOf.get(topic);
@@ -84,35 +85,50 @@ export function createCachedRead<T>(read: () => Promise<T>, ttlMs: number): () =
 /** Maximum number of records read per partition. */
 const RECORDS_MAX = 1_000;
 
-export async function countOpenDeadLetters(
+interface ReadPartition {
+  readonly next: number;
+  /** Environments of open dead letters by offset; null if unknown. */
+  readonly open: ReadonlyMap<number, string | null>;
+}
+
+/** Returns a function that counts open dead letters. It reads only the records that it has not read before. */
+export function createDeadLetterCounter(
   log: Log,
   topics: readonly string[],
   environmentOf: (topic: string, deadLetter: StreamRecord) => Promise<string | null>,
   recordsMax = RECORDS_MAX,
-): Promise<OpenDeadLetters> {
-  const byEnvironment = new Map<string, number>();
-  let isComplete = true;
-  for (const topic of topics) {
-    const deadLetterTopic = deadLetterTopicOf(topic);
-    for (const { partition, start, end } of await log.bounds(deadLetterTopic)) {
-      if (end - start > recordsMax) isComplete = false;
-      const range = { topic: deadLetterTopic, partition, start: Math.max(start, end - recordsMax), end };
-      for (const deadLetter of await readOpen(log, range)) {
-        const environmentId = await environmentOf(topic, deadLetter);
-        if (environmentId !== null) byEnvironment.set(environmentId, (byEnvironment.get(environmentId) ?? 0) + 1);
-      }
+): () => Promise<OpenDeadLetters> {
+  const partitions = new Map<string, ReadPartition>();
+  const readOpen = async (topic: string, { partition, start, end }: LogBounds): Promise<ReadPartition['open']> => {
+    const name = `${topic}/${partition}`;
+    const known = partitions.get(name);
+    const since = Math.max(start, end - recordsMax);
+    // A topic that ends earlier than before was recreated.
+    const open = new Map(known && known.next <= end ? [...known.open].filter(([offset]) => offset >= since) : []);
+    let next = known && known.next <= end ? Math.max(since, known.next) : since;
+    let isDecoded = true;
+    const onFault = () => {
+      isDecoded = false;
+      return null;
+    };
+    for await (const record of log.read({ topic: deadLetterTopicOf(topic), partition, start: next, end })) {
+      // The marker of a settled dead letter follows it in its partition.
+      const settled = record.headers[SETTLED_OFFSET];
+      if (settled === undefined) open.set(record.offset, await environmentOf(topic, record).catch(onFault));
+      else open.delete(Number(String(settled)));
+      next = record.offset + 1;
     }
-  }
-  return { byEnvironment, isComplete };
-}
-
-/** Returns the dead letters that are not settled. The marker of a settled dead letter follows it in its partition. */
-async function readOpen(log: Log, range: Parameters<LogReader['read']>[0]) {
-  const open = new Map<number, StreamRecord>();
-  for await (const record of log.read(range)) {
-    const settled = record.headers[SETTLED_OFFSET];
-    if (settled === undefined) open.set(record.offset, record);
-    else open.delete(Number(String(settled)));
-  }
-  return [...open.values()];
+    // While the schema registry does not respond, records without a key are read again.
+    if (isDecoded) partitions.set(name, { next, open });
+    return open;
+  };
+  return async () => {
+    const bounds = await Promise.all(topics.map((topic) => log.bounds(deadLetterTopicOf(topic))));
+    const byEnvironment = new Map<string, number>();
+    for (const [index, topic] of topics.entries())
+      for (const partition of bounds[index]!)
+        for (const environmentId of (await readOpen(topic, partition)).values())
+          if (environmentId !== null) byEnvironment.set(environmentId, (byEnvironment.get(environmentId) ?? 0) + 1);
+    return { byEnvironment, isComplete: bounds.flat().every(({ start, end }) => end - start <= recordsMax) };
+  };
 }

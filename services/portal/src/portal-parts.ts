@@ -39,7 +39,7 @@ export interface PortalParts {
   readonly analysts: AnalystStore | null;
   readonly alerts: {
     readonly store: Pick<AlertStore, 'read' | 'evaluatedAt' | 'acknowledge'>;
-    readonly delivery: Pick<AlertDelivery, 'hasEmail' | 'secretOf' | 'test'>;
+    readonly delivery: Pick<AlertDelivery, 'hasEmail' | 'keyOf' | 'test'>;
   };
   readonly readCode: ReadCode;
   readonly settings: PortalSettings;

@@ -1,4 +1,4 @@
-import { type Dashboard, orZero, perSecond, quantile, RESPONSE_TIMES, RESPONSES } from './panel.ts';
+import { type Dashboard, growth, orZero, perSecond, quantile, RESPONSE_TIMES, RESPONSES } from './panel.ts';
 
 const UP = 'up{job="playline"}';
 const SERVER_ERRORS = perSecond(`${RESPONSES}{status=~"5.."}`, 'service');
@@ -83,6 +83,13 @@ export const HEALTH: Dashboard = {
       description:
         'A slow gateway usually waits for Kafka (dashboard Ingest), a slow portal or chain API for ClickHouse. If a process uses a whole core, add instances.',
       queries: [[quantile(0.99, RESPONSE_TIMES, 'service'), '{{service}}']],
+    },
+    {
+      title: 'Evaluations of the alerts of projects, in five minutes',
+      unit: 'short',
+      description: 'About ten are completed, by all portals together.',
+      related: ['ProjectAlertsStopped'],
+      queries: [[orZero(growth('playline_portal_alert_evaluations_total', 'outcome', '5m'), 'outcome'), '{{outcome}}']],
     },
     {
       title: 'CPU',

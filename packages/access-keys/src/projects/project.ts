@@ -92,7 +92,7 @@ function makeProject(
 ): Content<ProjectRecord> {
   const environments: ProjectEnvironment[] = [];
   for (const each of wanted) environments.push(makeEnvironment({ id, environments }, each, projects));
-  const settings = { timeZone: 'UTC', safeProperties: [], alertWebhook: '', alertEmails: [] };
+  const settings = { timeZone: 'UTC', safeProperties: [], alertWebhook: '', alertEmails: [], alertKeys: [] };
   return { id, name, environments, state: 'live', ...settings, createdAt: Date.now() };
 }
 
@@ -201,6 +201,29 @@ export function setAlertTargets(
   if (wrong !== undefined)
     throw invalid(`${wrong} is not an e-mail address. Enter one address per line.`, { emails: 'address' });
   return changeProject(context, project, (record) => ({ ...record, alertWebhook, alertEmails }));
+}
+
+/** A replaced key continues to sign for this long, so that receivers can change to the new key. */
+export const ALERT_KEY_OVERLAP_MS = 24 * 3_600_000;
+/** Each key adds a signature to every request. */
+const ALERT_KEYS_MAX = 5;
+
+/** Returns the times at which the keys that sign alerts were created, the newest first; 0 for a project's original key. */
+export function alertKeysOf(project: ProjectRecord, nowMs: number): number[] {
+  const { alertKeys = [] } = project as Partial<ProjectRecord>;
+  const all = [0, ...alertKeys];
+  return all.filter((_, index) => (all[index + 1] ?? nowMs) > nowMs - ALERT_KEY_OVERLAP_MS).reverse();
+}
+
+/** @throws PublicError CONFLICT_ERROR after too many replacements within a day; see `changeProject` */
+export function replaceAlertKey(context: ProjectContext, project: string): Promise<ProjectRecord> {
+  return changeProject(context, project, (record) => {
+    const createdAt = Date.now();
+    const current = alertKeysOf(record, createdAt);
+    if (current.length >= ALERT_KEYS_MAX)
+      throw conflict(`Only ${ALERT_KEYS_MAX - 1} replacements per day are allowed. Try again later.`, { project });
+    return { ...record, alertKeys: [createdAt, ...current.filter((time) => time > 0)].reverse() };
+  });
 }
 
 function isWebhook(text: string): boolean {

@@ -3,15 +3,24 @@ import { openRedis, type RedisAdapterOptions, runScript, toFamily } from '@playl
 import {
   type Acknowledgement,
   type ActiveAlert,
-  type AlertChange,
   type AlertStore,
   keyOfAlert,
+  type PendingDelivery,
   RETRY_MS,
+  toDeliveries,
+  toFailed,
   toStored,
 } from '../active-alerts.ts';
 
-/** KEYS: turn, active alerts, acknowledgements, changes, time of the step. ARGV: owner, step as JSON, now. */
-const WRITE_STEP = `
+/** Queues are named by channel and project. */
+const APPEND = `
+local function append(due, queue, delivery, now)
+  redis.call('RPUSH', queue .. delivery.channel .. ':' .. delivery.project, delivery.text)
+  redis.call('ZADD', due .. delivery.channel, 'NX', now, delivery.project)
+end`;
+
+/** KEYS: turn, active alerts, acknowledgements, time of the step, prefixes of due projects and queues. ARGV: owner, step as JSON, now. */
+const WRITE_STEP = `${APPEND}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 local step = cjson.decode(ARGV[2])
 for _, alert in ipairs(step.changed) do redis.call('HSET', KEYS[2], alert.key, alert.text) end
@@ -19,21 +28,24 @@ for _, key in ipairs(step.removed) do
   redis.call('HDEL', KEYS[2], key)
   redis.call('HDEL', KEYS[3], key)
 end
-for _, change in ipairs(step.changes) do redis.call('ZADD', KEYS[4], ARGV[3], change) end
-redis.call('SET', KEYS[5], ARGV[3])
+for _, delivery in ipairs(step.deliveries) do append(KEYS[5], KEYS[6], delivery, ARGV[3]) end
+redis.call('SET', KEYS[4], ARGV[3])
 return 1`;
 
-/** KEYS: changes. ARGV: now, time of the next attempt. Returns a due change. */
+/** KEYS: due projects of the channel, prefix of its queues. ARGV: now, time of the next attempt. */
 const CLAIM = `
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, 1)
 if not due[1] then return nil end
 redis.call('ZADD', KEYS[1], ARGV[2], due[1])
-return due[1]`;
+return redis.call('LINDEX', KEYS[2] .. due[1], 0)`;
 
-/** KEYS: changes. ARGV: change, remaining change or '', time of the next attempt. */
-const SETTLE = `
-redis.call('ZREM', KEYS[1], ARGV[1])
-if ARGV[2] ~= '' then redis.call('ZADD', KEYS[1], ARGV[3], ARGV[2]) end
+/** KEYS: due projects of the channel, queue, prefixes of due projects and queues. ARGV: project, delivery, failed delivery as JSON or '', now. */
+const SETTLE = `${APPEND}
+if redis.call('LINDEX', KEYS[2], 0) ~= ARGV[2] then return 0 end
+redis.call('LPOP', KEYS[2])
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('ZREM', KEYS[1], ARGV[1])
+else redis.call('ZADD', KEYS[1], ARGV[4], ARGV[1]) end
+if ARGV[3] ~= '' then append(KEYS[3], KEYS[4], cjson.decode(ARGV[3]), ARGV[4]) end
 return 1`;
 
 const LIMITS = { connectMaxMs: 1000, silenceMaxMs: 2000, enableAutoPipelining: true };
@@ -45,8 +57,9 @@ export function openRedisAlerts(options: RedisAdapterOptions): AlertStore & { cl
   const turn = `${family}:turn`;
   const active = `${family}:active`;
   const acknowledged = `${family}:acknowledged`;
-  const changes = `${family}:changes`;
   const evaluatedAt = `${family}:evaluated-at`;
+  // No key has only the prefix as its name: while a slot moves, Redis refuses scripts that construct key names from it.
+  const [due, queue] = [`${family}:due:`, `${family}:queue:`];
   return {
     takeTurn: async (owner, lifetimeMs) => (await redis.set(turn, owner, 'PX', lifetimeMs, 'NX')) !== null,
     read: async () => {
@@ -67,23 +80,30 @@ export function openRedisAlerts(options: RedisAdapterOptions): AlertStore & { cl
       const text = JSON.stringify({
         changed: step.changed.map((alert) => ({ key: keyOfAlert(alert), text: JSON.stringify(alert) })),
         removed: step.removed,
-        changes: step.changes.map((change) => JSON.stringify(change)),
+        deliveries: toDeliveries(step).map(toQueued),
       });
-      const keys = [turn, active, acknowledged, changes, evaluatedAt];
+      const keys = [turn, active, acknowledged, evaluatedAt, due, queue];
       return (await runScript(redis, { script: WRITE_STEP, keys, args: [owner, text, nowMs] })) === 1;
     },
     acknowledge: async (alert, acknowledgement) =>
       void (await redis.hset(acknowledged, keyOfAlert(alert), JSON.stringify(acknowledgement))),
-    claim: async (nowMs) => {
-      const call = { script: CLAIM, keys: [changes], args: [nowMs, nowMs + RETRY_MS] };
-      const found = (await runScript(redis, call)) as string | null;
-      return found === null ? null : (JSON.parse(found) as AlertChange);
+    claim: async (channel, nowMs) => {
+      const keys = [`${due}${channel}`, `${queue}${channel}:`];
+      const found = (await runScript(redis, { script: CLAIM, keys, args: [nowMs, nowMs + RETRY_MS] })) as string | null;
+      return found === null ? null : (JSON.parse(found) as PendingDelivery);
     },
-    settle: async (change, remaining, nowMs) => {
-      const next = remaining === null ? '' : JSON.stringify(remaining);
-      const args = [JSON.stringify(change), next, nowMs + RETRY_MS];
-      await runScript(redis, { script: SETTLE, keys: [changes], args });
+    settle: async (delivery, failure, nowMs) => {
+      const { channel, project, text } = toQueued(delivery);
+      const failed = failure === null ? '' : JSON.stringify(toQueued(toFailed(delivery, failure)));
+      const keys = [`${due}${channel}`, `${queue}${channel}:${project}`, due, queue];
+      await runScript(redis, { script: SETTLE, keys, args: [project, text, failed, nowMs] });
     },
     close,
   };
 }
+
+const toQueued = (delivery: PendingDelivery) => ({
+  channel: delivery.channel,
+  project: delivery.change.projectId,
+  text: JSON.stringify(delivery),
+});

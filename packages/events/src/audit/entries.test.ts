@@ -57,6 +57,7 @@ const project: ProjectRecord = {
   safeProperties: ['level'],
   alertWebhook: `https://chat.example/${secret('webhook')}`,
   alertEmails: [`${secret('login')}@example.com`],
+  alertKeys: [1_500],
   createdAt: 1_000,
   ...author,
   environments: [

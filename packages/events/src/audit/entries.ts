@@ -71,12 +71,14 @@ function toRow(described: Described, { revision, changedAt, changedBy, requestId
 
 /** ClickHouse derives the table environment_settings from this detail. */
 export function auditOfProject(project: ProjectRecord): AuditRow[] {
-  const { id, name, state, environments, timeZone, safeProperties, alertWebhook, alertEmails, revision } = project;
+  const { id, name, state, environments, timeZone, safeProperties, alertWebhook, alertEmails, alertKeys, revision } =
+    project;
   const verb = toVerb(revision, state === 'archived' ? 'archive' : null);
   const shown = environments.map(({ id, name, kind, cap, limit }) => ({ id, name, kind, cap, limit }));
   const described = { kind: 'project', object: id, projectId: id, environmentId: '', verb } as const;
   // The URL can contain a secret, and the addresses are personal data.
-  const alerts = { hasAlertWebhook: alertWebhook !== '', alertEmails: alertEmails.length };
+  const alertKeyCreatedAt = alertKeys.at(-1) ?? null;
+  const alerts = { hasAlertWebhook: alertWebhook !== '', alertEmails: alertEmails.length, alertKeyCreatedAt };
   const detail = { name, state, environments: shown, timeZone, safeProperties, ...alerts };
   return [toRow({ ...described, detail }, project)];
 }

@@ -25,6 +25,7 @@ const toProject = (id: string, changes: Partial<ProjectRecord> = {}): ProjectRec
   safeProperties: [],
   alertWebhook: '',
   alertEmails: [],
+  alertKeys: [],
   createdAt: 0,
   changedAt: Date.now(),
   changedBy: 'ada',

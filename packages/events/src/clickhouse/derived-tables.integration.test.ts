@@ -76,24 +76,3 @@ it('the derived tables reflect each insert, are completed after an interrupted i
   expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);
   expect(await readDerived()).toEqual(complete);
 });
-
-it('the materialized views and the views for repairing derived tables have the same definition', async () => {
-  const definitions = await Promise.all(
-    [
-      ['identity_days_of_events', 'derived_identity_days'],
-      ['identities_of_events', 'derived_identities'],
-      ['session_days_of_events', 'derived_session_days'],
-    ].map(async (pair) => {
-      const texts = pair.map(async (name) => {
-        const query = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = '${name}'`;
-        return String(((await readRows(query)) as string[][])[0]![0]);
-      });
-      const [materialized, derived] = await Promise.all(texts);
-      const rangeFilter = / AND \(event_time >= \{since:[^}]*\}\) AND \(event_time < \{until:[^}]*\}\)/;
-      expect(derived).toMatch(rangeFilter);
-      const normalize = (text: string) => text.replace(rangeFilter, '').replaceAll(/[()\s]/g, '');
-      return [normalize(materialized!), normalize(derived!)];
-    }),
-  );
-  for (const [materialized, derived] of definitions) expect(materialized).toBe(derived);
-});

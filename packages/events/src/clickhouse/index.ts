@@ -27,7 +27,7 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
         // Deduplication takes two fifths of the insert time, and would remove offsets that `storedOffsets` expects.
         settings: { optimize_on_insert: 0 },
       }),
-    storedOffsets: (table, query) => readOffsets(store, table, query),
+    storedOffsets: (table, query) => readOffsets({ store, database: target.database }, table, query),
     ready: store.ready,
     close: store.close,
   };
@@ -46,11 +46,15 @@ function insertStatement(table: EventTable): string {
   return statement;
 }
 
-async function readOffsets(store: ClickHouse, table: OffsetTable, query: StoredRowsQuery): Promise<Set<number>> {
+async function readOffsets(
+  { store, database }: { readonly store: ClickHouse; readonly database: string },
+  table: OffsetTable,
+  query: StoredRowsQuery,
+): Promise<Set<number>> {
   const found = await store.read<StoredRowId>(storedOffsetsQuery(table, query));
   const stored = toStoredOffsets(table, query, found);
   if (stored.size === 0) return stored;
-  if (table === 'events') await store.call(() => rebuildDerived(store.client, query.rows));
+  if (table === 'events') await store.call(() => rebuildDerived(store.client, database, query.rows));
   if (table === 'events' || table === 'message_rejections')
     await store.call(() => recount(store.client, table, query.rows));
   return stored;
@@ -66,47 +70,27 @@ async function recount(client: ClickHouseClient, table: OffsetTable, rows: reado
 
 const MINUTE_MS = 60_000;
 
-/** Must match the materialized views that fill these tables. A test compares the definitions. */
-const DERIVED = [
-  {
-    table: 'identity_days',
-    select: 'environment_id, identity_key, toDate(event_time) AS day, event_name, test',
-    where: 'true',
-    groupBy: 'environment_id, identity_key, day, event_name, test',
-  },
-  {
-    table: 'identities',
-    select: `environment_id, identity_key, test, min(event_time) AS first_seen_at, max(event_time) AS last_seen_at,
-      max(concat(
-          char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))),
-          reinterpretAsFixedString(byteSwap(bitNot(reinterpretAsUInt128(message_id)))), reinterpretAsFixedString(byteSwap(version)),
-          toJSONString((surface, page_url, page_referrer)))) AS first_touch,
-      maxIf(concat(
-          reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
-          reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
-      max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
-      maxIf(sipHash128(user_id), user_id != '') AS user_hash`,
-    where: 'true',
-    groupBy: 'environment_id, identity_key, test',
-  },
-  {
-    table: 'session_days',
-    select: `environment_id, toDate(event_time) AS day, identity_key, session_id, surface,
-      min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_at, max(event_time) AS last_at,
-      max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
-      maxIf(concat(reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reinterpretAsFixedString(byteSwap(version)), page_path), page_path != '') AS entry,
-      groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages`,
-    where: "session_id != '' AND NOT test",
-    groupBy: 'environment_id, day, identity_key, session_id, surface',
-  },
-] as const;
+/** Each is filled by the materialized view `<table>_of_events`. */
+const DERIVED_TABLES = ['identity_days', 'identities', 'session_days'];
+
+/** Returns the query of each view. In a cluster, the tables over all nodes are in another database than the views. */
+async function readDerivations(client: ClickHouseClient, database: string): Promise<[table: string, query: string][]> {
+  const query = `SELECT name, as_select FROM system.tables WHERE database = {database: String} AND engine = 'MaterializedView'`;
+  const result = await client.query({ query, query_params: { database }, format: 'JSONCompactEachRow' });
+  const queries = new Map(await result.json<[string, string]>());
+  return DERIVED_TABLES.map((table) => {
+    const found = queries.get(`${table}_of_events`);
+    if (found === undefined) throw new Error(`Database ${database} has no view ${table}_of_events.`);
+    return [table, found];
+  });
+}
 
 /**
  * Refills the derived tables, because ClickHouse runs materialized views after it has stored the rows of an insert and
  * may crash in between. Duplicate derived rows are merged. Reads only the days, names and owners of the given rows.
  * @param rows RowBinary of `events`, at least one
  */
-async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
+async function rebuildDerived(client: ClickHouseClient, database: string, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader('events', ['environment_id', 'event_name', 'event_time', 'identity_key']);
   const keys = new Set(
     rows.map((row) => {
@@ -115,10 +99,10 @@ async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[])
       return `(${quoteText(String(environment))}, ${quoteText(String(name))}, '${day}', ${quoteBytes(key as Buffer)})`;
     }),
   );
-  const found = `identity_key != toFixedString('', 16) AND type != 'alias'
-    AND (environment_id, event_name, toDate(event_time), identity_key) IN (${[...keys].join(', ')})`;
-  for (const { table, select, where, groupBy } of DERIVED) {
-    const query = `INSERT INTO ${table} SELECT ${select} FROM events WHERE ${found} AND ${where} GROUP BY ${groupBy}`;
+  const found = `(environment_id, event_name, toDate(event_time), identity_key) IN (${[...keys].join(', ')})`;
+  for (const [table, derivation] of await readDerivations(client, database)) {
+    const [columns, conditions] = derivation.split(/ FROM \S+ WHERE /);
+    const query = `INSERT INTO ${table} ${columns} FROM events WHERE ${found} AND ${conditions}`;
     const clickhouse_settings = { max_query_size: toQuerySize(query), wait_end_of_query: 1 } as const;
     await client.command({ query, clickhouse_settings });
   }

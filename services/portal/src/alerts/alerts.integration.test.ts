@@ -141,7 +141,7 @@ it('two portals deliver and record each change of an alert once, also if they re
     toMint(environmentId, { status: 'succeeded', stage: 'settled', revision: 1 }),
   ]);
   await until('the alert has cleared', () => mail.received.length === 2);
-  await until('the change is settled', async () => (await redis.client.zcard('alerts:changes')) === 0);
+  await until('the change is settled', async () => (await redis.client.keys('alerts:queue:*')).length === 0);
   expect(states()).toEqual(['fired', 'fired', 'cleared']);
   expect(await restarted.store.read()).toEqual([]);
 

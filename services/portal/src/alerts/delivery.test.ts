@@ -1,17 +1,20 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import type { ProjectRecord } from '@playline/access-keys';
-import { toChange } from '@playline/alerts';
+import { type AlertChange, type PendingDelivery, toChange } from '@playline/alerts';
 import { createAuthority } from '@playline/infra/local';
 import { testStackFolder } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { createAlertDelivery, type DeliveryParts } from './delivery.ts';
-import { openMailReceiver, openWebhookReceiver } from './test/receivers.ts';
+import { openMailReceiver, openWebhookReceiver, type ReceivedWebhook } from './test/receivers.ts';
 
 const NEVER = new AbortController().signal;
 const FIRED_AT = Date.parse('2026-11-20T10:00:00Z');
 const finding = { rule: 'NoMessages', projectId: 'demo', environmentId: 'demo-live', value: 7, text: 'None.' } as const;
 const change = toChange('fired', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT });
+const webhookOf = (change: AlertChange): PendingDelivery => ({ channel: 'webhook', change, failure: null });
+const toWebhook = webhookOf(change);
+const toEmail = { ...toWebhook, channel: 'e-mail' } as const;
 
 const toProject = (alertWebhook: string, alertEmails: string[] = []) =>
   ({
@@ -27,14 +30,27 @@ function createDelivery(config: Partial<DeliveryParts['config']> = {}) {
   return createAlertDelivery({ config: settings, origin: new URL('https://portal.example'), pausesMs: [1, 1] });
 }
 
+/** The verification in the README of the portal. */
+function verify({ headers, body }: ReceivedWebhook, signingKey: string): boolean {
+  const header = String(headers['playline-signature']);
+  const [, seconds = ''] = /^t=(\d+),/.exec(header) ?? [];
+  const expected = createHmac('sha256', signingKey).update(`${seconds}.${body}`).digest();
+  const signatures = [...header.matchAll(/v1=([0-9a-f]{64})/g)].map(([, text = '']) => Buffer.from(text, 'hex'));
+  const isValid = signatures.some((signature) => timingSafeEqual(expected, signature));
+  const isRecent = Math.abs(Date.now() / 1000 - Number(seconds)) < 300;
+  return isValid && isRecent;
+}
+
 it('a webhook contains the alert, and its receiver can verify the signature with the key that the page shows', async () => {
   const { received, port } = await openWebhookReceiver();
   const delivery = createDelivery();
-  expect(await delivery.deliver(change, toProject(`http://127.0.0.1:${port}/hook?token=7`), NEVER)).toEqual([]);
-  const [{ headers, body } = { headers: {}, body: '' }] = received;
+  const cleared = toChange('cleared', finding, { firedAt: FIRED_AT, changedAt: FIRED_AT + 90_000 });
+  const project = toProject(`http://127.0.0.1:${port}/hook?token=7`);
+  expect(await delivery.deliver(webhookOf(cleared), project, NEVER)).toBeNull();
+  const { headers, body } = received[0]!;
   expect(JSON.parse(body)).toEqual({
-    id: change.id,
-    state: 'fired',
+    id: cleared.id,
+    state: 'cleared',
     rule: 'NoMessages',
     severity: 'critical',
     summary: expect.stringContaining('no messages'),
@@ -43,34 +59,52 @@ it('a webhook contains the alert, and its receiver can verify the signature with
     project: { id: 'demo', name: 'A game' },
     environment: { id: 'demo-live', name: 'live' },
     firedAt: '2026-11-20T10:00:00.000Z',
+    changedAt: '2026-11-20T10:01:30.000Z',
     url: 'https://portal.example/projects/demo/alerts',
   });
-  // The verification in the README of the portal.
-  const [, seconds, signature = ''] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers['playline-signature'])) ?? [];
-  const expected = createHmac('sha256', delivery.secretOf('demo')).update(`${seconds}.${body}`).digest();
-  expect(timingSafeEqual(expected, Buffer.from(signature, 'hex'))).toBe(true);
-  expect(Math.abs(Date.now() / 1000 - Number(seconds))).toBeLessThan(60);
-  expect(delivery.secretOf('demo')).not.toBe(delivery.secretOf('demo-2'));
+  expect(verify({ headers, body }, delivery.keyOf(project))).toBe(true);
+  expect(verify({ headers, body }, delivery.keyOf({ ...project, id: 'demo-2' }))).toBe(false);
+});
+
+it('a webhook is signed with the newest key, and for 24 hours with the keys that it replaced', async () => {
+  const { received, port } = await openWebhookReceiver();
+  const delivery = createDelivery();
+  const createdAt = [30, 25, 23, 1].map((hours) => Date.now() - hours * 3_600_000);
+  const toKeys = (count: number) => ({
+    ...toProject(`http://127.0.0.1:${port}`),
+    alertKeys: createdAt.slice(0, count),
+  });
+  const keys = [0, 1, 2, 3, 4].map((count) => delivery.keyOf(toKeys(count)));
+  const signedBy = async (count: number) => {
+    await delivery.deliver(toWebhook, toKeys(count), NEVER);
+    return [...keys.keys()].filter((index) => verify(received.at(-1)!, keys[index]!));
+  };
+  expect([await signedBy(0), await signedBy(2)]).toEqual([[0], [2]]);
+  expect([await signedBy(3), await signedBy(4)]).toEqual([
+    [2, 3],
+    [2, 3, 4],
+  ]);
 });
 
 it('a webhook is attempted three times, and its failure is reported without the URL', async () => {
   const failing = await openWebhookReceiver(() => 503);
   const delivery = createDelivery();
   const toPort = (port: number) => toProject(`http://127.0.0.1:${port}/the-secret`);
-  const reported = await delivery.deliver(change, toPort(failing.port), NEVER);
-  expect([reported, failing.received.length]).toEqual([[{ channel: 'webhook', reason: 'status 503' }], 3]);
+  const reported = await delivery.deliver(toWebhook, toPort(failing.port), NEVER);
+  expect([reported, failing.received.length]).toEqual(['status 503', 3]);
   const recovering = await openWebhookReceiver((request) => (request < 3 ? 0 : 200));
-  expect(await delivery.deliver(change, toPort(recovering.port), NEVER)).toEqual([]);
+  expect(await delivery.deliver(toWebhook, toPort(recovering.port), NEVER)).toBeNull();
   expect(recovering.received).toHaveLength(3);
   const one = await openWebhookReceiver(() => 500);
   expect(await delivery.test(change, toPort(one.port))).toMatchObject([{ reason: 'status 500' }]);
   expect(one.received).toHaveLength(1);
 });
 
-it('a delivery that is interrupted by the end of the process is reported as not attempted', async () => {
+it('a delivery is not attempted again after the process has begun to exit', async () => {
   const failing = await openWebhookReceiver(() => 503);
-  const closed = AbortSignal.abort();
-  expect(await createDelivery().deliver(change, toProject(`http://127.0.0.1:${failing.port}`), closed)).toBeNull();
+  const project = toProject(`http://127.0.0.1:${failing.port}`);
+  expect(await createDelivery().deliver(toWebhook, project, AbortSignal.abort())).toBe('status 503');
+  expect(failing.received).toHaveLength(1);
 });
 
 it('a redirect is a failure and is not followed', async () => {
@@ -135,7 +169,7 @@ it('an e-mail is sent to all addresses, and its subject contains no line break f
     ...toProject('', ['ada@example.com', 'grace@example.com']),
     name: 'Game\r\nBcc: other@example.com',
   };
-  expect(await delivery.deliver(change, project, NEVER)).toEqual([]);
+  expect(await delivery.deliver(toEmail, project, NEVER)).toBeNull();
   const [{ commands, text } = { commands: [], text: '' }] = received;
   const recipients = commands.filter((line) => line.startsWith('RCPT'));
   expect(recipients).toEqual(['RCPT TO:<ada@example.com>', 'RCPT TO:<grace@example.com>']);
@@ -165,13 +199,12 @@ it('an e-mail that some recipients refuse is reported with their number, and not
   const { received, port } = await openMailReceiver({ refuses: 'RCPT TO:<grace' });
   const delivery = createDelivery({ SMTP_URL: `smtp://127.0.0.1:${port}`, SMTP_FROM: 'alerts@example.com' });
   const project = toProject('', ['ada@example.com', 'grace@example.com']);
-  const failures = await delivery.deliver(change, project, NEVER);
-  expect(failures).toEqual([{ channel: 'e-mail', reason: '1 of 2 recipients refused' }]);
+  expect(await delivery.deliver(toEmail, project, NEVER)).toBe('1 of 2 recipients refused');
   expect(received).toHaveLength(1);
 });
 
 it('without SMTP settings, only webhooks are delivered', async () => {
   const delivery = createDelivery();
   expect(delivery.hasEmail).toBe(false);
-  expect(await delivery.deliver(change, toProject('', ['ada@example.com']), NEVER)).toEqual([]);
+  expect(await delivery.deliver(toEmail, toProject('', ['ada@example.com']), NEVER)).toBeNull();
 });

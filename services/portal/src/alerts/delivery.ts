@@ -4,28 +4,36 @@ import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import { type BlockList, connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { alertTargetsOf, type ProjectRecord } from '@playline/access-keys';
-import { type AlertChange, findProjectRule } from '@playline/alerts';
+import { alertKeysOf, alertTargetsOf, type ProjectRecord } from '@playline/access-keys';
+import {
+  ALERT_CHANNELS,
+  type AlertChange,
+  type AlertChannel,
+  findProjectRule,
+  type PendingDelivery,
+} from '@playline/alerts';
 import { pause } from '@playline/stores';
 import type { Transporter } from 'nodemailer';
 import { projectPath } from '../frame/layout.ts';
 import { createNonPublic } from './non-public.ts';
 
-export interface FailedDelivery {
-  readonly channel: 'webhook' | 'e-mail';
-  /** Contains neither the URL nor an address. */
+export interface FailedTest {
+  readonly channel: AlertChannel;
   readonly reason: string;
 }
 
 export interface AlertDelivery {
   /** False without SMTP_URL. */
   readonly hasEmail: boolean;
-  /** The key that signs the webhooks of a project. */
-  secretOf(projectId: string): string;
-  /** Attempts each delivery three times. Returns null if `closed` was aborted before the last attempt. */
-  deliver(change: AlertChange, project: ProjectRecord, closed: AbortSignal): Promise<FailedDelivery[] | null>;
-  /** Attempts each delivery once. */
-  test(change: AlertChange, project: ProjectRecord): Promise<FailedDelivery[]>;
+  /** The newest key that signs the webhooks of a project. */
+  keyOf(project: ProjectRecord): string;
+  /**
+   * Attempts a delivery three times, or until `closed` is aborted. Returns why the last attempt failed, without the URL or an
+   * address. Returns null if the delivery succeeded, or if the project has no such channel.
+   */
+  deliver(delivery: PendingDelivery, project: ProjectRecord, closed: AbortSignal): Promise<string | null>;
+  /** Attempts a delivery to each channel once. */
+  test(change: AlertChange, project: ProjectRecord): Promise<FailedTest[]>;
 }
 
 export interface DeliveryParts {
@@ -45,21 +53,23 @@ const PAUSES_MS = [1_000, 10_000];
 const ATTEMPT_MAX_MS = 5_000;
 
 export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: DeliveryParts): AlertDelivery {
-  const secretOf = (projectId: string) =>
-    createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${projectId}`).digest('hex');
+  const keysOf = (project: ProjectRecord) =>
+    alertKeysOf(project, Date.now()).map((createdAt) => {
+      const name = createdAt === 0 ? project.id : `${project.id} ${createdAt}`;
+      return createHmac('sha256', config.PORTAL_SECRET).update(`alert webhook ${name}`).digest('hex');
+    });
   const sendMail = createSendMail(config);
-  const toAttempts = (change: AlertChange, project: ProjectRecord) => {
+  /** Returns null if the project has no such channel. */
+  const toSend = (channel: AlertChannel, change: AlertChange, project: ProjectRecord) => {
     const { alertWebhook, alertEmails } = alertTargetsOf(project);
     const message = toMessage(change, project, origin);
-    const post = () =>
+    if (channel === 'e-mail') return alertEmails.length > 0 && sendMail ? () => sendMail(alertEmails, message) : null;
+    if (channel !== 'webhook' || alertWebhook === '') return null;
+    return () =>
       postSigned(new URL(alertWebhook), JSON.stringify(message), {
-        key: secretOf(project.id),
+        keys: keysOf(project),
         blockList: config.ALERT_PRIVATE_WEBHOOKS ? undefined : createNonPublic(),
       });
-    const attempts: [FailedDelivery['channel'], () => Promise<void>][] = [];
-    if (alertWebhook !== '') attempts.push(['webhook', post]);
-    if (alertEmails.length > 0 && sendMail !== null) attempts.push(['e-mail', () => sendMail(alertEmails, message)]);
-    return attempts;
   };
   const attempt = async (send: () => Promise<void>, pauses: readonly number[], closed?: AbortSignal) => {
     for (let count = 0; ; count++) {
@@ -67,30 +77,29 @@ export function createAlertDelivery({ config, origin, pausesMs = PAUSES_MS }: De
         () => null,
         (error: unknown) => error,
       );
-      const pauseMs = pauses[count];
-      if (fault === null || fault instanceof RefusedFault || pauseMs === undefined) return fault;
-      await pause(pauseMs, closed);
-      if (closed?.aborted) return CLOSED;
+      if (fault === null) return null;
+      const pauseMs = fault instanceof RefusedFault ? undefined : pauses[count];
+      if (pauseMs !== undefined) await pause(pauseMs, closed);
+      if (pauseMs === undefined || closed?.aborted) return toReason(fault);
     }
-  };
-  const run = async (change: AlertChange, project: ProjectRecord, pauses: readonly number[], closed?: AbortSignal) => {
-    const outcomes = toAttempts(change, project).map(async ([channel, send]) => ({
-      channel,
-      fault: await attempt(send, pauses, closed),
-    }));
-    const failed = (await Promise.all(outcomes)).filter(({ fault }) => fault !== null);
-    if (failed.some(({ fault }) => fault === CLOSED)) return null;
-    return failed.map(({ channel, fault }) => ({ channel, reason: toReason(fault) }));
   };
   return {
     hasEmail: sendMail !== null,
-    secretOf,
-    deliver: (change, project, closed) => run(change, project, pausesMs, closed),
-    test: async (change, project) => (await run(change, project, [])) ?? [],
+    keyOf: (project) => keysOf(project)[0]!,
+    deliver: async ({ channel, change }, project, closed) => {
+      const send = toSend(channel, change, project);
+      return send && attempt(send, pausesMs, closed);
+    },
+    test: async (change, project) => {
+      const tests = ALERT_CHANNELS.map(async (channel) => {
+        const send = toSend(channel, change, project);
+        const reason = send && (await attempt(send, []));
+        return reason === null ? [] : [{ channel, reason }];
+      });
+      return (await Promise.all(tests)).flat();
+    },
   };
 }
-
-const CLOSED = Symbol('closed');
 
 type AlertMessage = ReturnType<typeof toMessage>;
 
@@ -109,24 +118,26 @@ function toMessage(change: AlertChange, { id, name, environments }: ProjectRecor
     project: { id, name },
     environment: { id: change.environmentId, name: environment?.name ?? '' },
     firedAt: new Date(change.firedAt).toISOString(),
+    changedAt: new Date(change.changedAt).toISOString(),
     url: `${origin.origin}${projectPath(id)}/alerts`,
   };
 }
 
 interface PostOptions {
-  readonly key: string;
+  readonly keys: readonly string[];
   readonly blockList: BlockList | undefined;
 }
 
 /** Redirects are not followed, and the response body is not read. @throws Error unless the status is 2xx */
-function postSigned(url: URL, body: string, { key, blockList }: PostOptions): Promise<void> {
+function postSigned(url: URL, body: string, { keys, blockList }: PostOptions): Promise<void> {
   const sentAtMs = Date.now();
   const seconds = Math.floor(sentAtMs / 1000);
+  const signatures = keys.map((key) => `v1=${createHmac('sha256', key).update(`${seconds}.${body}`).digest('hex')}`);
   const headers = {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
     'user-agent': 'Playline',
-    'playline-signature': `t=${seconds},v1=${createHmac('sha256', key).update(`${seconds}.${body}`).digest('hex')}`,
+    'playline-signature': [`t=${seconds}`, ...signatures].join(','),
   };
   const signal = AbortSignal.timeout(ATTEMPT_MAX_MS);
   const options = { method: 'POST', headers, signal, createConnection: () => openConnection(url, blockList) };
@@ -162,13 +173,15 @@ function createSendMail({ SMTP_URL: url, SMTP_FROM: from }: DeliveryParts['confi
   const { protocol, username } = new URL(url);
   // Otherwise, an attacker in between can suppress STARTTLS and read the password.
   const requireTLS = protocol === 'smtp:' && username !== '';
-  const limits = { connectionTimeout: ATTEMPT_MAX_MS, greetingTimeout: ATTEMPT_MAX_MS, socketTimeout: ATTEMPT_MAX_MS };
+  const names = ['dnsTimeout', 'connectionTimeout', 'greetingTimeout', 'socketTimeout'];
+  const limits = Object.fromEntries(names.map((name) => [name, ATTEMPT_MAX_MS]));
   return async (to: readonly string[], message: AlertMessage): Promise<void> => {
     // The module is loaded only if e-mail is used.
     transport ??= import('nodemailer').then(({ createTransport }) => createTransport({ url, requireTLS, ...limits }));
-    const { state, severity, rule, summary, text, project, environment, firedAt, url: page } = message;
+    const { state, severity, rule, summary, text, project, environment, firedAt, changedAt, url: page } = message;
     const subject = `${state === 'fired' ? severity : state}: ${rule} in ${project.name} ${environment.name}`.trim();
-    const lines = [summary, '', text, '', `Fired at ${firedAt}`, page];
+    const cleared = state === 'cleared' ? [`Cleared at ${changedAt}`] : [];
+    const lines = [summary, '', text, '', `Fired at ${firedAt}`, ...cleared, page];
     const { rejected = [] } = await (await transport).sendMail({ from, to: [...to], subject, text: lines.join('\n') });
     if (rejected.length > 0) throw new RefusedFault(`${rejected.length} of ${to.length} recipients refused`);
   };

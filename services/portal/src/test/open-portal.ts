@@ -191,7 +191,11 @@ function createParts(origin: URL): PortalAppParts {
     analysts: createMemoryAnalysts(),
     alerts: {
       store: createMemoryAlerts(),
-      delivery: { hasEmail: true, secretOf: (projectId) => `secret-of-${projectId}`, test: async () => [] },
+      delivery: {
+        hasEmail: true,
+        keyOf: ({ id, alertKeys }) => `key-${alertKeys.length}-of-${id}`,
+        test: async () => [],
+      },
     },
     readCode: async () => null,
     settings: SETTINGS,

@@ -13,7 +13,14 @@ let failures: { channel: 'webhook'; reason: string }[] = [];
 const portal = usePortal({
   reads: createMemoryReads({ audit }),
   audit: { append: async (entry) => void entries.push(entry) },
-  alerts: { store, delivery: { hasEmail: false, secretOf: (id) => `secret-of-${id}`, test: async () => failures } },
+  alerts: {
+    store,
+    delivery: {
+      hasEmail: false,
+      keyOf: ({ id, alertKeys }) => `key-${alertKeys.length}-of-${id}`,
+      test: async () => failures,
+    },
+  },
 });
 
 async function openProject(role: 'analyst' | 'developer' | 'owner') {
@@ -44,8 +51,7 @@ it('the alerts page shows firing alerts with what to do, and all rules with thei
   for (const expected of ['No message.', 'firing in 1', 'Open Live and send a message', 'environments/production/live'])
     expect(text).toContain(expected);
   expect(text).not.toContain('not firing yet');
-  for (const form of ['acknowledge', 'save', 'test']) expect(browser.formOf(text, form)).toBeNull();
-  expect(text).not.toContain('secret-of');
+  for (const form of ['acknowledge', 'save', 'test', 'key']) expect(browser.formOf(text, form)).toBeNull();
 });
 
 it('the alerts page warns if the last evaluation is older than five minutes', async () => {
@@ -70,12 +76,12 @@ it('a developer acknowledges an alert once, and the audit log records it', async
 });
 
 it('an owner sets the delivery and sends a test, and the page shows why a test was not delivered', async () => {
-  const { browser, path, project } = await openProject('owner');
+  const { browser, path } = await openProject('owner');
   expect((await browser.submit(path, 'test')).text).toContain('Save a webhook or an e-mail address first.');
   const webhook = 'https://chat.example/hook';
   expect((await browser.submit(path, 'save', { webhook })).status).toBe(303);
   const { text } = await browser.get(path);
-  for (const expected of [webhook, `secret-of-${project.id}`, 'E-mail is not set up']) expect(text).toContain(expected);
+  for (const expected of [webhook, 'E-mail is not set up']) expect(text).toContain(expected);
   expect((await browser.submit(path, 'test')).status).toBe(303);
   failures = [{ channel: 'webhook', reason: 'status 500' }];
   expect((await browser.submit(path, 'test')).text).toContain('not delivered by webhook: status 500');
@@ -83,6 +89,19 @@ it('an owner sets the delivery and sends a test, and the page shows why a test w
   for (let count = 2; count < 10; count++) await browser.submit(path, 'test');
   const refused = await browser.submit(path, 'test');
   expect([refused.status, refused.text.includes('Only 10 tests per hour')]).toEqual([429, true]);
+});
+
+it('an owner creates and replaces the signing key, and only the response shows it', async () => {
+  const { browser, path, project } = await openProject('owner');
+  expect((await browser.get(path)).text).toContain('Create signing key');
+  for (const count of [1, 2, 3, 4]) {
+    const key = `key-${count}-of-${project.id}`;
+    const { text } = await browser.submit(path, 'key');
+    for (const expected of [key, 'shown only once']) expect(text).toContain(expected);
+    const page = (await browser.get(path)).text;
+    expect([page.includes('Replace signing key'), page.includes(key)]).toEqual([true, false]);
+  }
+  expect((await browser.submit(path, 'key')).text).toContain('Only 4 replacements per day');
 });
 
 it.each([

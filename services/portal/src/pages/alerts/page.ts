@@ -1,5 +1,13 @@
 /** The alerts of a project: firing alerts, rules, delivery and history. For operators, also the rules of the deployment. */
-import { ALERT_EMAILS_MAX, alertTargetsOf, type ProjectRecord, setAlertTargets } from '@playline/access-keys';
+import {
+  ALERT_EMAILS_MAX,
+  ALERT_KEY_OVERLAP_MS,
+  alertKeysOf,
+  alertTargetsOf,
+  type ProjectRecord,
+  replaceAlertKey,
+  setAlertTargets,
+} from '@playline/access-keys';
 import {
   type AlertRule,
   DEPLOYMENT_RULES,
@@ -58,6 +66,7 @@ export function createAlertsPage(parts: Parts): PortalPage {
         },
       },
       test: testAction(parts),
+      key: keyAction(parts),
     },
   };
 }
@@ -133,6 +142,20 @@ const testAction = (parts: Parts): FormAction => ({
     if (failures.length === 0) return { kind: 'redirect', notice: 'tested' };
     const reasons = failures.map(({ channel, reason }) => `${channel}: ${reason}`);
     throw new PublicError('CONFLICT_ERROR', { message: `The test was not delivered by ${reasons.join(', ')}.` });
+  },
+});
+
+const keyAction = (parts: Parts): FormAction => ({
+  access: 'alerts.set',
+  needsFreshSignIn: true,
+  run: async (visit) => {
+    const project = await replaceAlertKey({ store: parts.projects.storeFor(visit.author) }, projectOf(visit).id);
+    const key = copyable(parts.alerts.delivery.keyOf(project), 'the signing key');
+    const until = time(project.alertKeys.at(-1)! + ALERT_KEY_OVERLAP_MS);
+    const content = html`<div class="secret"><p><strong>Copy this key now. It is shown only once.</strong> Store it in the receiver of the webhook.</p><p>${key}</p></div>
+<p>Until ${until}, each request is also signed with the previous key. Change the receiver before then.</p>
+<p><a class="button" href="${visit.path}">Back to alerts</a></p>`;
+    return { kind: 'page', title: 'Signing key', content };
   },
 });
 
@@ -235,9 +258,17 @@ ${multilineField({ name: 'emails', label: 'E-mail addresses', value: submitted?.
 <button>Save delivery</button>`,
   );
   const test = visit.form('test', html`<button class="outline">Send a test</button>`, { className: 'inline' });
-  const secret = html`<p>Each request has the header <code>playline-signature: t=&lt;seconds&gt;,v1=&lt;HMAC&gt;</code>. The HMAC is the hexadecimal HMAC-SHA256 of the seconds, a period and the body, with this key as text:</p>
-<p>${copyable(alerts.delivery.secretOf(project.id), 'the signing key')}</p>`;
-  return panel('Delivery', html`${form}${disclosure('Signing key of the webhook', secret)}`, { actions: test });
+  return panel('Delivery', html`${form}${disclosure('Signing key of the webhook', toSigningKey(visit))}`, {
+    actions: test,
+  });
+}
+
+function toSigningKey(visit: Visit): Markup {
+  const [createdAt = 0] = alertKeysOf(projectOf(visit), Date.now());
+  const state = createdAt === 0 ? 'No key has been created yet.' : html`The key was created ${time(createdAt)}.`;
+  const button = createdAt === 0 ? 'Create signing key' : 'Replace signing key';
+  return html`<p>Each request has the header <code>playline-signature: t=&lt;seconds&gt;,v1=&lt;HMAC&gt;</code>. The HMAC is the hexadecimal HMAC-SHA256 of the seconds, a period and the body, with the signing key as text. For 24 hours after a replacement, the header has one <code>v1</code> for each key.</p>
+${visit.form('key', html`<p>${state} A key is shown only once, when it is created.</p><button>${button}</button>`)}`;
 }
 
 function toDeploymentRules(): Markup {
