@@ -6,7 +6,15 @@ import { createUnloggedStore } from '@playline/access-keys/test';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { openRedisPeople } from '@playline/people/redis';
-import { type Stores, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
+import {
+  type RedisTarget,
+  type Stores,
+  TEST_PARTITIONS,
+  testRedis,
+  testStores,
+  toRedisSettings,
+  until,
+} from '@playline/testkit';
 import { type Client, createClient } from './client.ts';
 
 /** The key prefix of the gateway and of the test keys. */
@@ -38,11 +46,15 @@ export interface ConformanceKeys {
   replacedSecretKey: string;
 }
 
+interface GatewayStores extends Pick<Stores, 'kafka' | 'registry'> {
+  readonly redis: RedisTarget;
+}
+
 // Starts a gateway process with the test stores and separate topics and environments. `settings` are environment
 // variables that override the defaults.
 export async function startGateway(
   settings: Record<string, string> = {},
-  stores: Pick<Stores, 'kafka' | 'redis' | 'registry'> = testStores(),
+  stores: GatewayStores = { ...testStores(), redis: testRedis() },
 ): Promise<Client & ConformanceGateway> {
   const tag = randomBytes(6).toString('hex');
   const prefix = `test-${tag}.`;
@@ -63,7 +75,7 @@ export async function startGateway(
       PUBLISH_DEADLINE_MS: '20000',
       KAFKA_BROKERS: stores.kafka.join(),
       SCHEMA_REGISTRY_URL: stores.registry,
-      REDIS_URL: stores.redis,
+      ...toRedisSettings(stores.redis),
       IDENTITY_PEPPER: randomBytes(32).toString('hex'),
       TOPIC_PREFIX: prefix,
       HTTP_HOST: '127.0.0.1',
@@ -87,8 +99,8 @@ export async function startGateway(
   return { ...createClient(`http://127.0.0.1:${httpPort}`, keys.publishableKey), ...keys, ...names, close };
 }
 
-async function createKeys(redisUrl: string, projectId: string): Promise<ConformanceKeys> {
-  const view = await openRedisRecords(ACCESS_KEYS, { url: redisUrl });
+async function createKeys(redis: RedisTarget, projectId: string): Promise<ConformanceKeys> {
+  const view = await openRedisRecords(ACCESS_KEYS, redis);
   const store = createUnloggedStore(view);
   const owner = { projectId, environmentId: `${projectId}-production`, environment: 'production' } as const;
   try {
@@ -115,8 +127,8 @@ async function createOtherKeys(context: Parameters<typeof createKey>[0], project
 }
 
 /** Creates the identity epoch in Redis, which consents and erasures require, unless an epoch exists. */
-async function initIdentity(redisUrl: string): Promise<void> {
-  const people = await openRedisPeople({ url: redisUrl });
+async function initIdentity(redis: RedisTarget): Promise<void> {
+  const people = await openRedisPeople(redis);
   await until('the identity graph has an epoch', () => people.rebuild.mintEpoch());
   await people.close();
 }

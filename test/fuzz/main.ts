@@ -21,7 +21,7 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
     // The stores are children of this process and must not outlive it.
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => void stores.close().finally(() => process.exit(1)));
-    const gateway = keep(await startGateway(FUZZ_SETTINGS, stores));
+    const gateway = keep(await startGateway(FUZZ_SETTINGS, { ...stores, redis: { url: stores.redis } }));
     console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
     const report = await runFuzz({ gateway, brokers: stores.kafka, seed, limit: { seconds } });
     console.log(JSON.stringify(report, null, 2));

@@ -6,6 +6,6 @@ export * from './redis-cluster.ts';
 export * from './service-processes.ts';
 export { testStackFolder } from './stack-folder.ts';
 export * from './stores.ts';
-export { openTestRedis, type RedisTarget, testRedis, useRedisCluster } from './test-redis.ts';
+export { openTestRedis, type RedisTarget, testRedis, toRedisSettings, useRedisCluster } from './test-redis.ts';
 export * from './trace-receiver.ts';
 export * from './until.ts';

@@ -10,6 +10,12 @@ export interface RedisTarget {
   readonly cells?: number;
 }
 
+/** Returns the settings of a process that uses this Redis. */
+export const toRedisSettings = ({ url, cells = 0, cluster = false }: RedisTarget): Record<string, string> => ({
+  REDIS_URL: url,
+  ...(cluster && { REDIS_CLUSTER: 'true', IDENTITY_CELLS: String(cells) }),
+});
+
 interface ClusterTarget extends RedisTarget {
   readonly client: Cluster;
   readonly cells: number;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type ClickHouseAccount, sendStatement } from '@playline/stores';
+import { type ClickHouseAccount, overAllNodes, sendStatement } from '@playline/stores';
 import { createDeck, createRandom, type Random } from '@playline/testkit/random';
 import { createLanes, createPace, openHttpClient } from '../delivery.ts';
 import { createDifferences, quantilesOf, type RunReport, round } from '../report.ts';
@@ -203,7 +203,7 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
     sendStatement(address, { body: sql, settings, deadlineMs: QUERY_MAX_MS });
   return {
     counts: async () => {
-      const sql = `SELECT count(), uniqExact(message_id) FROM events WHERE ${RUN_ROWS} FORMAT TabSeparated`;
+      const sql = `SELECT count(), uniqExact(message_id) FROM ${overAllNodes(address).database}.events WHERE ${RUN_ROWS} FORMAT TabSeparated`;
       const [raw = 0, distinct = 0] = (await (await query(sql)).text()).trim().split('\t').map(Number);
       return { raw, distinct };
     },

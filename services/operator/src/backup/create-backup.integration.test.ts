@@ -34,8 +34,8 @@ async function openFixture() {
 
 it('a backup is refused while tables are restored, also if the restore began after the backup', async () => {
   const { sources, store } = await openFixture();
-  const { client } = sources;
-  const close = () => closeGate(client, { backup: '20260101T000000000Z', run: 'run', phase: 'loading' });
+  const { account } = sources;
+  const close = () => closeGate(account, { backup: '20260101T000000000Z', run: 'run', phase: 'loading' });
   const closesGate: BackupSources['readTopicSettings'] = async () => {
     await close();
     return new Map();
@@ -51,7 +51,7 @@ it('a backup is refused while tables are restored, also if the restore began aft
     refusal,
   );
   expect([reads, await store.list()]).toEqual([0, []]);
-  await openGate(client);
+  await openGate(account);
   await createBackup(sources, store);
   expect(await store.list()).toHaveLength(1);
 });

@@ -53,6 +53,9 @@ export async function loadRows(
     min_insert_block_size_rows: '1000000',
     min_insert_block_size_bytes: '268435456',
     max_insert_threads: '1',
+    // For other nodes of a cluster: a node that is busy with a large block must not fail it.
+    receive_timeout: '300',
+    send_timeout: '300',
     // Views of one block run one after the other, which needs less memory.
     parallel_view_processing: '0',
   };

@@ -1,9 +1,10 @@
 /**
  * Closes the tables to readers during a restore. Every row that the portal and analysts read passes a row policy that
- * queries the view `readable_environments`; while a restore runs, a view that refuses them has this name.
+ * queries the view `readable_environments`; while a restore runs, a view that refuses them has this name. In a cluster,
+ * each node has the view, and the home, whose view contains the state of the restore, is changed last.
  */
-import { quoteText } from '@playline/stores';
-import type { SqlClient } from '../columns/tables.ts';
+import { type ClickHouseAccount, onEachNode, quoteText } from '@playline/stores';
+import { createSqlClient, type SqlClient } from '../columns/tables.ts';
 
 const VIEW = 'readable_environments';
 /** The view of the schema while the gate is closed. */
@@ -34,11 +35,21 @@ async function readViews(client: SqlClient): Promise<Map<string, string>> {
   return new Map(rows.map(([name, comment]) => [String(name), String(comment)]));
 }
 
-/** The accounts that restore and erase, and the dictionary, which no account can read while the gate is closed. */
-const MAY_READ = `authenticatedUser() IN ('operator', 'writer') OR (authenticatedUser() = '' AND currentUser() = 'views')`;
+/**
+ * The accounts that restore and erase, and the dictionary, which no account can read while the gate is closed. See
+ * `readable_environments` for the two functions.
+ */
+const MAY_READ = `if(authenticatedUser() = '', currentUser(), authenticatedUser()) IN ('operator', 'writer')
+  OR (authenticatedUser() = '' AND currentUser() = 'views')`;
+
+const homeLast = (account: ClickHouseAccount): SqlClient[] => onEachNode(account).map(createSqlClient).toReversed();
 
 /** Closes the gate, or changes the state of a closed gate. Can be interrupted at any step and repeated. */
-export async function closeGate(client: SqlClient, state: GateState): Promise<void> {
+export async function closeGate(account: ClickHouseAccount, state: GateState): Promise<void> {
+  for (const client of homeLast(account)) await closeNode(client, state);
+}
+
+async function closeNode(client: SqlClient, state: GateState): Promise<void> {
   const comment = quoteText(toComment(state));
   if ((await readGate(client)) !== null) return await client.run(`ALTER TABLE ${VIEW} MODIFY COMMENT ${comment}`);
   const views = await readViews(client);
@@ -52,7 +63,11 @@ export async function closeGate(client: SqlClient, state: GateState): Promise<vo
     COMMENT ${comment}`);
 }
 
-export async function openGate(client: SqlClient): Promise<void> {
+export async function openGate(account: ClickHouseAccount): Promise<void> {
+  for (const client of homeLast(account)) await openNode(client);
+}
+
+async function openNode(client: SqlClient): Promise<void> {
   if ((await readGate(client)) === null) return;
   await client.run(`EXCHANGE TABLES ${VIEW} AND ${ORIGINAL}`);
   await client.run(`DROP VIEW ${ORIGINAL}`);

@@ -4,10 +4,10 @@ import { TOPICS } from '@playline/contracts';
 import { type ErasureRecords, type ErasureRows, scrub } from '@playline/erasure';
 import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
-import { type ClickHouseAccount, createQueryRows, pauseOrThrow } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, pauseOrThrow } from '@playline/stores';
 import type { Producer } from '@playline/stream';
 import type { Schemas } from '../await-store.ts';
-import type { SqlClient } from '../columns/tables.ts';
+import { createSqlClient, type SqlClient } from '../columns/tables.ts';
 import { createStoredRows } from '../verify/stored-rows.ts';
 import type { Backup } from './backup-store.ts';
 import { addPropertyColumns, assertSameSchema } from './database.ts';
@@ -63,8 +63,9 @@ export interface RestorePlan {
 
 /** Checks that the backup can be restored, without changing anything. @throws Error that states what to do first */
 export async function planRestore(targets: RestoreTargets, { chosen, newest }: RestoreSource): Promise<RestorePlan> {
-  const { client, people, onProgress } = targets;
-  await assertSameSchema(client, chosen.manifest);
+  const { account, client, people, onProgress } = targets;
+  for (const node of onEachNode(account)) await assertSameSchema(createSqlClient(node), chosen.manifest);
+  assertColumnsSupported(account, chosen);
   for (const line of compareSecrets(targets.secrets, chosen.manifest.secrets)) onProgress(line);
   const settings = await readTopicSettings(targets);
   for (const line of compareTopicSettings(settings, chosen.manifest.topicSettings, targets.topicPrefix))
@@ -78,6 +79,16 @@ export async function planRestore(targets: RestoreTargets, { chosen, newest }: R
   if (log === 'same') await assertRequestsRetained(targets, newest);
   else await assertNewDeployment(targets, chosen, gate === null ? await people.readEpoch() : null);
   return plan;
+}
+
+/** @throws Error for property columns in a cluster, whose views over all nodes `columns` cannot change */
+function assertColumnsSupported({ cluster }: ClickHouseAccount, { manifest: { propertyColumns } }: Backup): void {
+  if (cluster === undefined || propertyColumns.length === 0) return;
+  const names = propertyColumns.map(({ name }) => name).join(', ');
+  throw new Error(
+    `the backup has property columns (${names}), which a cluster of ClickHouse does not support: restore it on a single ` +
+      'server, drop them with npm run columns, and back up that server',
+  );
 }
 
 /** @throws Error if erasure requests have expired that no backup contains */
@@ -119,11 +130,11 @@ export async function loadBackup(
   source: RestoreSource,
   log: LogComparison,
 ): Promise<LostRange[]> {
-  const { client, onProgress } = targets;
+  const { account, client, onProgress } = targets;
   const { chosen, newest } = source;
   const state = { backup: chosen.manifest.id, run: randomUUID() };
   const schemaIds = await restoreSchemas(targets, chosen.manifest.schemas, log);
-  await closeGate(client, { ...state, phase: 'loading' });
+  await closeGate(account, { ...state, phase: 'loading' });
   const commits = withErasuresOf(chosen, newest);
   const lost = log === 'same' ? await moveGroups(targets, commits) : [];
   await addPropertyColumns(client, chosen.manifest);
@@ -139,8 +150,9 @@ export async function loadBackup(
   onProgress('deleting the rows of erased people');
   await scrub({ ...targets, people: targets.people.guards });
   // Otherwise, views would not find the persons of restored links until the next reload.
-  await client.run('SYSTEM RELOAD DICTIONARY identity_persons');
-  await closeGate(client, { ...state, phase: 'loaded' });
+  for (const node of onEachNode(account))
+    await createSqlClient(node).run('SYSTEM RELOAD DICTIONARY identity_persons');
+  await closeGate(account, { ...state, phase: 'loaded' });
   return lost;
 }
 
@@ -167,7 +179,7 @@ async function continueInNewLog(
   { chosen, newest }: RestoreSource,
   schemaIds: ReadonlyMap<number, number>,
 ): Promise<void> {
-  const stored = createStoredRows(createQueryRows(targets.account), STORED_BUCKET);
+  const stored = createStoredRows(createQueryRows(overAllNodes(targets.account)), STORED_BUCKET);
   if (!(await markReplaced(targets, stored, chosen.manifest.commits)))
     targets.onProgress(
       'services are running: npm run verify reports the rows of partitions without new records as future',
@@ -189,7 +201,7 @@ const POLL_MS = 500;
  * were made after the backup are in the log; the eraser applies them once the services run.
  */
 export async function finishErasures(targets: RestoreTargets): Promise<void> {
-  const { log, records, client, topicPrefix, onProgress, signal } = targets;
+  const { log, records, account, topicPrefix, onProgress, signal } = targets;
   const topic = topicPrefix + TOPICS.erasures.name;
   const ends = await log.bounds(topic);
   const awaitNone = async (what: string, count: () => Promise<number>) => {
@@ -213,5 +225,5 @@ export async function finishErasures(targets: RestoreTargets): Promise<void> {
     const done = await records.readFinished();
     return [...open].filter((id) => !done.has(id)).length;
   });
-  await openGate(client);
+  await openGate(account);
 }

@@ -1,6 +1,7 @@
 /** Copies tables to files and back, one file per table partition. */
-import { type ClickHouseAccount, createQueryRows, quoteText, readRows } from '@playline/stores';
-import type { SqlClient } from '../columns/tables.ts';
+import { TABLE_DISTRIBUTIONS } from '@playline/contracts';
+import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, quoteText, readRows } from '@playline/stores';
+import { createSqlClient, type SqlClient } from '../columns/tables.ts';
 import type { Backup, Content, NewBackup } from './backup-store.ts';
 import type { BackedUpFile, BackedUpTable } from './manifest.ts';
 import { dumpRows, loadRows, RESTORE_QUERY_PREFIX } from './native-files.ts';
@@ -54,6 +55,18 @@ async function readPartitions(client: SqlClient, table: string): Promise<{ parti
   return rows.map(([partition, parts]) => ({ partition: String(partition), parts: String(parts) }));
 }
 
+const isSharded = (table: string): boolean => typeof TABLE_DISTRIBUTIONS[table] === 'object';
+
+/** The nodes from which a table is copied: all shards, or the home, which has all other rows. */
+const sourcesOf = (account: ClickHouseAccount, table: string): ClickHouseAccount[] =>
+  isSharded(table) ? onEachNode(account) : [account];
+
+/** Where the rows of a table are inserted. ClickHouse divides the rows of a sharded table among the present shards. */
+function targetsOf(account: ClickHouseAccount, table: string): ClickHouseAccount[] {
+  if (isSharded(table)) return [overAllNodes(account)];
+  return TABLE_DISTRIBUTIONS[table] === 'everywhere' ? onEachNode(account) : [account];
+}
+
 const toNames = (columns: readonly string[]): string => columns.map((name) => `\`${name}\``).join(', ');
 
 export interface CopyOptions {
@@ -80,21 +93,23 @@ async function copyTable(options: CopyOptions, name: string): Promise<BackedUpTa
   const files: BackedUpFile[] = [];
   const previous = options.previous?.manifest.tables.find((table) => table.name === name);
   const isSame = previous?.columns.join() === columns.join();
-  for (const { partition, parts } of await readPartitions(options.client, name)) {
-    const known = isSame
-      ? previous?.files.find((each) => each.partition === partition && each.parts === parts)
-      : undefined;
-    if (known !== undefined) {
-      files.push({ ...known, file: await backup.share(options.previous!, known.file) });
-      continue;
+  for (const node of sourcesOf(options.account, name))
+    for (const { partition, parts } of await readPartitions(createSqlClient(node), name)) {
+      const known = isSame
+        ? previous?.files.find((each) => each.partition === partition && each.parts === parts)
+        : undefined;
+      if (known !== undefined) {
+        files.push({ ...known, file: await backup.share(options.previous!, known.file) });
+        continue;
+      }
+      options.onProgress(`${name}: copying partition ${partition}`);
+      const query = `SELECT ${toNames(columns)} FROM ${name} WHERE _partition_id = ${quoteText(partition)}`;
+      // Nodes have different parts of the same partition.
+      const file = backup.toFile(`${name}.${partition}.${parts}.native`);
+      const write = (content: Content) => backup.write(file, content);
+      const sum = await dumpRows(node, { query, write, signal: options.signal });
+      files.push({ file, partition, parts, ...sum });
     }
-    options.onProgress(`${name}: copying partition ${partition}`);
-    const query = `SELECT ${toNames(columns)} FROM ${name} WHERE _partition_id = ${quoteText(partition)}`;
-    const file = backup.toFile(`${name}.${partition}.native`);
-    const write = (content: Content) => backup.write(file, content);
-    const sum = await dumpRows(options.account, { query, write, signal: options.signal });
-    files.push({ file, partition, parts, ...sum });
-  }
   return { name, columns, files };
 }
 
@@ -103,7 +118,6 @@ const LOADS_MAX = 2;
 
 export interface LoadOptions {
   readonly account: ClickHouseAccount;
-  readonly client: SqlClient;
   readonly tables: readonly { readonly table: BackedUpTable; readonly backup: Backup }[];
   /** Identifies this run in the names of its queries. */
   readonly runId: string;
@@ -115,10 +129,14 @@ export interface LoadOptions {
 
 /** Replaces the rows of all tables. Inserts of an earlier restore, which ClickHouse may still be running, are stopped. */
 export async function loadTables(options: LoadOptions): Promise<void> {
-  const { client, tables } = options;
-  await client.run(`KILL QUERY WHERE query_id LIKE '${RESTORE_QUERY_PREFIX}%' SYNC`);
-  for (const name of await readTableNames(client))
-    if (name !== KEPT) await client.run(`TRUNCATE TABLE ${name} SETTINGS max_table_size_to_drop = 0`);
+  const { account, tables } = options;
+  const clients = onEachNode(account).map(createSqlClient);
+  // The home first, because its inserts start those on other nodes.
+  for (const client of clients)
+    await client.run(`KILL QUERY WHERE initial_query_id LIKE '${RESTORE_QUERY_PREFIX}%' SYNC`);
+  for (const client of clients)
+    for (const name of await readTableNames(client))
+      if (name !== KEPT) await client.run(`TRUNCATE TABLE ${name} SETTINGS max_table_size_to_drop = 0`);
   const files = tables.flatMap(({ table, backup }) => table.files.map((file) => ({ table, backup, file })));
   // The largest files first, so that the loads end at the same time.
   const queue = files.toSorted((a, b) => b.file.bytes - a.file.bytes);
@@ -137,23 +155,22 @@ async function loadFile(
   { account, runId, signal }: LoadOptions,
   { table, backup, file }: { table: BackedUpTable; backup: Backup; file: BackedUpFile },
 ): Promise<void> {
-  await loadRows(account, {
-    query: `INSERT INTO ${table.name} (${toNames(table.columns)})`,
-    name: `${backup.location}: ${file.file}`,
-    content: backup.read(file),
-    expected: file,
-    queryId: `${runId}-${file.file}`,
-    signal,
-  });
+  for (const target of targetsOf(account, table.name))
+    await loadRows(target, {
+      query: `INSERT INTO ${table.name} (${toNames(table.columns)})`,
+      name: `${backup.location}: ${file.file}`,
+      content: backup.read(file),
+      expected: file,
+      queryId: `${runId}-${file.file}`,
+      signal,
+    });
 }
 
-/** Counts the rows of all copied tables. */
+/** Counts the rows of all copied tables, on all nodes. */
 export async function countRows(account: ClickHouseAccount): Promise<number> {
-  const query = createQueryRows(account);
   const skipped = NOT_COPIED.map(quoteText).join(', ');
-  const [row] = await readRows(
-    query(`SELECT toString(sum(total_rows)) FROM system.tables
-      WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name NOT IN (${skipped})`),
-  );
-  return Number(row?.[0] ?? 0);
+  const sql = `SELECT toString(sum(total_rows)) FROM system.tables
+    WHERE database = currentDatabase() AND engine LIKE '%MergeTree' AND name NOT IN (${skipped})`;
+  const counts = await Promise.all(onEachNode(account).map((node) => readRows(createQueryRows(node)(sql))));
+  return counts.reduce((sum, [row]) => sum + Number(row?.[0] ?? 0), 0);
 }

@@ -1,5 +1,5 @@
-import { createQueryRows } from '@playline/stores';
-import { type Addresses, assertSingleServer } from '../addresses.ts';
+import { type ClickHouseAccount, createQueryRows, onEachNode } from '@playline/stores';
+import type { Addresses } from '../addresses.ts';
 import { runCommand } from '../app.ts';
 import { awaitClickHouse, awaitLog, awaitStore, withScope } from '../await-store.ts';
 import { type BackupStore, findBackup } from '../backup/backup-store.ts';
@@ -96,7 +96,7 @@ async function interruptible({ stop }: BackupContext, terminal: Terminal, work: 
 
 function sourcesOf(context: BackupContext, terminal: Terminal) {
   const { config, folder, environment, wallClockMs, readTopicSettings, stop: signal } = context;
-  const account = assertSingleServer(context.addresses.clickhouse(), 'backup');
+  const account = context.addresses.clickhouse();
   return {
     account,
     client: createSqlClient(account),
@@ -109,6 +109,9 @@ function sourcesOf(context: BackupContext, terminal: Terminal) {
     onProgress: terminal.progress,
   };
 }
+
+const awaitNodes = (account: ClickHouseAccount) =>
+  Promise.all(onEachNode(account).map((node) => awaitClickHouse(createQueryRows(node))));
 
 async function openStore({ environment }: BackupContext, location: string): Promise<BackupStore> {
   const [, scheme] = /^(\w+):\/\//.exec(location) ?? [];
@@ -123,7 +126,7 @@ async function backup(context: BackupContext, { to, ...output }: JsonOption & { 
   const { location, manifest } = await withScope(async (open) => {
     const log = await open(context.openLog());
     const offsets = await open(context.openOffsets());
-    await Promise.all([awaitClickHouse(createQueryRows(sources.account)), awaitLog(log)]);
+    await Promise.all([awaitNodes(sources.account), awaitLog(log)]);
     return createBackup({ ...sources, log, offsets, schemas: await context.createSchemas() }, store);
   });
   const bytes = manifest.tables.flatMap(({ files }) => files).reduce((sum, file) => sum + file.bytes, 0);
@@ -153,7 +156,7 @@ async function restore(context: BackupContext, options: RestoreOptions, terminal
     const records = await open(context.openErasureRecords());
     const rows = await open(context.openErasureRows());
     const awaitRedis = awaitStore('Redis', async () => (await people.readEpoch()) !== undefined);
-    await Promise.all([awaitClickHouse(createQueryRows(sources.account)), awaitLog(log), awaitRedis]);
+    await Promise.all([awaitNodes(sources.account), awaitLog(log), awaitRedis]);
     const targets: RestoreTargets = {
       ...sources,
       log,
