@@ -17,7 +17,7 @@ import { redisNodeUrls } from './redis-cluster.ts';
 import { verifyRoundTrip } from './round-trip.ts';
 import { environmentWithoutStores } from './services.ts';
 import { startStack } from './stack.ts';
-import { publishableKeyHeaderOf } from './stack-file.ts';
+import { publishableKeyHeaderOf, secretKeyHeaderOf } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
 import { readStatus } from './status.ts';
 import { claimSupervision, releaseSupervision } from './supervisor.ts';
@@ -147,22 +147,126 @@ async function query(sql: string, url = stack.file.clickhouse.url): Promise<stri
 }
 
 const quoted = (ids: readonly string[]) => ids.map((id) => `'${id}'`).join();
+const clickhouseNodes = () => stack.file.clickhouse.cluster?.urls ?? [];
 
-it('events of a person on both ClickHouse nodes have one row each and the same person', async () => {
+const DEVICES = 10;
+
+/** Posts events of a person with several devices, whose rows are on both ClickHouse nodes. */
+async function postPerson() {
   const userId = randomUUID();
-  const devices = Array.from({ length: 10 }, () => randomUUID());
+  const devices = Array.from({ length: DEVICES }, () => randomUUID());
   const sent = devices.flatMap((id) => [track({ anonymousId: id }), identify(id, userId)]);
   await post(sent);
-  const ids = quoted(sent.map(({ messageId }) => messageId));
-  await until('all events belong to one person', async () => {
-    const counts = await query(
-      `SELECT count(), uniqExact(person_key) FROM events_identified WHERE message_id IN (${ids}) FORMAT TSV`,
-    );
-    expect(counts).toBe(`${sent.length}\t1`);
+  const person = { userId, ids: quoted(sent.map(({ messageId }) => messageId)) };
+  await awaitPersons(person, 1);
+  return person;
+}
+
+type PostedPerson = Awaited<ReturnType<typeof postPerson>>;
+
+/** Waits until all events have one row, and belong to this number of persons. */
+const awaitPersons = ({ ids }: PostedPerson, persons: number) =>
+  until(`the events belong to ${persons} persons`, async () => {
+    const sql = `SELECT count(), uniqExact(person_key) FROM events_identified WHERE message_id IN (${ids}) FORMAT TSV`;
+    expect(await query(sql)).toBe(`${2 * DEVICES}\t${persons}`);
     return true;
   });
-  for (const url of stack.file.clickhouse.cluster?.urls ?? [])
-    expect(Number(await query(`SELECT count() FROM events WHERE message_id IN (${ids})`, url)), url).toBeGreaterThan(0);
+
+const countEvents = async ({ ids }: PostedPerson, url: string) =>
+  Number(await query(`SELECT count() FROM events WHERE message_id IN (${ids})`, url));
+
+it('events of a person on both ClickHouse nodes have one row each and the same person', async () => {
+  const person = await postPerson();
+  for (const url of clickhouseNodes()) expect(await countEvents(person, url), url).toBeGreaterThan(0);
+});
+
+function run(main: string, args: readonly string[]): Promise<string> {
+  const options = { folder, env: environmentWithoutStores(), logFile: logFileOf(stack.paths, 'commands') };
+  return runCommand(process.execPath, [join(CHECKOUT, main), ...args], options);
+}
+
+const operate = (...args: readonly string[]) => run('services/operator/src/main.ts', args);
+const operateJson = async (...args: readonly string[]) => JSON.parse(await operate(...args, '--json'));
+
+it('operator commands find, split and erase a person whose events are on both ClickHouse nodes', {
+  timeout: START_MS,
+}, async () => {
+  const person = await postPerson();
+  for (const url of clickhouseNodes()) {
+    const id = await query(`SELECT toString(any(message_id)) FROM events WHERE message_id IN (${person.ids})`, url);
+    expect((await operateJson('trace', id)).messages).toHaveLength(1);
+  }
+  const subject = ['--environment', 'production', '--kind', 'steam', '--id', person.userId];
+  expect(await operateJson('identity', 'resolve', ...subject)).toMatchObject({ isLinked: true, agrees: true });
+  const members = await operate('identity', 'members', ...subject, '--raw', '--json');
+  expect(members.trim().split('\n').length).toBeGreaterThan(DEVICES);
+  await operate('identity', 'unlink', ...subject, '--kind', 'untyped', '--id', person.userId, '--yes');
+  await awaitPersons(person, 2);
+
+  const erased = await postPerson();
+  const response = await fetch(`${gateways()[1]}/v1/audience/data?userId=${erased.userId}`, {
+    method: 'DELETE',
+    headers: { [secretKeyHeaderOf(stack.file)]: stack.file.keys?.production.secret ?? '' },
+  });
+  const id = response.headers.get('x-erasure-id') ?? '';
+  await until('the erasure has a receipt', () => operate('erasures', 'show', id));
+  expect(await operate('erasures', 'list')).toContain(id);
+  await operate('erasures', 'verify', id);
+  await operate('erasures', 'scrub');
+  for (const url of clickhouseNodes()) expect(await countEvents(erased, url), url).toBe(0);
+});
+
+it('derive restores derived rows that one ClickHouse node has lost', { timeout: START_MS }, async () => {
+  const { ids } = await postPerson();
+  const keys = `SELECT identity_key FROM events WHERE message_id IN (${ids})`;
+  for (const url of clickhouseNodes().slice(1)) await query(`DELETE FROM identity_days WHERE identity_key IN (${keys})`, url);
+  await expect(operate('verify')).rejects.toThrow('identity_days');
+  expect(await operate('derive')).toContain('rows repaired');
+  expect(await operate('verify')).toContain('no differences');
+});
+
+it('a dead letter is listed and dropped, and offsets of all partitions are reported', async () => {
+  const kafka = new Kafka({ brokers: stack.file.kafka, logLevel: logLevel.NOTHING });
+  const producer = kafka.producer();
+  await producer.connect();
+  await producer.send({ topic: TOPICS.messages.name, messages: [{ value: 'unreadable' }] }).finally(() => producer.disconnect());
+  await until('the dead letter is listed', async () => (await operate('dead-letters', 'list')).includes('1 open'));
+  await operate('dead-letters', 'drop', '--all', '--note', 'test', '--yes');
+  expect(await operate('dead-letters', 'list')).toContain('1 dropped');
+  const { partitions } = await operateJson('offsets', 'list');
+  expect(partitions.length).toBeGreaterThan(0);
+});
+
+it('rebuild restores persons, consents and keys after all Redis nodes have lost their data', {
+  timeout: START_MS,
+}, async () => {
+  const person = await postPerson();
+  const consent = `/v1/audience/tracking-consent`;
+  const headers = {
+    'content-type': 'application/json',
+    [publishableKeyHeaderOf(stack.file)]: stack.file.keys?.production.publishable ?? '',
+  };
+  const anonymousId = randomUUID();
+  const put = { method: 'PUT', headers, body: JSON.stringify({ anonymousId, status: 'full' }) };
+  await until('the consent is accepted', async () => (await fetch(`${gateways()[0]}${consent}`, put)).ok);
+  for (const url of redisNodeUrls(stack.file.redis))
+    await queryRedisOnce({ url }, (node) => node.call('FLUSHALL')).catch((error: Error) => {
+      if (!error.message.includes('READONLY')) throw error;
+    });
+  await operate('rebuild');
+  await operate('consent', 'rebuild');
+  await until('a gateway returns the consent', async () => {
+    const response = await fetch(`${gateways()[1]}${consent}?anonymousId=${anonymousId}`, { headers });
+    return response.ok && (await response.text()).includes('full');
+  });
+  await post([identify(randomUUID(), person.userId)]);
+  await until('verify finds no differences', async () => (await operate('verify')).includes('no differences'));
+});
+
+it('simulated traffic has one row per message and the expected persons', { timeout: START_MS }, async () => {
+  const args = ['--messages', '3000', '--rate', '0', '--seed', '42', '--json'];
+  const report = await run('test/simulate/main.ts', args);
+  expect(JSON.parse(report.trim().split('\n').at(-1) ?? '')).toMatchObject({ success: true });
 });
 
 async function kill(name: string): Promise<void> {
@@ -230,7 +334,20 @@ it.each(faults)('no acknowledged message and no link is lost while %s', { timeou
     expect(await query(counts)).toBe(`${sent.length}\t${sent.length / 4}`);
     return true;
   });
-  const args = [join(CHECKOUT, 'services', 'operator', 'src', 'main.ts'), 'verify'];
-  const options = { folder, env: environmentWithoutStores(), logFile: logFileOf(stack.paths, 'operator') };
-  expect(await runCommand(process.execPath, args, options)).toContain('no differences');
+  expect(await operate('verify')).toContain('no differences');
+});
+
+it('a backup restores both ClickHouse nodes after they have lost their data', { timeout: 2 * START_MS }, async () => {
+  const person = await postPerson();
+  const backups = join(folder, 'backups');
+  await operate('backup', '--to', backups);
+  await stack.stop();
+  for (const name of nodeNames('clickhouse', 2)) rmSync(join(directory, 'data', name), { recursive: true });
+  stack = await startStack({ directory, cluster: true, services: [], createsTables: true });
+  await operate('restore', '--from', backups, '--yes');
+  await stack.stop();
+  stack = await startStack({ directory, cluster: true, services: [...SERVICES] });
+  await awaitPersons(person, 1);
+  for (const url of clickhouseNodes()) expect(await countEvents(person, url), url).toBeGreaterThan(0);
+  expect(await operate('verify')).toContain('no differences');
 });

@@ -6,6 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
 import { toCall, toArguments as toPortalArguments } from '../../infra/clickhouse/test/portal-rows.ts';
 import { ACCOUNTS } from '../../infra/clickhouse/test/separation-suite.ts';
+import { createEventReader } from '../simulate/game/simulation.ts';
+import { createRun, toMessageId } from '../simulate/run.ts';
 
 const START_MS = 240_000;
 const ANSWERS_MS = 900_000;
@@ -218,5 +220,24 @@ describe('two shards return the answers of one node', () => {
       two.nodes.map(async (node) => (await node.query('operator', 'SELECT count() FROM playline.events')).text),
     );
     expect(shares.every((count) => Number(count) > 100)).toBe(true);
+  });
+
+  it('to simulate, which counts the rows of a run', async () => {
+    const run = createRun(1, Date.now());
+    const time = toTime(FIRST_DAY_MS);
+    const rows = Array.from({ length: 100 }, (_, sequence) => ({
+      environment_id: 'simulated',
+      type: 'track',
+      event_time: time,
+      received_at: time,
+      message_id: toMessageId(run, sequence),
+      identity_key: keyOf(`player ${sequence}`),
+      kafka_offset: sequence,
+    }));
+    for (const engine of [one, two]) {
+      await insert(engine, 'events', rows);
+      const reader = createEventReader(engine.accountOf('operator'), 'simulated', run);
+      expect(await reader.counts()).toEqual({ raw: 100, distinct: 100 });
+    }
   });
 });

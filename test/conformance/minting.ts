@@ -61,8 +61,8 @@ export interface MintingSystem {
 
 const author = { changedBy: 'test', requestId: 'test' };
 
-async function openRecords<R extends Change>(kind: RecordKind<R>, url: string) {
-  const view = await openRedisRecords(kind, { url });
+async function openRecords<R extends Change>(kind: RecordKind<R>, redis: RedisTarget) {
+  const view = await openRedisRecords(kind, redis);
   return { view, store: createUnloggedStore(view, author) };
 }
 

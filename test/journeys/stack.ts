@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHECKOUT, createStackFetch, type StackFile, type StackOptions, startStack } from '@playline/infra/local';
+import { overAllNodes } from '@playline/stores';
 import { bareEnvironment, smallMessage, testStackFolder, until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
@@ -28,11 +29,18 @@ export const OPERATOR = 'services/operator/src/main.ts';
 
 export type JourneyStack = Awaited<ReturnType<typeof startJourneyStack>>;
 
+let isCluster = false;
+
+/** Test files that are imported afterwards start their stacks as clusters. */
+export function useCluster(): void {
+  isCluster = true;
+}
+
 /** Starts a separate stack. @param root a folder that `close` removes */
 export async function startJourneyStack(options: StackOptions = {}, root = testStackFolder('journey')) {
   // Commands read the stack's files from a folder with this name.
   const folder = join(root, '.playline');
-  const stack = await startStack({ ...options, directory: folder });
+  const stack = await startStack({ cluster: isCluster, ...options, directory: folder });
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
   const file = (): StackFile => read('stack.json');
   const { keys, clickhouse } = file();
@@ -54,6 +62,8 @@ export async function startJourneyStack(options: StackOptions = {}, root = testS
       rmSync(root, { recursive: true, force: true });
     },
     keys,
+    /** The table with the rows of all nodes. */
+    events: `${overAllNodes(clickhouse).database}.events`,
     /** The analyst account. The stack file contains the operator's account. */
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
     query: <T>(sql: string): Promise<T[]> => query(file().clickhouse, sql, file().security?.caFile),
@@ -92,7 +102,7 @@ export async function countStored(stack: JourneyStack, messageIds: readonly stri
   };
   const isComplete = async () => (await count('events_exact')) >= messageIds.length;
   await until(`${messageIds.length} messages are in events_exact`, isComplete);
-  return { raw: await count('events'), exact: await count('events_exact') };
+  return { raw: await count(stack.events), exact: await count('events_exact') };
 }
 
 export async function readRecords<R>(url: string, kind: string): Promise<R[]> {

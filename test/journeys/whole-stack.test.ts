@@ -7,6 +7,8 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openBrowser } from '../../packages/audience-client/src/test/open-browser.ts';
 import { countStored, type JourneyStack, query, startJourneyStack, trackMessage } from './stack.ts';
 
+/** A cluster starts more than thirty processes. */
+const START_MS = 400_000;
 let stack: JourneyStack;
 let traces: Awaited<ReturnType<typeof openTraceReceiver>>;
 beforeAll(async () => {
@@ -14,7 +16,7 @@ beforeAll(async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', traces.endpoint);
   vi.stubEnv('OTEL_TRACES_SAMPLER_ARG', '1');
   stack = await startJourneyStack({ chain: true });
-}, 180_000);
+}, START_MS);
 afterAll(async () => {
   await stack?.close();
   await traces.close();
@@ -100,7 +102,7 @@ describe('a person in a complete stack', () => {
     const id = response.headers.get('x-erasure-id');
     const receipt = `SELECT 1 FROM erasure_receipts FINAL WHERE erasure_id = '${id}'`;
     await until('the receipt is stored', async () => (await stack.query(receipt)).length > 0);
-    const remaining = await stack.query(`SELECT DISTINCT message_id FROM events WHERE message_id IN (${listed})`);
+    const remaining = await stack.query(`SELECT DISTINCT message_id FROM ${stack.events} WHERE message_id IN (${listed})`);
     expect(remaining).toEqual([{ message_id: bystander.messageId }]);
   });
 });

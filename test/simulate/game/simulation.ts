@@ -201,9 +201,10 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
   const settings = { param_environment: environmentId, param_prefix: messageIdPrefix(run) };
   const query = (sql: string): Promise<Response> =>
     sendStatement(address, { body: sql, settings, deadlineMs: QUERY_MAX_MS });
+  const events = `${overAllNodes(address).database}.events`;
   return {
     counts: async () => {
-      const sql = `SELECT count(), uniqExact(message_id) FROM ${overAllNodes(address).database}.events WHERE ${RUN_ROWS} FORMAT TabSeparated`;
+      const sql = `SELECT count(), uniqExact(message_id) FROM ${events} WHERE ${RUN_ROWS} FORMAT TabSeparated`;
       const [raw = 0, distinct = 0] = (await (await query(sql)).text()).trim().split('\t').map(Number);
       return { raw, distinct };
     },

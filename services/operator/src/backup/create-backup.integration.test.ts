@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openOwnDatabase } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
-import { createSqlClient } from '../columns/tables.ts';
 import { type BackupSources, createBackup } from './create-backup.ts';
 import { openFolder } from './folder.ts';
 import { closeGate, openGate } from './read-gate.ts';
+import { createTargets } from './test/targets.ts';
 import { publishTopics } from './topic-files.ts';
 
 /** Opens a database, an empty log, and a folder of backups. */
@@ -15,20 +15,8 @@ async function openFixture() {
   onTestFinished(close);
   const folder = await mkdtemp(join(tmpdir(), 'playline-backups-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const sources: BackupSources = {
-    account: target,
-    client: createSqlClient(target),
-    log: { bounds: async () => [], committed: async () => new Map(), async *read() {}, close: async () => {} },
-    offsets: { list: async () => [], decide: async () => {}, move: async () => true, close: async () => {} },
-    schemas: { schemaOf: async () => null, idOf: async () => 1 },
-    readTopicSettings: async () => new Map(),
-    topicPrefix: '',
-    secrets: new Map(),
-    generation: 0,
-    wallClockMs: Date.now,
-    onProgress: () => {},
-    signal: new AbortController().signal,
-  };
+  const sources = createTargets(target);
+  onTestFinished(() => Promise.all([sources.records.close(), sources.rows.close()]));
   return { sources, folder, store: openFolder(folder) };
 }
 
@@ -64,10 +52,8 @@ it('a damaged backup does not prevent the next one, and none of its records are 
   const { topics } = damaged.manifest;
   const last = topics.at(-1)!;
   await writeFile(join(folder, id, last.file), Buffer.alloc(last.bytes));
-  const openProducer = async () => Promise.reject(new Error('published'));
   const publishing = publishTopics({
     ...sources,
-    openProducer,
     backup: damaged,
     topics: topics.map((topic) => ({ ...topic, records: 1, partitions: 0 })),
     toSchemaId: (schema) => schema,
