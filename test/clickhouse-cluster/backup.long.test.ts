@@ -8,7 +8,7 @@ import type { Backup } from '../../services/operator/src/backup/backup-store.ts'
 import { createBackup } from '../../services/operator/src/backup/create-backup.ts';
 import { openFolder } from '../../services/operator/src/backup/folder.ts';
 import { finishErasures, loadBackup, planRestore } from '../../services/operator/src/backup/restore-backup.ts';
-import { createTargets } from '../../services/operator/src/backup/test/targets.ts';
+import { openTargets } from '../../services/operator/src/backup/test/targets.ts';
 import { findNodeDifferences } from '../../services/operator/src/verify/nodes.ts';
 
 const START_MS = 240_000;
@@ -52,8 +52,7 @@ async function readAll({ query }: AnalystsEngine): Promise<string[]> {
 }
 
 async function openFixture(engine: AnalystsEngine) {
-  const targets = createTargets(engine.accountOf('operator'));
-  onTestFinished(() => Promise.all([targets.records.close(), targets.rows.close()]));
+  const targets = openTargets(engine.accountOf('operator'));
   const folder = await mkdtemp(join(tmpdir(), 'playline-backups-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return { targets, store: openFolder(folder) };

@@ -102,7 +102,9 @@ describe('a person in a complete stack', () => {
     const id = response.headers.get('x-erasure-id');
     const receipt = `SELECT 1 FROM erasure_receipts FINAL WHERE erasure_id = '${id}'`;
     await until('the receipt is stored', async () => (await stack.query(receipt)).length > 0);
-    const remaining = await stack.query(`SELECT DISTINCT message_id FROM ${stack.events} WHERE message_id IN (${listed})`);
+    const remaining = await stack.query(
+      `SELECT DISTINCT message_id FROM ${stack.events} WHERE message_id IN (${listed})`,
+    );
     expect(remaining).toEqual([{ message_id: bystander.messageId }]);
   });
 });

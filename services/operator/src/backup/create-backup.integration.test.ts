@@ -6,7 +6,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { type BackupSources, createBackup } from './create-backup.ts';
 import { openFolder } from './folder.ts';
 import { closeGate, openGate } from './read-gate.ts';
-import { createTargets } from './test/targets.ts';
+import { openTargets } from './test/targets.ts';
 import { publishTopics } from './topic-files.ts';
 
 /** Opens a database, an empty log, and a folder of backups. */
@@ -15,8 +15,7 @@ async function openFixture() {
   onTestFinished(close);
   const folder = await mkdtemp(join(tmpdir(), 'playline-backups-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const sources = createTargets(target);
-  onTestFinished(() => Promise.all([sources.records.close(), sources.rows.close()]));
+  const sources = openTargets(target);
   return { sources, folder, store: openFolder(folder) };
 }
 

@@ -150,8 +150,7 @@ export async function loadBackup(
   onProgress('deleting the rows of erased people');
   await scrub({ ...targets, people: targets.people.guards });
   // Otherwise, views would not find the persons of restored links until the next reload.
-  for (const node of onEachNode(account))
-    await createSqlClient(node).run('SYSTEM RELOAD DICTIONARY identity_persons');
+  for (const node of onEachNode(account)) await createSqlClient(node).run('SYSTEM RELOAD DICTIONARY identity_persons');
   await closeGate(account, { ...state, phase: 'loaded' });
   return lost;
 }

@@ -1,6 +1,13 @@
 /** Copies tables to files and back, one file per table partition. */
 import { TABLE_DISTRIBUTIONS } from '@playline/contracts';
-import { type ClickHouseAccount, createQueryRows, onEachNode, overAllNodes, quoteText, readRows } from '@playline/stores';
+import {
+  type ClickHouseAccount,
+  createQueryRows,
+  onEachNode,
+  overAllNodes,
+  quoteText,
+  readRows,
+} from '@playline/stores';
 import { createSqlClient, type SqlClient } from '../columns/tables.ts';
 import type { Backup, Content, NewBackup } from './backup-store.ts';
 import type { BackedUpFile, BackedUpTable } from './manifest.ts';

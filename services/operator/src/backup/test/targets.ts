@@ -1,12 +1,15 @@
 import { openErasureRecords, openErasureRows } from '@playline/erasure/clickhouse';
 import { openMemoryPeople } from '@playline/people/memory';
 import type { ClickHouseAccount } from '@playline/stores';
+import { onTestFinished } from 'vitest';
 import { createSqlClient } from '../../columns/tables.ts';
 import type { BackupSources } from '../create-backup.ts';
 import type { RestoreTargets } from '../restore-backup.ts';
 
-/** Creates what a backup and a restore use, with an empty log. The caller must close `records` and `rows`. */
-export function createTargets(account: ClickHouseAccount): BackupSources & RestoreTargets {
+/** Opens what a backup and a restore use, with an empty log, until the test is finished. */
+export function openTargets(account: ClickHouseAccount): BackupSources & RestoreTargets {
+  const [records, rows] = [openErasureRecords(account), openErasureRows(account)];
+  onTestFinished(async () => void (await Promise.all([records.close(), rows.close()])));
   return {
     account,
     client: createSqlClient(account),
@@ -17,8 +20,8 @@ export function createTargets(account: ClickHouseAccount): BackupSources & Resto
     openProducer: () => Promise.reject(new Error('published')),
     readTopicSettings: async () => new Map(),
     people: openMemoryPeople(),
-    records: openErasureRecords(account),
-    rows: openErasureRows(account),
+    records,
+    rows,
     rebuild: async () => {},
     topicPrefix: '',
     secrets: new Map(),
