@@ -1,4 +1,4 @@
-// Runs the tests of the contract that need Redis against a Redis Cluster.
+// Runs the tests of the contract for ingest against a Redis Cluster. The whole-stack test on a cluster mints.
 import { openRedisCluster, useRedisCluster } from '@playline/testkit';
 import { afterAll, describe } from 'vitest';
 
@@ -10,4 +10,3 @@ describe('messages', async () => void (await import('../conformance/messages.tes
 describe('consent', async () => void (await import('../conformance/consent.test.ts')));
 describe('endpoint', async () => void (await import('../conformance/endpoint.test.ts')));
 describe('rate limit', async () => void (await import('../conformance/rate-limit.test.ts')));
-describe('mints', async () => void (await import('../conformance/mints.test.ts')));
