@@ -185,6 +185,9 @@ function run(main: string, args: readonly string[]): Promise<string> {
   return runCommand(process.execPath, [join(CHECKOUT, main), ...args], options);
 }
 
+/** Commands take seconds to start on a busy machine. */
+const COMMANDS_MS = 180_000;
+
 const operate = (...args: readonly string[]) => run('services/operator/src/main.ts', args);
 const operateJson = async (...args: readonly string[]) => JSON.parse(await operate(...args, '--json'));
 
@@ -209,7 +212,7 @@ it('operator commands find, split and erase a person whose events are on both Cl
     headers: { [secretKeyHeaderOf(stack.file)]: stack.file.keys?.production.secret ?? '' },
   });
   const id = response.headers.get('x-erasure-id') ?? '';
-  await until('the erasure has a receipt', () => operate('erasures', 'show', id));
+  await until('the erasure has a receipt', () => operate('erasures', 'show', id), COMMANDS_MS);
   expect(await operate('erasures', 'list')).toContain(id);
   await operate('erasures', 'verify', id);
   await operate('erasures', 'scrub');
@@ -226,14 +229,20 @@ it('derive restores derived rows that one ClickHouse node has lost', { timeout: 
   expect(await operate('verify')).toContain('no differences');
 });
 
-it('a dead letter is listed and dropped, and offsets of all partitions are reported', async () => {
+it('a dead letter is listed and dropped, and offsets of all partitions are reported', {
+  timeout: START_MS,
+}, async () => {
   const kafka = new Kafka({ brokers: stack.file.kafka, logLevel: logLevel.NOTHING });
   const producer = kafka.producer();
   await producer.connect();
   await producer
     .send({ topic: TOPICS.messages.name, messages: [{ value: 'unreadable' }] })
     .finally(() => producer.disconnect());
-  await until('the dead letter is listed', async () => (await operate('dead-letters', 'list')).includes('1 open'));
+  await until(
+    'the dead letter is listed',
+    async () => (await operate('dead-letters', 'list')).includes('1 open'),
+    COMMANDS_MS,
+  );
   await operate('dead-letters', 'drop', '--all', '--note', 'test', '--yes');
   expect(await operate('dead-letters', 'list')).toContain('1 dropped');
   const { partitions } = await operateJson('offsets', 'list');
@@ -263,7 +272,7 @@ it('rebuild restores persons, consents and keys after all Redis nodes have lost 
     return response.ok && (await response.text()).includes('full');
   });
   await post([identify(randomUUID(), person.userId)]);
-  await until('verify finds no differences', async () => (await operate('verify')).includes('no differences'));
+  await until('verify finds no differences', () => operate('verify'), COMMANDS_MS);
 });
 
 it('simulated traffic has one row per message and the expected persons', { timeout: START_MS }, async () => {
