@@ -1,7 +1,7 @@
 /** A complete stack in a folder, whose stores can be lost, and whose commands run as processes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHECKOUT, type StackFile, type StackOptions, startStack } from '@playline/infra/local';
 import { createQueryRows, readRows } from '@playline/stores';
@@ -21,7 +21,10 @@ export interface Command {
 }
 
 /** @param environment environment variables of all commands */
-export function openTestStack(environment: () => Readonly<Record<string, string>>) {
+export function openTestStack(
+  environment: () => Readonly<Record<string, string>>,
+  kind: Pick<StackOptions, 'cluster'> = {},
+) {
   const root = testStackFolder('backup');
   const directory = join(root, '.playline');
   const outputs: string[][] = [];
@@ -29,7 +32,7 @@ export function openTestStack(environment: () => Readonly<Record<string, string>
   const file = (): StackFile => JSON.parse(readFileSync(join(directory, 'stack.json'), 'utf8'));
   const secrets = () => JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
   const start = async (options: StackOptions) => {
-    stack = await startStack({ directory, ...options });
+    stack = await startStack({ directory, ...kind, ...options });
   };
   const stop = async () => {
     await stack?.stop();
@@ -54,6 +57,12 @@ export function openTestStack(environment: () => Readonly<Record<string, string>
     backups: join(root, 'backups'),
     /** Everything that commands have printed. */
     output: () => outputs.flat().join(''),
+    /** Gives a stack that has not been started the secrets of another stack. */
+    useSecretsOf(other: { readonly directory: string }) {
+      mkdirSync(directory, { recursive: true });
+      copyFileSync(join(other.directory, 'secrets.json'), join(directory, 'secrets.json'));
+    },
+    directory,
     readSecrets: (): string[] => Object.values(secrets()).filter((value) => typeof value === 'string'),
     writeFile(name: string, content: string): string {
       const path = join(root, name);
