@@ -56,7 +56,7 @@ const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
 /**
  * Chain API pages are buffers outside V8's heap and would trigger full collections: 2.0 -> 0.9 CPU-ms per page. A growth
- * of 400 % costs the same per page, but an idle process then retains 160 MiB of garbage for hours.
+ * of 400 % cost the same in short runs, but an idle process then retains 160 MiB of garbage for hours.
  */
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=100';
 
