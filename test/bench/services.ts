@@ -56,7 +56,8 @@ export const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST
 export const startGateway = (bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> =>
   startService(bench, 'gateway', settings);
 
-export const startWriter = (bench: Bench): Promise<Server> => startService(bench, 'event-writer');
+export const startWriter = (bench: Bench, settings: Record<string, string> = {}): Promise<Server> =>
+  startService(bench, 'event-writer', settings);
 
 export const CURSOR_SECRET: string = 'cd'.repeat(32);
 
