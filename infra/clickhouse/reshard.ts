@@ -58,7 +58,10 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
         );
       await separate(nodes, cluster);
     } else await prepare(nodes, { cluster, previous: progress.slice(FROM.length), report });
-    for (const node of nodes) for (const { name } of SHARDED_TABLES) await replacePartitions(node, name);
+    for (const node of nodes) {
+      for (const { name } of SHARDED_TABLES) await replacePartitions(node, name);
+      await recountDays(node);
+    }
     for (const { target } of nodes) await createForNodes(target);
     await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
     for (const node of nodes) await dropCopies(node);
@@ -352,6 +355,18 @@ async function replacePartitions(node: Node, table: string): Promise<void> {
   );
   for (const { id } of partitions)
     await run(node, `ALTER TABLE ${database}.${table} REPLACE PARTITION ID '${id}' FROM ${database}.${table}_next`);
+}
+
+/** Replaced partitions start no materialized view, so the numbers of events per day are counted again. */
+async function recountDays(node: Node): Promise<void> {
+  const { database } = node.target;
+  await run(node, `TRUNCATE TABLE ${database}.event_days SYNC`);
+  await run(node, `TRUNCATE TABLE ${database}.counted_days SYNC`);
+  await run(
+    node,
+    `INSERT INTO ${database}.counted_days (environment_id, day, stored_at)
+     SELECT DISTINCT environment_id, toDate(event_time), now64(3, 'UTC') FROM ${database}.events`,
+  );
 }
 
 async function dropCopies(node: Node): Promise<void> {

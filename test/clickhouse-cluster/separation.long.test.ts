@@ -19,7 +19,15 @@ describeSeparation(() => engine);
 
 /** Views of rows, and views that the home computes from the rows of all shards. */
 const SOURCES = {
-  analyst_1: ['analysis_events', 'analysis_tests', 'person_days', 'persons', 'sessions', 'event_catalogue'],
+  analyst_1: [
+    'analysis_events',
+    'analysis_tests',
+    'person_days',
+    'persons',
+    'sessions',
+    'event_catalogue',
+    'events_per_day',
+  ],
   analyst_raw_1: ['analysis_events', 'analysis_events_raw', 'events_exact', 'events_identified', 'persons_raw'],
 } as const;
 /** Fails for a row of the other environment. The message is reversed, because errors repeat the query. */

@@ -155,10 +155,10 @@ CREATE VIEW IF NOT EXISTS event_catalogue
     last_seen_at DateTime64(3, 'UTC') COMMENT 'Time of the last of these events'
 )
 DEFINER = views SQL SECURITY DEFINER AS
-SELECT environment_id, type, event_name, count() AS events, events / sum(events) OVER (PARTITION BY environment_id) AS share,
-    min(event_time) AS first_seen_at, max(event_time) AS last_seen_at
-FROM {{all}}.analysis_events
-WHERE event_time >= now() - INTERVAL 30 DAY
+SELECT environment_id, type, event_name, sum(day.events) AS events, events / sum(events) OVER (PARTITION BY environment_id) AS share,
+    min(day.first_seen_at) AS first_seen_at, max(day.last_seen_at) AS last_seen_at
+FROM {{all}}.events_per_day AS day
+WHERE event_day > today() - 30
 GROUP BY environment_id, type, event_name
 COMMENT 'Event names of the last 30 days, with their event count, fraction of all events, and first and last event time. Filter by environment_id.';
 

@@ -12,7 +12,15 @@ const VIEWS = [
     'analysis_events',
     'analysis_rejections',
   ],
-  ...['analysis_tests', 'event_catalogue', 'person_days', 'person_days_in', 'persons', 'property_catalogue'],
+  ...[
+    'analysis_tests',
+    'event_catalogue',
+    'events_per_day',
+    'person_days',
+    'person_days_in',
+    'persons',
+    'property_catalogue',
+  ],
   ...['sessions', 'sessions_between'],
 ];
 const RAW_VIEWS = [

@@ -24,6 +24,8 @@ export const TABLE_DISTRIBUTIONS: Readonly<Record<string, TableDistribution>> = 
   environment_settings: 'everywhere',
   analyst_grants: 'everywhere',
   erasure_targets: 'everywhere',
+  event_days: 'local',
+  counted_days: 'local',
   erasure_found: 'local',
   identity_persons: 'local',
   applied_sql_files: 'local',

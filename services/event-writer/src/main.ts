@@ -1,5 +1,5 @@
 import { openErasureRecords } from '@playline/erasure/clickhouse';
-import { createEventCounts, openEventStore } from '@playline/events/clickhouse';
+import { createEventCounts, createEventDays, openEventStore } from '@playline/events/clickhouse';
 import { openAdminServer } from '@playline/http';
 import {
   auditGroupOf,
@@ -73,11 +73,14 @@ await runService(logger, async (use) => {
   consumers.set('consumer', await use('consumer', () => open(groupId, topics)));
   consumers.set('audit', await use('audit', () => open(auditGroupOf(groupId), auditTopics)));
   const counts = createEventCounts(toClickHouse(config));
+  const days = createEventDays(toClickHouse(config));
   const onFault = (error: unknown) =>
     logger.warn({ error }, 'cannot count events; the overview of the portal is not current');
   const count = async () => {
     // The counts of several writers agree, but each costs as much as the first.
-    if (consumers.get('consumer')?.lag().has(`${topics[0]}/0`)) await counts.update();
+    if (!consumers.get('consumer')?.lag().has(`${topics[0]}/0`)) return;
+    await counts.update();
+    await days.update();
   };
   await use('event counts', () => repeat({ intervalMs: COUNTS_INTERVAL_MS, run: count, onFault }));
 });

@@ -1,5 +1,6 @@
+import { createEventDays } from '@playline/events/clickhouse';
 import { createEngine, type Engine } from '../clickhouse.ts';
-import { type Figure, scaled } from '../figure.ts';
+import { type Bench, type Figure, scaled } from '../figure.ts';
 import {
   createGame,
   createPeerTables,
@@ -36,7 +37,7 @@ export const queries: Figure = {
     const engine = createEngine(bench);
     const writeCost = await measureWriteCost(bench);
     const game = createGame(bench.environmentId, bench.rows ?? scaled(bench, ROWS));
-    const { before, after } = await fillInTwoSteps(engine, bench.database, game);
+    const { before, after } = await fillInTwoSteps(engine, bench, game);
     const results: QueryResults[] = [];
     for (const query of await queriesOf(engine, game)) results.push(await run(engine, query));
     return [...results.flatMap(toQueryRows), toMemoryRow(results), ...toGrowthRows(before, after), writeCost];
@@ -51,9 +52,10 @@ async function queriesOf(engine: Engine, game: Game, day?: number): Promise<Anal
 // Queries one old day before and after most of the history is added.
 async function fillInTwoSteps(
   engine: Engine,
-  database: string,
+  bench: Bench,
   game: Game,
 ): Promise<{ before: DayCosts; after: DayCosts }> {
+  const { database } = bench;
   const startMs = performance.now();
   await createPeerTables(engine);
   const [rows, people] = [Math.round(game.rows * FIRST_FRACTION), Math.round(game.people * FIRST_FRACTION)];
@@ -62,13 +64,25 @@ async function fillInTwoSteps(
   await waitUntilMerged(engine, database);
   await mergePairs(engine, game, pairsOf(game).early);
   const read = async () => readDayCosts(engine, await queriesOf(engine, game, OLD_DAY));
+  await countDays(bench);
   const before = await read();
   await linkPeople(engine, game, { first: people, count: game.people - people });
   await fillRows(engine, game, { first: rows, count: game.rows - rows });
   await waitUntilMerged(engine, database);
   await mergePairs(engine, game, pairsOf(game).late);
+  await countDays(bench);
   console.error(`filled both schemas with ${game.rows} rows in ${Math.round((performance.now() - startMs) / 1_000)} s`);
   return { before, after: await read() };
+}
+
+/** Does what an event writer does while no events arrive. */
+async function countDays({ stores, database }: Bench): Promise<void> {
+  const engine = createEngine({ stores, database });
+  let nowMs = 0;
+  const days = createEventDays({ ...stores.clickhouse, database }, { nowMs: () => nowMs, settleS: 0 });
+  const open =
+    'SELECT count() FROM (SELECT 1 FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at))';
+  for (; (await engine.queryNumber(open)) > 0; nowMs += 600_000) await days.update();
 }
 
 /** @throws Error if the result must equal the peer's result but differs */

@@ -123,6 +123,7 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
       name: 'events in one day',
       isSingleDay: true,
       ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ range: day })}`),
+      identified: `SELECT sum(events) FROM ${eventsPerDay(scene)} AND event_day >= '${day.since}' AND event_day < '${day.until}'`,
     },
     {
       name: 'people in one day',
@@ -142,7 +143,11 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
       mustEqualPeer: true,
       bars: [atMost('value', 1_500, 300)],
     },
-    { name: 'count of all events', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
+    {
+      name: 'count of all events',
+      ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`),
+      identified: `SELECT sum(events) FROM ${eventsPerDay(scene)}`,
+    },
     {
       name: 'one person’s timeline',
       bars: [atMost('value', 100, 30)],
@@ -154,6 +159,8 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
     { name: 'one message by its id', bars: [atMost('value', 50, 15)], ...oneMessage(scene) },
   ];
 }
+
+const eventsPerDay = ({ environmentId }: Scene): string => `events_per_day WHERE environment_id = '${environmentId}'`;
 
 const personDays = ({ environmentId }: Scene, { since, until }: Range): string =>
   `person_days WHERE environment_id = '${environmentId}' AND day >= '${since}' AND day < '${until}'`;

@@ -128,7 +128,8 @@ async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): 
     const locations = `SELECT part, part_offset FROM ${located} AND how = 'own'`;
     const where = known.rows > 0 ? isErasedByAny(own) : `(_part, _part_offset) IN (${locations})`;
     const statement = `DELETE FROM ${table.name} WHERE ${where}`;
-    await runMutation(connection, { table: table.name, statement, marker }, wait);
+    const before = () => (table.name === 'events' ? holdDays(connection, where) : Promise.resolve());
+    await runMutation(connection, { table: table.name, statement, marker, before }, wait);
   }
   const carried = found.filter(({ as }) => as === 'carried').map(({ column }) => column);
   for (const { key, idColumns } of table.clearing.carriedKeys.filter((each) => carried.includes(each.key))) {
@@ -137,6 +138,19 @@ async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): 
     await runMutation(connection, { table: table.name, statement, marker }, wait);
   }
   return found;
+}
+
+/** Longer than it takes to find the days and to submit a mutation. No day is counted while a mutation is unfinished. */
+const HOLD_S = 900;
+
+/** Marks the days of the rows as not counted before they are deleted (infra/clickhouse/schema/23-event-days.sql). */
+async function holdDays(connection: Connection, where: string): Promise<void> {
+  await connection.run(
+    `INSERT INTO counted_days (environment_id, day, stored_at)
+     SELECT DISTINCT environment_id, toDate(event_time), now64(3, 'UTC') + toIntervalSecond(${HOLD_S})
+     FROM events WHERE ${where}`,
+    INSERT_SETTINGS,
+  );
 }
 
 /** Rewrites all parts that contain deleted rows, one table at a time. */
@@ -249,12 +263,12 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
   return toFound(table, rows);
 }
 
-/** Waits for all running inserts into this database, except inserts into erasure tables. */
+/** Waits for all running inserts into this database, except those that insert no rows of persons. */
 const awaitOtherInserts = (connection: Connection, signal?: AbortSignal): Promise<void> =>
   awaitInserts(async () => {
     const rows = await connection.read<{ id: string }>(
       `SELECT query_id AS id FROM system.processes
-       WHERE ${IS_INSERT} AND NOT startsWith(query, 'INSERT INTO erasure_')`,
+       WHERE ${IS_INSERT} AND NOT match(query, '^INSERT INTO (erasure_|counted_days|event_days)')`,
     );
     return rows.map(({ id }) => id);
   }, signal);
@@ -264,6 +278,8 @@ interface Mutation {
   readonly statement: string;
   /** Substring that identifies all attempts at this mutation. */
   readonly marker: string;
+  /** Called when earlier attempts have ended. */
+  readonly before?: () => Promise<void>;
 }
 
 /** Small mutations take about 50 ms. */
@@ -286,6 +302,7 @@ const SUBMIT: ClickHouseSettings = {
 async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
   await awaitEnd(connection, mutation, wait);
   wait.signal?.throwIfAborted();
+  await mutation.before?.();
   await connection.run(mutation.statement, SUBMIT);
   await awaitEnd(connection, mutation, wait);
 }

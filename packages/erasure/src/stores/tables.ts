@@ -180,7 +180,8 @@ const DROPPED_WITH_BATCH = { by: 'script', script: 'the eraser drops the finishe
 
 const COUNTED = {
   by: 'no personal data',
-  reason: 'numbers of messages and players. Erased messages remain in the numbers until their minute is counted again',
+  reason:
+    'numbers of messages and players. Erased messages remain in the numbers until their minute or day is counted again',
 } as const;
 const INTERVAL = 'length of a time range';
 const COUNT_TABLES: readonly TableStore[] = [
@@ -188,6 +189,22 @@ const COUNT_TABLES: readonly TableStore[] = [
     name: 'counted_minutes',
     clearing: COUNTED,
     columns: columnsOf({ [TIME]: 'minute_at stored_at counted_at', [COUNT]: 'stored' }),
+  },
+  {
+    name: 'counted_days',
+    clearing: COUNTED,
+    columns: columnsOf({ [ENVIRONMENT]: 'environment_id', [TIME]: 'day stored_at counted_at' }),
+  },
+  {
+    name: 'event_days',
+    clearing: COUNTED,
+    columns: columnsOf({
+      [ENVIRONMENT]: 'environment_id',
+      [TIME]: 'day first_at last_at counted_at',
+      "name of an event, set by the game's code": 'event_name',
+      'type of the message': 'type',
+      [COUNT]: 'events',
+    }),
   },
   {
     name: 'event_counts',

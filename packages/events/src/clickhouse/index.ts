@@ -1,4 +1,4 @@
-import { overAllNodes, quoteBytes, quoteText } from '@playline/stores';
+import { onEachNode, overAllNodes, quoteBytes, quoteText, sendStatement } from '@playline/stores';
 import {
   BLOCK_WRITER_LIMITS,
   type ClickHouse,
@@ -12,6 +12,7 @@ import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../store.ts';
 
 export * from './event-counts.ts';
+export * from './event-days.ts';
 
 /** Opens an event store, which connects at the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
@@ -27,7 +28,7 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
         // Deduplication takes two fifths of the insert time, and would remove offsets that `storedOffsets` expects.
         settings: { optimize_on_insert: 0 },
       }),
-    storedOffsets: (table, query) => readOffsets({ store, database: target.database }, table, query),
+    storedOffsets: (table, query) => readOffsets({ store, target }, table, query),
     ready: store.ready,
     close: store.close,
   };
@@ -47,14 +48,17 @@ function insertStatement(table: EventTable): string {
 }
 
 async function readOffsets(
-  { store, database }: { readonly store: ClickHouse; readonly database: string },
+  { store, target }: { readonly store: ClickHouse; readonly target: ClickHouseTarget },
   table: OffsetTable,
   query: StoredRowsQuery,
 ): Promise<Set<number>> {
   const found = await store.read<StoredRowId>(storedOffsetsQuery(table, query));
   const stored = toStoredOffsets(table, query, found);
   if (stored.size === 0) return stored;
-  if (table === 'events') await store.call(() => rebuildDerived(store.client, database, query.rows));
+  if (table === 'events') {
+    await store.call(() => rebuildDerived(store.client, target.database, query.rows));
+    await store.call(() => recountDays(target, query.rows));
+  }
   if (table === 'events' || table === 'message_rejections')
     await store.call(() => recount(store.client, table, query.rows));
   return stored;
@@ -69,6 +73,24 @@ async function recount(client: ClickHouseClient, table: OffsetTable, rows: reado
 }
 
 const MINUTE_MS = 60_000;
+
+/** Marks the days of the rows as not counted, on every node, because any of them may have stored a row. */
+async function recountDays(target: ClickHouseTarget, rows: readonly Buffer[]): Promise<void> {
+  const read = createColumnReader('events', ['environment_id', 'event_time']);
+  const days = new Set(
+    rows.map((row) => {
+      const [environment, time] = read(row);
+      return `(${quoteText(String(environment))}, '${new Date(Number(time)).toISOString().slice(0, 10)}')`;
+    }),
+  );
+  const body = `INSERT INTO counted_days (environment_id, day, stored_at)
+    SELECT (arrayJoin([${[...days].join(', ')}]) AS row).1, row.2, now64(3, 'UTC')`;
+  const settings = { max_query_size: toQuerySize(body), wait_end_of_query: '1' };
+  for (const node of onEachNode(target))
+    await (await sendStatement(node, { body, settings, deadlineMs: MARK_MAX_MS })).text();
+}
+
+const MARK_MAX_MS = 60_000;
 
 /** Each is filled by the materialized view `<table>_of_events`. */
 const DERIVED_TABLES = ['identity_days', 'identities', 'session_days'];

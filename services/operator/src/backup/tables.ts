@@ -21,8 +21,9 @@ const DERIVED = [
   'environment_settings',
   'event_delays',
   'counted_minutes',
+  'counted_days',
 ];
-const COUNTED_AGAIN = ['event_counts', 'player_counts'];
+const COUNTED_AGAIN = ['event_counts', 'event_days', 'player_counts'];
 /** Created by each eraser for its batch. */
 const TEMPORARY = ['erasure_targets', 'erasure_found'];
 /** Belongs to the database, not to its data. */

@@ -15,12 +15,12 @@ import {
   type TableSlice,
   toIdentityFilter,
 } from '../derive/drift.ts';
-import { findCountDrift, RECOUNT } from '../verify/counts.ts';
+import { findCountDrift, findDayDrift, RECOUNT, RECOUNT_DAYS } from '../verify/counts.ts';
 
 const HELP = `
 Repairs the tables identity_days, identities and session_days, on which persons, person_days, sessions and timelines are
-based: inserts missing rows and deletes rows that have no event. If the overview's counts of the last day are wrong, the
-event writer counts the day again. To check whether a repair is needed, run npm run verify. The command is safe to
+based: inserts missing rows and deletes rows that have no event. If the overview's counts of the last day or the numbers
+of events per day are wrong, the event writer counts them again. To check whether a repair is needed, run npm run verify. The command is safe to
 repeat, and safe to run during writes and erasures.
 
 Requires CLICKHOUSE_URL with an account that can write, or a local stack.`;
@@ -57,6 +57,14 @@ export const createDeriveCommand =
           );
           await run(RECOUNT);
           repaired += wrong;
+        }
+        for (const node of onEachNode(account)) {
+          const days = await findDayDrift([createQueryRows(node)], terminal.progress);
+          if (days.fault !== null) throw new Error(days.fault);
+          if (days.missing + days.unfounded === 0) continue;
+          terminal.progress('event_days: numbers differ from events; the event writer counts all days again');
+          await runStatement(node, RECOUNT_DAYS);
+          repaired += days.missing + days.unfounded;
         }
         terminal.result(
           repaired === 0 ? 'nothing to repair: the derived tables match the events' : `${repaired} rows repaired`,

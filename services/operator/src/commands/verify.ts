@@ -9,7 +9,7 @@ import { awaitClickHouse, awaitLog, awaitStore, nullIfUnreachable, withScope } f
 import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
 import type { RebuildSources, StoresContext } from '../rebuild/with-stores.ts';
-import { findCountDrift } from '../verify/counts.ts';
+import { findCountDrift, findDayDrift } from '../verify/counts.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
 import { findNodeDifferences } from '../verify/nodes.ts';
 import { comparePersons } from '../verify/persons.ts';
@@ -116,6 +116,7 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
     derived: [
       ...(await findDrift(options.nodes, onProgress)),
       await findCountDrift(options.nodes[0]!, onProgress, options.all),
+      await findDayDrift(options.nodes, onProgress),
     ],
     ...(options.nodes.length > 1 && { nodes: await findNodeDifferences(options.nodes, onProgress) }),
   };

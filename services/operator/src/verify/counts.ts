@@ -30,13 +30,49 @@ export async function findCountDrift(query: QueryRows, onProgress: (line: string
     const longest = new Set(hours.map((hour) => hour - (hour % LONGEST_S)));
     const statements = [...hours.map((hour) => compareMinutes(hour, all)), ...[...longest].map(compareSums)];
     for (const statement of statements) {
-      let [missing, unfounded] = await compare(query, statement);
-      for (let round = 1; round < COMPARISONS_MAX && missing + unfounded > 0; round++) {
-        await awaitRunningInserts(query);
-        [missing, unfounded] = await compare(query, statement);
-      }
+      const [missing, unfounded] = await compareAgain(query, statement);
       drift.missing += missing;
       drift.unfounded += unfounded;
+    }
+    return { ...drift, fault: null };
+  } catch (fault) {
+    return { ...drift, fault: fault instanceof Error ? fault.message : String(fault) };
+  }
+}
+
+/** Marks all days of a node, so that the event writer counts them again. */
+export const RECOUNT_DAYS = `INSERT INTO counted_days (environment_id, day, stored_at)
+  SELECT DISTINCT environment_id, day, now64(3, 'UTC') FROM (
+    SELECT environment_id, day FROM counted_days UNION ALL SELECT environment_id, toDate(event_time) FROM events)`;
+
+const SELECT_MONTHS = `SELECT DISTINCT toString(month) FROM (
+  SELECT toStartOfMonth(day) AS month FROM event_days UNION ALL SELECT toStartOfMonth(event_time) FROM events) ORDER BY month`;
+
+/** Compares the days of a month that are not open with the events of the same node. */
+const compareMonth = (month: string) => `SELECT countIf(counted < expected), countIf(counted > expected) FROM (
+  SELECT environment_id, day, event_name, type, sum(in_table) AS counted, sum(in_events) AS expected FROM (
+    SELECT environment_id, day, event_name, type, events AS in_table, 0 AS in_events FROM event_days FINAL
+    WHERE toStartOfMonth(day) = '${month}'
+    UNION ALL
+    SELECT environment_id, day, event_name, type, 0, events
+    FROM derived_event_days(since = '${month} 00:00:00', until = addMonths(toDateTime64('${month} 00:00:00', 3, 'UTC'), 1))
+  )
+  WHERE (environment_id, day) NOT IN (
+    SELECT environment_id, day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at)
+  )
+  GROUP BY environment_id, day, event_name, type HAVING counted != expected
+)`;
+
+export async function findDayDrift(nodes: readonly QueryRows[], onProgress: (line: string) => void): Promise<Drift> {
+  onProgress('comparing event_days with events');
+  const drift = { table: 'event_days', missing: 0, unfounded: 0 };
+  try {
+    for (const node of nodes) {
+      for (const [month] of await readRows(node(SELECT_MONTHS))) {
+        const [missing, unfounded] = await compareAgain(node, compareMonth(String(month)));
+        drift.missing += missing;
+        drift.unfounded += unfounded;
+      }
     }
     return { ...drift, fault: null };
   } catch (fault) {
@@ -90,4 +126,14 @@ async function compare(query: QueryRows, statement: string): Promise<[missing: n
   const [row = []] = await readRows(query(statement));
   const [missing = 0, unfounded = 0] = row.map(Number);
   return [missing, unfounded];
+}
+
+/** Compares until there is no difference, because an insert may end during a comparison. */
+async function compareAgain(query: QueryRows, statement: string): Promise<[missing: number, unfounded: number]> {
+  let found = await compare(query, statement);
+  for (let round = 1; round < COMPARISONS_MAX && found[0] + found[1] > 0; round++) {
+    await awaitRunningInserts(query);
+    found = await compare(query, statement);
+  }
+  return found;
 }
