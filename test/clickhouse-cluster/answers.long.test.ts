@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readRecipes } from '@playline/events';
-import { createEventCounts } from '@playline/events/clickhouse';
+import { createEventCounts, createEventDays } from '@playline/events/clickhouse';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
@@ -132,8 +132,12 @@ const VIEW_PARAMETERS: Readonly<Record<string, string>> = {
   user_timeline: "(environment = 'ENV', user = 'USER')",
 };
 const VIEWS = ACCOUNTS.find(({ account }) => account === 'analyst')!.views;
+/** Each shard has a row per day, name and type. */
+const EVENTS_PER_DAY =
+  "SELECT event_day, type, event_name, sum(events), min(first_seen_at), max(last_seen_at) FROM events_per_day WHERE environment_id = 'ENV' GROUP BY ALL ORDER BY ALL";
 /** The catalogues show the last 30 days by the clock. */
 const VIEW_QUERIES = VIEWS.filter((view) => !view.endsWith('_catalogue')).map((view) => {
+  if (view === 'events_per_day') return EVENTS_PER_DAY;
   const call = view + (VIEW_PARAMETERS[view] ?? '');
   return view.endsWith('_timeline')
     ? `SELECT * EXCEPT (kafka_partition, kafka_offset) FROM ${call} ORDER BY ALL`
@@ -206,7 +210,14 @@ describe('two shards return the answers of one node', () => {
       { numRuns: RUNS, endOnFailure: true },
     );
     expect(rows).toBeGreaterThan(RUNS * 500);
-    for (const engine of [one, two]) await createEventCounts(engine.accountOf('writer')).update();
+    for (const engine of [one, two]) {
+      await createEventCounts(engine.accountOf('writer')).update();
+      let nowMs = 0;
+      const days = createEventDays(engine.accountOf('writer'), { nowMs: () => nowMs, settleS: 0 });
+      for (; nowMs < 300_000; nowMs += 100_000) await days.update();
+      expect(await engine.runAsOperator('SELECT count() > 0 FROM event_days')).toBe('1\n');
+    }
+    await expectEqual('analyst', EVENTS_PER_DAY.replace('ENV', 'env-0'));
     const [sinceS, untilS] = [FIRST_DAY_MS / 1_000, FIRST_DAY_MS / 1_000 + 20 * 86_400];
     for (const step of [60, 3_600, 14_400]) {
       const range = `step = ${step}, before = ${sinceS - 86_400}, since = ${sinceS}, until = ${untilS}`;

@@ -1,24 +1,26 @@
-import { createEventCounts } from '@playline/events/clickhouse';
-import { createQueryRows, readRows } from '@playline/stores';
+import { createEventCounts, createEventDays } from '@playline/events/clickhouse';
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 import { openOwnDatabase } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { createOperate } from '../test/operate.ts';
-import { findCountDrift } from './counts.ts';
+import { findCountDrift, findDayDrift } from './counts.ts';
+
+const createDerive = (target: ClickHouseAccount) =>
+  createOperate(
+    {
+      CLICKHOUSE_URL: target.url,
+      CLICKHOUSE_USER: target.user,
+      CLICKHOUSE_PASSWORD: target.password,
+      CLICKHOUSE_DATABASE: target.database,
+    },
+    '',
+  )('derive');
 
 it('derive has wrong counts of the last day counted again, and erased messages that are still counted are not wrong', async () => {
   const { target, query: run, close } = await openOwnDatabase();
   onTestFinished(close);
   const [counts, query] = [createEventCounts(target), createQueryRows(target)];
-  const derive = () =>
-    createOperate(
-      {
-        CLICKHOUSE_URL: target.url,
-        CLICKHOUSE_USER: target.user,
-        CLICKHOUSE_PASSWORD: target.password,
-        CLICKHOUSE_DATABASE: target.database,
-      },
-      '',
-    )('derive');
+  const derive = () => createDerive(target);
   const countDrift = async () => {
     const { missing, unfounded, fault } = await findCountDrift(query, () => {});
     return [missing, unfounded, fault];
@@ -54,4 +56,36 @@ it('derive has wrong counts of the last day counted again, and erased messages t
     "INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('counted', unhex(repeat('ab', 16)), now64(3))",
   );
   expect([await countDrift(), await readCounts()]).toEqual([[0, 0, null], expected]);
+});
+
+it('derive has days counted again whose numbers are wrong or that are not known', async () => {
+  const { target, query: run, close } = await openOwnDatabase();
+  onTestFinished(close);
+  const query = createQueryRows(target);
+  let nowMs = 0;
+  const days = createEventDays(target, { nowMs: () => nowMs, settleS: 0 });
+  const count = async () => {
+    await days.update();
+    nowMs += 60_000;
+    await days.update();
+  };
+  const dayDrift = async () => {
+    const { missing, unfounded, fault } = await findDayDrift([query], () => {});
+    return [missing, unfounded, fault];
+  };
+  const total = async () => (await readRows(query('SELECT toUInt32(sum(events)) FROM events_per_day'))).flat();
+  await run(`INSERT INTO events (environment_id, type, event_name, event_time, message_id)
+    SELECT 'counted', 'track', 'start', toDateTime64('2026-01-30', 3, 'UTC') + toIntervalDay(number % 4), generateUUIDv4() FROM numbers(8)`);
+  await count();
+  expect([await total(), await dayDrift()]).toEqual([[8], [0, 0, null]]);
+  await run(
+    `INSERT INTO event_days SELECT * REPLACE (events + 1 AS events, now64(3) AS counted_at) FROM event_days FINAL WHERE day = '2026-01-31'`,
+  );
+  await run(`ALTER TABLE counted_days DELETE WHERE day = '2026-02-01' SETTINGS mutations_sync = 1`);
+  await run(`ALTER TABLE event_days DELETE WHERE day = '2026-02-01' SETTINGS mutations_sync = 1`);
+  expect([await total(), await dayDrift()]).toEqual([[7], [1, 1, null]]);
+  expect(await createDerive(target)).toMatchObject({ code: 0 });
+  expect(await total()).toEqual([8]);
+  await count();
+  expect([await total(), await dayDrift()]).toEqual([[8], [0, 0, null]]);
 });
