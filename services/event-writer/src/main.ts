@@ -75,7 +75,10 @@ await runService(logger, async (use) => {
   const counts = createEventCounts(toClickHouse(config));
   const days = createEventDays(toClickHouse(config));
   const onFault = (error: unknown) =>
-    logger.warn({ error }, 'cannot count events; the overview of the portal is not current');
+    logger.warn(
+      { error },
+      'cannot count events; the overview of the portal is not current, and events_per_day is slower',
+    );
   const count = async () => {
     // The counts of several writers agree, but each costs as much as the first.
     if (!consumers.get('consumer')?.lag().has(`${topics[0]}/0`)) return;
