@@ -160,7 +160,12 @@ function openService(cluster?: string, ...indexes: readonly number[]) {
   };
   const [store, rows] = [openEventStore(account), openErasureRows(account)];
   const close = () => Promise.all([store.close(), rows.close()]);
-  return { store, rows, reason: () => faults.reasons().ClickHouse, [Symbol.asyncDispose]: async () => void (await close()) };
+  return {
+    store,
+    rows,
+    reason: () => faults.reasons().ClickHouse,
+    [Symbol.asyncDispose]: async () => void (await close()),
+  };
 }
 type Service = ReturnType<typeof openService>;
 

@@ -74,7 +74,8 @@ export function toStoreFault(thrown: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
     // A timeout of `fetch` has a number that is not from ClickHouse.
     error instanceof Error && !(error instanceof DOMException) && name in error
-      ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';
+      ? String((error as Error & Record<typeof name, unknown>)[name] ?? '')
+      : '';
   const isNumber = /^\d+$/.test(field('code'));
   const number = isNumber ? Number(field('code')) : 0;
   const code = isNumber ? field('type') || PERMANENT_CODES.get(number) || `code ${number}` : field('code') || 'network';

@@ -356,7 +356,10 @@ it('a receipt counts the rows of both nodes, although one node failed after the 
       return [...found, ...(await second.sweep(...args))];
     },
     readFound: async (...args) => [...(await home.readFound(...args)), ...(await second.readFound(...args))],
-    findSurvivors: async (...args) => [...(await home.findSurvivors(...args)), ...(await second.findSurvivors(...args))],
+    findSurvivors: async (...args) => [
+      ...(await home.findSurvivors(...args)),
+      ...(await second.findSurvivors(...args)),
+    ],
   };
   const parts = { ...toParts(world, [], () => false), rows };
   await expect(erasePerson(world, parts)).rejects.toThrow(Crash);
