@@ -89,7 +89,7 @@ it('a person with rows on both shards is erased from both, and each row is count
 
 it('found rows are counted per node, because a node that fails does not stop the deletion of rows on another', async () => {
   const rows = openErasureRows(accountOf('playline'));
-  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:1']));
+  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:3']));
   const [environmentId, batch] = [newEnvironment(), newBatch()];
   const keys = Array.from({ length: 12 }, newKey);
   const { event, override } = createRowsOf(environmentId);
@@ -127,7 +127,7 @@ it('found rows are counted per node, because a node that fails does not stop the
 
 it('an erasure is not proven while a node is away, and verify finds a row on any shard', async () => {
   const rows = openErasureRows(accountOf('playline'));
-  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:1']));
+  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:3']));
   const records = openErasureRecords(accountOf('playline'));
   const [environmentId, batch] = [newEnvironment(), newBatch()];
   const keys = Array.from({ length: 8 }, newKey);

@@ -1,11 +1,10 @@
 import { randomInt } from 'node:crypto';
-import type { ClickHouseAccount } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 import {
   type AnalystCredentials,
   canReadRawIds,
   claim,
   createBySql,
-  createRunStatement,
   isAssigned,
   type NewAccount,
   type RunStatement,
@@ -70,11 +69,11 @@ function shuffle<T>(values: readonly T[]): T[] {
 }
 
 async function canLogIn(
-  { onFault: _, cluster: __, ...clickhouse }: ClickHouseAccount,
+  { onFault: _, ...clickhouse }: ClickHouseAccount,
   { account, password }: AnalystCredentials,
 ) {
-  const run = createRunStatement({ ...clickhouse, user: account, password });
-  return run('SELECT 1').then(
+  const query = createQueryRows({ ...clickhouse, user: account, password }, { isReadonly: true });
+  return readRows(query('SELECT 1')).then(
     () => true,
     () => false,
   );
