@@ -64,7 +64,7 @@ export class ClickHouseFault extends Error {
   constructor(status: number, code: string, text: string) {
     super(`ClickHouse responded ${status}: ${text.slice(0, 500)}`);
     this.code = code;
-    this.type = /\(([A-Z0-9_]+)\) \(version/.exec(text)?.[1] ?? '';
+    this.type = /\(([A-Z0-9_]+)\)( \(version|\s*$)/.exec(text)?.[1] ?? '';
   }
 }
 

@@ -68,10 +68,7 @@ function shuffle<T>(values: readonly T[]): T[] {
   return keyed.toSorted((a, b) => a.sortKey - b.sortKey).map(({ value }) => value);
 }
 
-async function canLogIn(
-  { onFault: _, ...clickhouse }: ClickHouseAccount,
-  { account, password }: AnalystCredentials,
-) {
+async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: AnalystCredentials) {
   const query = createQueryRows({ ...clickhouse, user: account, password }, { isReadonly: true });
   return readRows(query('SELECT 1')).then(
     () => true,
