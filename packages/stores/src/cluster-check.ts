@@ -20,8 +20,8 @@ const selectState = (database: string) => `WITH (SELECT any(cluster) FROM (${sel
 /**
  * Compares the settings of an account with the cluster of the tables.
  * @param shard index of the node to query; the home is 0
- * @throws WrongCluster if the tables belong to another cluster or node; StoreFault with the same code if there are no tables
- * over all nodes, which is also the case while a cluster is created or changed; StoreFault
+ * @throws WrongCluster if they differ; StoreFault with the same code if no tables over all nodes exist, which is also the case
+ * while a cluster is created or changed; StoreFault
  */
 export async function assertCluster(account: ClickHouseAccount, shard = 0): Promise<void> {
   const query = createQueryRows(onEachNode(account)[shard]!, { deadlineMs: CHECK_MAX_MS });
@@ -53,14 +53,14 @@ function findMismatch({ cluster }: ClickHouseAccount, { name, shards, position }
   if (shards !== length)
     return `CLICKHOUSE_SHARD_URLS has ${length} addresses, but cluster ${name} has ${shards} shards: set one address for each shard`;
   if (position === shard + 1) return null;
-  const found = position === 0 ? `no shard (is_local in system.clusters)` : `shard ${position}`;
+  const found = position === 0 ? 'a server that finds itself in no shard (is_local)' : `shard ${position}`;
   return `CLICKHOUSE_SHARD_URLS: address ${shard + 1} is ${found} of cluster ${name}: set the addresses in the order of the shards`;
 }
 
 export interface ClusterCheck {
   /** Compares the settings with a node. @throws as `assertCluster` */
   assert(shard: number): Promise<void>;
-  /** Compares the settings with the home until they match, and with a node that did not match. @throws as `assertCluster` */
+  /** Compares the settings with the home until they match, and again with a node that did not. @throws as `assert` */
   assertOnce(): Promise<void>;
   /** Returns whether `assertOnce` succeeds. */
   isMatching(): Promise<boolean>;

@@ -46,7 +46,7 @@ export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
   };
 }
 
-/** Returns the rows to count of those that a node deleted. Rows of which each node has a copy are counted on the home only. */
+/** Selects the rows of a node to count. Rows of which each node has a copy are counted on the home only. */
 const countOnce = <T extends { readonly table: string }>(rows: readonly T[], index: number): T[] =>
   rows.filter(({ table }) => index === 0 || !COPIED_TABLES.includes(table));
 
