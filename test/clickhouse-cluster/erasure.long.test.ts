@@ -87,9 +87,47 @@ it('a person with rows on both shards is erased from both, and each row is count
   await rows.close();
 });
 
+it('found rows are counted per node, because a node that fails does not stop the deletion of rows on another', async () => {
+  const rows = openErasureRows(accountOf('playline'));
+  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:3']));
+  const [environmentId, batch] = [newEnvironment(), newBatch()];
+  const keys = Array.from({ length: 12 }, newKey);
+  const { event, override } = createRowsOf(environmentId);
+  for (const key of keys) {
+    await add('events', event({ name: 'own', identity_key: key }));
+    await add('identity_overrides', override({ name: 'own', identity_key: key }));
+  }
+  // A merge could move rows before they are deleted.
+  for (const index of [0, 1]) await runOn(index, 'OPTIMIZE TABLE events FINAL');
+  const countEvents = (index: number) =>
+    runOn(index, `SELECT count() FROM events WHERE environment_id = '${environmentId}'`);
+  const stored = [Number(await countEvents(0)), Number(await countEvents(1))];
+  await rows.putTargets(
+    batch,
+    keys.map((key) => ({ environmentId, key, cutoffMs: T })),
+  );
+  const readCounts = async (table: string) =>
+    (await rows.readFound(batch)).map(({ found }) =>
+      found.filter((each) => each.table === table).reduce((sum, each) => sum + each.rows, 0),
+    );
+  await expect(away.sweep(batch)).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  expect([await readCounts('events'), await readCounts('identity_overrides')]).toEqual([
+    [stored[0], 0],
+    [12, 0],
+  ]);
+  await rows.sweep(batch);
+  expect([await readCounts('events'), await readCounts('identity_overrides')]).toEqual([
+    [0, stored[1]],
+    [0, 0],
+  ]);
+  await sweepAll(rows, batch);
+  await rows.dropTargets(batch);
+  for (const each of [rows, away]) await each.close();
+});
+
 it('an erasure is not proven while a node is away, and verify finds a row on any shard', async () => {
   const rows = openErasureRows(accountOf('playline'));
-  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:1']));
+  const away = openErasureRows(accountOf('playline', [nodes.urls[0]!, 'http://127.0.0.1:3']));
   const records = openErasureRecords(accountOf('playline'));
   const [environmentId, batch] = [newEnvironment(), newBatch()];
   const keys = Array.from({ length: 8 }, newKey);

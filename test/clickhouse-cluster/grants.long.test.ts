@@ -1,4 +1,5 @@
-import { createAnalystStore, followRole, type PortalRecordLists, WrongCluster } from '@playline/access-keys';
+import { createAnalystStore, followRole, type PortalRecordLists } from '@playline/access-keys';
+import { WrongCluster } from '@playline/stores';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../../infra/clickhouse/test/analysts-engine.ts';
 import { createAnalystsCommand } from '../../services/operator/src/commands/analysts.ts';

@@ -3,13 +3,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { openErasureRows } from '@playline/erasure/clickhouse';
-import { createQueryRows } from '@playline/stores';
+import { openEventStore } from '@playline/events/clickhouse';
+import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { runStatement } from '@playline/testkit';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { applySql } from '../../infra/clickhouse/apply.ts';
 import { reshard } from '../../infra/clickhouse/reshard.ts';
 import { type Nodes, openNodes } from '../../infra/clickhouse/test/open-nodes.ts';
 import { newBatch, sweepAll } from '../../packages/erasure/src/test/people.ts';
+import { EVENT_TABLE_COLUMNS } from '../../packages/events/src/columns.ts';
 import { findNodeDifferences } from '../../services/operator/src/verify/nodes.ts';
 
 const START_MS = 120_000;
@@ -143,6 +145,80 @@ it('a repeated run gives a new node the current grants and persons, also those c
     expect(await countErased(index)).toEqual([0, 0, 0, 0]);
     expect(await read('SELECT count() FROM identity_overrides WHERE identity_key = person_key', index)).toBe('1');
   }
+});
+
+/** The settings of a service for a cluster of some nodes, or for a single server. */
+function openService(cluster?: string, ...indexes: readonly number[]) {
+  const urls = indexes.map((index) => nodes.urls[index]!);
+  const faults = createConnectionFaults({ warn: () => {} });
+  const account = {
+    ...accountOf(0),
+    user: 'writer',
+    password: nodes.secrets.writerPassword,
+    ...(cluster !== undefined && { cluster: { name: cluster, urls } }),
+    onFault: faults.listenerOf('ClickHouse'),
+  };
+  const [store, rows] = [openEventStore(account), openErasureRows(account)];
+  const close = () => Promise.all([store.close(), rows.close()]);
+  return {
+    store,
+    rows,
+    reason: () => faults.reasons().ClickHouse,
+    [Symbol.asyncDispose]: async () => void (await close()),
+  };
+}
+type Service = ReturnType<typeof openService>;
+
+/** Reads a stored row of a node in the writer's format. */
+async function readStored(index: number) {
+  const columns = EVENT_TABLE_COLUMNS.events.map(({ name }) => name).join(', ');
+  const [offset, row] = (
+    await read(`SELECT kafka_offset, hex(formatRow('RowBinary', ${columns})) FROM events LIMIT 1`, index)
+  ).split('\t');
+  return { partition: 0, start: Number(offset), end: Number(offset) + 1, rows: [Buffer.from(row!, 'hex')] };
+}
+
+it('a writer and an eraser whose settings do not match the cluster store and prove nothing, are not ready, and report the setting', async () => {
+  const target = { environmentId: 'game', key: Buffer.alloc(16, 9), cutoffMs: Date.now() };
+  const batch = newBatch();
+  const isReady = async ({ store, rows }: Service) => [await store.ready(), await rows.ready()];
+  const refuse = async (service: Service, message: string) => {
+    const { store, rows, reason } = service;
+    const wrong = { name: 'StoreFault', code: 'WRONG_CLUSTER', message: expect.stringContaining(message) };
+    const query = await readStored(1);
+    await expect(store.storedOffsets('events', query)).rejects.toMatchObject(wrong);
+    const block = { table: 'events', rows: query.rows[0]!, token: `wrong ${message}` } as const;
+    await expect(store.insert({ ...block, signal: AbortSignal.timeout(START_MS) })).rejects.toMatchObject(wrong);
+    await expect(rows.putTargets(newBatch(), [target])).rejects.toMatchObject(wrong);
+    await expect(rows.findSurvivors(batch)).rejects.toMatchObject(wrong);
+    await expect(rows.findOnDisk(batch)).rejects.toMatchObject(wrong);
+    expect(await isReady(service)).toEqual([false, false]);
+    expect(reason()).toContain(message);
+  };
+  await using single = openService();
+  await single.rows.putTargets(batch, [target]);
+  expect(await isReady(single)).toEqual([true, true]);
+  await using early = openService('playline_2', 0, 1);
+  expect(await isReady(early)).toEqual([false, false]);
+  expect(early.reason()).toContain('CLICKHOUSE_CLUSTER is playline_2, but the tables belong to no cluster');
+  await reshard(accountsOf(0, 1), 'playline_2', silently);
+  await refuse(single, 'CLICKHOUSE_CLUSTER is not set, but the tables belong to cluster playline_2');
+  expect(await isReady(early)).toEqual([true, true]);
+  await reshard(accountsOf(0, 1, 2), 'playline_3', silently);
+  await refuse(early, 'CLICKHOUSE_CLUSTER is playline_2, but the tables belong to cluster playline_3');
+  await using fewer = openService('playline_3', 0, 1);
+  await refuse(fewer, 'CLICKHOUSE_SHARD_URLS has 2 addresses, but cluster playline_3 has 3 shards');
+  await using mixed = openService('playline_3', 0, 2, 1);
+  await expect(mixed.rows.putTargets(newBatch(), [target])).rejects.toThrow('address 2 is shard 3 of cluster');
+  await expect(mixed.store.storedOffsets('events', await readStored(1))).rejects.toThrow('address 2 is shard 3');
+  expect(await isReady(mixed)).toEqual([false, false]);
+  await using service = openService('playline_3', 0, 1, 2);
+  expect(await isReady(service)).toEqual([true, true]);
+  for (const index of [0, 1, 2]) {
+    const query = await readStored(index);
+    expect(await service.store.storedOffsets('events', query)).toEqual(new Set([query.start]));
+  }
+  expect(await service.rows.findSurvivors(batch)).toEqual([]);
 });
 
 interface Answer {

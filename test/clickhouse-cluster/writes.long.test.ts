@@ -176,4 +176,33 @@ describe('a block for two shards', () => {
     await store.close();
     expect(await readCounts('away')).toBe('100\t100\t100');
   });
+
+  it('is completed while another shard is away, although it was tried before, and its tables are repaired', async () => {
+    const all = toRecords('tried', 500).filter((_, index) => index % 2 === 0);
+    const rows = toRows(all, 400_000);
+    const isHere = (_: MessageRecord, row: number) => toPartition(readRecordKey(rows.rowAt(row)), SHARDS) === 0;
+    const here = all.filter(isHere).slice(0, 50);
+    const first = openWriter(0);
+    await first.write(toRows(here.slice(0, 30), 400_000), 400_000, false);
+    await first.store.close();
+    const local = { user: 'operator', password: nodes.secrets.operatorPassword, database: 'playline' };
+    const run = (sql: string) => runStatement({ ...local, url: nodes.urls[0]! }, sql);
+    // As if the first writer's insert had been interrupted after the rows were stored.
+    for (const table of ['identity_days', 'identities', 'session_days', 'counted_days'])
+      await run(`DELETE FROM ${table} WHERE environment_id = 'tried'`);
+    expect(await readDrift('tried')).not.toBe('0');
+    const countDays = () => run("SELECT count() FROM counted_days WHERE environment_id = 'tried'");
+    nodes.signal(1, 'SIGSTOP');
+    const second = openWriter(0);
+    try {
+      await second.write(toRows(here.slice(0, 30), 400_000), 400_000, true);
+      expect(await countDays()).toBe('1');
+      await second.write(toRows(here, 400_000), 400_000, true);
+    } finally {
+      nodes.signal(1, 'SIGCONT');
+      await second.store.close();
+    }
+    expect(await readCounts('tried')).toBe('50\t50\t50');
+    expect(await readDrift('tried')).toBe('0');
+  });
 });

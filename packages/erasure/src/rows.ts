@@ -28,7 +28,7 @@ export interface SharedRows {
   readonly rows: number;
 }
 
-/** Rows that the batch's last sweep found, stored before the deletes. */
+/** Rows of one node that the batch's last sweep found there, stored before the deletes. */
 export interface SweepResult {
   readonly found: readonly FoundRows[];
   readonly shared: readonly SharedRows[];
@@ -93,8 +93,8 @@ export interface ErasureRows {
    * @returns the rows found before the deletes
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
-  /** Rows found by the last sweep, even if its eraser crashed. Empty before the first sweep. */
-  readFound(batchId: Buffer): Promise<SweepResult>;
+  /** Rows found by the last sweep on each node, even if its eraser crashed. Empty before the first sweep. */
+  readFound(batchId: Buffer): Promise<SweepResult[]>;
   /** Finds rows that queries still return. */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
   /** Finds consents later than the cut-off. */
@@ -123,5 +123,7 @@ export interface ErasureRows {
   readBatches(): Promise<Buffer[]>;
   /** Deletes a batch's targets. */
   dropTargets(batchId: Buffer): Promise<void>;
+  /** Returns whether the store can be used. */
+  ready(): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -58,10 +58,13 @@ const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 export class ClickHouseFault extends Error {
   override readonly name = 'ClickHouseFault';
   readonly code: string;
+  /** Name of the code. */
+  readonly type: string;
 
   constructor(status: number, code: string, text: string) {
     super(`ClickHouse responded ${status}: ${text.slice(0, 500)}`);
     this.code = code;
+    this.type = /\(([A-Z0-9_]+)\)( \(version|\s*$)/.exec(text)?.[1] ?? '';
   }
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { WrongCluster } from './cluster-check.ts';
 import { createConnectGate, createConnectionFaults, createReconnectPace } from './connection-faults.ts';
 import { explainConnection, type StoreName } from './explain-fault.ts';
 
@@ -78,6 +79,11 @@ it.each<[string, unknown, RegExp]>([
     message: expect.stringMatching(message),
   });
   expect(explainConnection('Kafka', thrown).isRefusal).toBe(false);
+});
+
+it('explainConnection names the setting that does not match the cluster of ClickHouse', () => {
+  const message = 'CLICKHOUSE_CLUSTER is not set, but the tables belong to cluster playline_2';
+  expect(explainConnection('ClickHouse', new WrongCluster(message))).toEqual({ message, isRefusal: true });
 });
 
 const loop = fault({});

@@ -136,6 +136,7 @@ const WRITE_REFUSALS: Readonly<Record<string, string>> = {
 };
 
 function explainUnusable(store: StoreName, chain: readonly ChainedFault[]): string | null {
+  if (store === 'ClickHouse') return chain.find(({ code }) => code === 'WRONG_CLUSTER')?.message ?? null;
   if (store !== 'Redis') return null;
   for (const { name, message } of chain) {
     const [replyCode = ''] = /^[A-Z]+\b/.exec(message) ?? [];

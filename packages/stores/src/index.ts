@@ -1,4 +1,5 @@
 export * from './clickhouse-query.ts';
+export * from './cluster-check.ts';
 export * from './connection-faults.ts';
 export * from './explain-fault.ts';
 export { toPartition } from './murmur2.ts';

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { ClickHouseFault } from './clickhouse-query.ts';
 import { toStoreFault } from './store-fault.ts';
 
 const createError = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
@@ -30,6 +31,15 @@ it('toStoreFault classifies an unknown error as transient and names it', () => {
   expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'transient', code: 'network' });
   expect(toStoreFault('odd')).toMatchObject({ kind: 'transient', code: 'network', message: 'ClickHouse network: odd' });
   expect(toStoreFault(createError('777'))).toMatchObject({ kind: 'transient', code: 'code 777' });
+});
+
+it('toStoreFault names the network error that fetch wraps, and does not mistake a timeout for a ClickHouse error', () => {
+  const refused = new TypeError('fetch failed', { cause: createError('ECONNREFUSED') });
+  expect(toStoreFault(refused)).toMatchObject({ kind: 'transient', code: 'ECONNREFUSED' });
+  const timeout = new DOMException('The operation timed out', 'TimeoutError');
+  expect(toStoreFault(timeout)).toMatchObject({ kind: 'transient', code: 'network' });
+  const denied = new ClickHouseFault(403, '497', 'Code: 497. DB::Exception: rows. (ACCESS_DENIED) (version 26.7)');
+  expect(toStoreFault(denied)).toMatchObject({ kind: 'transient', code: 'ACCESS_DENIED' });
 });
 
 it('toStoreFault classifies truncated data as transient if a node of a cluster closed the connection', () => {

@@ -65,10 +65,17 @@ function kindOf(code: number, message: string): FaultKind {
 /** Returns only the first line, because the server quotes data that it could not parse, and rows contain identities. */
 export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
-/** Converts an error from the ClickHouse client. Network errors (`ECONNREFUSED`) and client errors are `transient`. */
-export function toStoreFault(error: unknown): StoreFault {
+/**
+ * Converts an error from the ClickHouse client or from `fetch`, which wraps network errors. Network errors (`ECONNREFUSED`)
+ * and client errors are `transient`.
+ */
+export function toStoreFault(thrown: unknown): StoreFault {
+  const error = thrown instanceof TypeError && thrown.cause instanceof Error ? thrown.cause : thrown;
   const field = (name: 'code' | 'type') =>
-    error instanceof Error && name in error ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';
+    // A timeout of `fetch` has a number that is not from ClickHouse.
+    error instanceof Error && !(error instanceof DOMException) && name in error
+      ? String((error as Error & Record<typeof name, unknown>)[name] ?? '')
+      : '';
   const isNumber = /^\d+$/.test(field('code'));
   const number = isNumber ? Number(field('code')) : 0;
   const code = isNumber ? field('type') || PERMANENT_CODES.get(number) || `code ${number}` : field('code') || 'network';

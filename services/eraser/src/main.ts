@@ -81,7 +81,7 @@ await runService(logger, async (use) => {
       wallClockMs: Date.now,
     }),
   );
-  const ready = { ...eraser.ready, store: faults.clearingOnSuccess('ClickHouse', () => records.ready()) };
+  const ready = { ...eraser.ready, store: faults.clearingOnSuccess('ClickHouse', () => rows.ready()) };
   const reasons = () => ({ ...faults.reasons(), ...eraser.blockers() });
   const { ADMIN_HOST: host, ADMIN_PORT: port } = config;
   await use('admin listener', () => openAdminServer({ host, port, ready, reasons, metrics }));

@@ -120,7 +120,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
     },
     onFault: () => metrics.countFault(step),
     isHealthy: async () =>
-      (await Promise.all([parts.people.ready(), parts.records.ready(), parts.producer.ready()])).every((each) => each),
+      (await Promise.all([parts.people.ready(), parts.rows.ready(), parts.producer.ready()])).every((each) => each),
     deferred: metrics.deferred,
     onHandover: metrics.countHandover,
     startBatch: () => {

@@ -2,7 +2,6 @@ import {
   ACCESS_KEYS,
   ACCOUNTS,
   type AuditLog,
-  assertCluster,
   type Change,
   COLLECTIONS,
   createAnalystStore,
@@ -13,7 +12,6 @@ import {
   RECORD_KINDS,
   type RecordKind,
   SIGNABLE_KEYS,
-  WrongCluster,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import { openRedisKeyUsage, openRedisRecords, openRedisSessions, RedisSharing } from '@playline/access-keys/redis';
@@ -36,7 +34,7 @@ import {
   toRegistry,
   type Use,
 } from '@playline/runtime';
-import { createConnectionFaults, createQueryRows } from '@playline/stores';
+import { assertCluster, createConnectionFaults, createQueryRows, WrongCluster } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createAlertDelivery } from './alerts/delivery.ts';
 import { openAlertEvaluator } from './alerts/evaluator.ts';

@@ -1,9 +1,9 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import {
+  assertCluster,
   type ClickHouseAccount,
   onEachNode,
   overAllNodes,
-  selectCluster,
   sendStatement,
   settleSome,
 } from '@playline/stores';
@@ -26,29 +26,13 @@ const NODE_MAX_MS = 5_000;
 /** Statements that concern one server. Each node of a cluster has its own accounts and queries. */
 const OF_SERVER = /^(CREATE|DROP|GRANT|KILL) /;
 
-/** The tables belong to another cluster than the configured one. Grants would be stored on only some nodes. */
-export class WrongCluster extends Error {
-  override readonly name = 'WrongCluster';
-
-  constructor(cluster: string) {
-    super(`The tables belong to cluster ${cluster}. Set CLICKHOUSE_CLUSTER and CLICKHOUSE_SHARD_URLS accordingly`);
-  }
-}
-
-/** @throws WrongCluster, or a fault of ClickHouse */
-export async function assertCluster(account: ClickHouseAccount): Promise<void> {
-  const [row] = await createRunOn(account, NODE_MAX_MS)(selectCluster(account.database));
-  const cluster = row?.[0];
-  if (cluster !== undefined && cluster !== account.cluster?.name) throw new WrongCluster(cluster);
-}
-
 /** Creates a function that runs statements in the account's database, on all nodes of a cluster. */
 export function createRunStatement(account: ClickHouseAccount): RunStatement {
   const run = createRunOn(overAllNodes(account));
   const runOnEach = onEachNode(account).map((node) => createRunOn(node));
   const readOnEach = onEachNode(account).map((node) => createRunOn(node, NODE_MAX_MS));
   return async (statement, parameters, { isPerNode = false } = {}) => {
-    // Nodes may be added while the process runs.
+    // Nodes may be added while the process runs. Grants would be stored on only some of them.
     await assertCluster(account);
     if (isPerNode) {
       const results = await settleSome(readOnEach.map((readOnNode) => readOnNode(statement, parameters)));

@@ -1,11 +1,10 @@
 import { randomInt } from 'node:crypto';
-import type { ClickHouseAccount } from '@playline/stores';
+import { type ClickHouseAccount, createQueryRows, readRows } from '@playline/stores';
 import {
   type AnalystCredentials,
   canReadRawIds,
   claim,
   createBySql,
-  createRunStatement,
   isAssigned,
   type NewAccount,
   type RunStatement,
@@ -69,12 +68,9 @@ function shuffle<T>(values: readonly T[]): T[] {
   return keyed.toSorted((a, b) => a.sortKey - b.sortKey).map(({ value }) => value);
 }
 
-async function canLogIn(
-  { onFault: _, cluster: __, ...clickhouse }: ClickHouseAccount,
-  { account, password }: AnalystCredentials,
-) {
-  const run = createRunStatement({ ...clickhouse, user: account, password });
-  return run('SELECT 1').then(
+async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: AnalystCredentials) {
+  const query = createQueryRows({ ...clickhouse, user: account, password }, { isReadonly: true });
+  return readRows(query('SELECT 1')).then(
     () => true,
     () => false,
   );

@@ -2,7 +2,6 @@ export {
   ALL_ENVIRONMENTS,
   type AnalystAccount,
   type AnalystCredentials,
-  assertCluster,
   createRunStatement,
   dropAnalyst,
   findGrantRefusal,
@@ -10,7 +9,6 @@ export {
   listAnalysts,
   type RunStatement,
   setGrant,
-  WrongCluster,
 } from './accounts.ts';
 export * from './assign.ts';
 export * from './credentials.ts';

@@ -1,4 +1,12 @@
-import { awaitInserts, IS_INSERT, onEachNode, pauseOrThrow, StoreFault, toErrorSummary } from '@playline/stores';
+import {
+  awaitInserts,
+  createClusterCheck,
+  IS_INSERT,
+  onEachNode,
+  pauseOrThrow,
+  StoreFault,
+  toErrorSummary,
+} from '@playline/stores';
 import type { ClickHouseSettings, ClickHouseTarget } from '@playline/stores/clickhouse';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import { DERIVED_TABLES, differencesOf } from '../stores/derived.ts';
@@ -34,7 +42,26 @@ interface MutationWait {
 
 /** Connects on the first call. */
 export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
-  const nodes = onEachNode(options).map(openNodeRows);
+  const check = createClusterCheck(options);
+  const nodes = onEachNode(options).map((node, shard): ErasureRows => {
+    const rows = openNodeRows(node);
+    /** A search that misses a node proves nothing. Nodes may be added while the process runs. */
+    const checked = (find: ErasureRows['findSurvivors']) => async (batchId: Buffer) => {
+      const found = await find(batchId);
+      await check.assert(shard);
+      return found;
+    };
+    return {
+      ...rows,
+      async putTargets(batchId, targets) {
+        await check.assert(shard);
+        await rows.putTargets(batchId, targets);
+      },
+      findSurvivors: checked(rows.findSurvivors),
+      findOnDisk: checked(rows.findOnDisk),
+      ready: async () => (await rows.ready()) && (await check.isMatching()),
+    };
+  });
   return nodes.length === 1 ? nodes[0]! : joinNodes(nodes);
 }
 
@@ -66,6 +93,7 @@ function openNodeRows(options: ErasureRowsOptions): ErasureRows {
       return rows.map(({ id }) => Buffer.from(id, 'hex'));
     },
     dropTargets: (batchId) => dropTargets(connection, batchId),
+    ready: () => connection.ready(),
     close: () => connection.close(),
   };
 }

@@ -1,6 +1,6 @@
 import { COPIED_TABLES } from '@playline/contracts';
 import { settleAll } from '@playline/stores';
-import type { ErasureRows, FoundRows, SharedRows } from '../rows.ts';
+import type { ErasureRows, FoundRows } from '../rows.ts';
 
 /**
  * Joins the nodes of a cluster, the home first. Every node is searched for every person, because rows of other people
@@ -13,14 +13,12 @@ export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
     sumRows((await onEach(find)).flat(), nameOf);
   return {
     putTargets: async (batchId, targets) => void (await onEach((node) => node.putTargets(batchId, targets))),
-    sweep: async (batchId, signal) => sumRows(countOnce(await onEach((node) => node.sweep(batchId, signal))), nameOf),
-    readFound: async (batchId) => {
-      const results = await onEach((node) => node.readFound(batchId));
-      return {
-        found: sumRows(countOnce(results.map(({ found }) => found)), nameOf),
-        shared: sumRows(countOnce(results.map(({ shared }) => shared)), nameOfShared),
-      };
-    },
+    sweep: async (batchId, signal) =>
+      sumRows((await onEach((node) => node.sweep(batchId, signal))).flatMap(countOnce), nameOf),
+    readFound: async (batchId) =>
+      (await onEach((node) => node.readFound(batchId))).flat().map(({ found, shared }, index) => {
+        return { found: countOnce(found, index), shared: countOnce(shared, index) };
+      }),
     findSurvivors: (batchId) => joined((node) => node.findSurvivors(batchId)),
     findOnDisk: (batchId) => joined((node) => node.findOnDisk(batchId)),
     // Links and consents are on the home.
@@ -43,18 +41,17 @@ export function joinNodes(nodes: readonly ErasureRows[]): ErasureRows {
       return [...new Map(batches.map((batch) => [batch.toString('hex'), batch])).values()];
     },
     dropTargets: async (batchId) => void (await onEach((node) => node.dropTargets(batchId))),
+    ready: () => home.ready(),
     close: async () => void (await onEach((node) => node.close())),
   };
 }
 
-/** Joins the rows that nodes deleted. Rows of which each node has a copy are counted on the home only. */
-const countOnce = <T extends { readonly table: string }>(byNode: readonly (readonly T[])[]): T[] =>
-  byNode.flatMap((rows, index) => rows.filter(({ table }) => index === 0 || !COPIED_TABLES.includes(table)));
+/** Selects the rows of a node to count. Rows of which each node has a copy are counted on the home only. */
+const countOnce = <T extends { readonly table: string }>(rows: readonly T[], index: number): T[] =>
+  rows.filter(({ table }) => index === 0 || !COPIED_TABLES.includes(table));
 
 const nameOf = ({ table, column, as, environmentId, key }: FoundRows) =>
   `${table} ${column} ${as} ${environmentId} ${key.toString('hex')}`;
-const nameOfShared = ({ table, environmentId, keys }: SharedRows) =>
-  `${table} ${environmentId} ${keys.map((key) => key.toString('hex')).join(' ')}`;
 
 /** Adds the rows that several nodes report under the same name. */
 function sumRows<T extends { readonly rows: number }>(reported: readonly T[], toName: (each: T) => string): T[] {

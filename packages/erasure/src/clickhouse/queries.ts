@@ -27,7 +27,7 @@ export function createErasureQueries(
       return found;
     };
   return {
-    readFound: (batchId) => readFound(connection, batchId),
+    readFound: async (batchId) => [await readFound(connection, batchId)],
     findConsents: checked(findConsents),
     findLinks: (batchId) => findLinks(connection, batchId),
     findUnlinks: checked(findUnlinks),

@@ -1,4 +1,4 @@
-import { onEachNode, overAllNodes, quoteBytes, quoteText, sendStatement } from '@playline/stores';
+import { createClusterCheck, onEachNode, overAllNodes, quoteBytes, quoteText, toPartition } from '@playline/stores';
 import {
   BLOCK_WRITER_LIMITS,
   type ClickHouse,
@@ -8,7 +8,7 @@ import {
   toQuerySize,
 } from '@playline/stores/clickhouse';
 import { EVENT_TABLE_COLUMNS } from '../columns.ts';
-import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
+import { type ColumnValue, createColumnReader, readRecordKey } from '../row/row-columns.ts';
 import type { EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../store.ts';
 
 export * from './event-counts.ts';
@@ -18,20 +18,39 @@ export * from './event-days.ts';
 export function openEventStore(target: ClickHouseTarget): EventStore {
   // In a cluster, ClickHouse divides the rows of a block among the shards, which keep its token.
   const store = openClickHouse(overAllNodes(target), BLOCK_WRITER_LIMITS);
+  const nodes = onEachNode(target).map((node) => openClickHouse(node, BLOCK_WRITER_LIMITS));
+  const check = createClusterCheck(target);
   return {
-    insert: ({ table, rows, token, signal }) =>
-      store.insertBlock({
+    async insert({ table, rows, token, signal }) {
+      await check.assertOnce();
+      await store.insertBlock({
         statement: insertStatement(table),
         body: rows,
         token,
         signal,
         // Deduplication takes two fifths of the insert time, and would remove offsets that `storedOffsets` expects.
         settings: { optimize_on_insert: 0 },
-      }),
-    storedOffsets: (table, query) => readOffsets({ store, target }, table, query),
-    ready: store.ready,
-    close: store.close,
+      });
+    },
+    async storedOffsets(table, query) {
+      const stored = new Set<number>();
+      for (const [shard, rows] of divide(table, query.rows, nodes.length)) {
+        const read = { node: nodes[shard]!, assertShard: () => check.assert(shard) };
+        for (const offset of await readOffsets(read, table, { ...query, rows })) stored.add(offset);
+      }
+      return stored;
+    },
+    ready: async () => (await store.ready()) && (await check.isMatching()),
+    close: async () => {
+      for (const each of [store, ...nodes]) await each.close();
+    },
   };
+}
+
+/** Groups rows by shard, so that a node without any of them is not queried. All tables except `events` are on the home. */
+function divide(table: OffsetTable, rows: readonly Buffer[], shards: number): Map<number, Buffer[]> {
+  const isDivided = table === 'events' && shards > 1;
+  return Map.groupBy(rows, (row) => (isDivided ? toPartition(readRecordKey(row), shards) : 0));
 }
 
 const statements = new Map<EventTable, string>();
@@ -48,34 +67,40 @@ function insertStatement(table: EventTable): string {
 }
 
 async function readOffsets(
-  { store, target }: { readonly store: ClickHouse; readonly target: ClickHouseTarget },
+  { node, assertShard }: { readonly node: ClickHouse; readonly assertShard: () => Promise<void> },
   table: OffsetTable,
   query: StoredRowsQuery,
 ): Promise<Set<number>> {
-  const found = await store.read<StoredRowId>(storedOffsetsQuery(table, query));
+  const found = await node.read<StoredRowId>(storedOffsetsQuery(table, query));
+  // After the read, because a missing row would be stored again.
+  await assertShard();
   const stored = toStoredOffsets(table, query, found);
   if (stored.size === 0) return stored;
   if (table === 'events') {
-    await store.call(() => rebuildDerived(store.client, target.database, query.rows));
-    await store.call(() => recountDays(target, query.rows));
+    await node.call(() => rebuildDerived(node.client, query.rows));
+    await node.call(() => recountDays(node.client, query.rows));
   }
   if (table === 'events' || table === 'message_rejections')
-    await store.call(() => recount(store.client, table, query.rows));
+    await node.call(() => recount(node.client, table, query.rows));
   return stored;
+}
+
+async function run(client: ClickHouseClient, query: string): Promise<void> {
+  await client.command({ query, clickhouse_settings: { max_query_size: toQuerySize(query), wait_end_of_query: 1 } });
 }
 
 /** Marks the minutes of the rows as not counted, as the materialized views of the table do. */
 async function recount(client: ClickHouseClient, table: OffsetTable, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader(table, ['received_at']);
   const minutes = new Set(rows.map((row) => Math.floor(Number(read(row)[0]) / MINUTE_MS) * (MINUTE_MS / 1000)));
-  const query = `INSERT INTO counted_minutes (minute_at, stored_at) SELECT arrayJoin([${[...minutes].join(', ')}]), now64(3, 'UTC')`;
-  await client.command({ query, clickhouse_settings: { max_query_size: toQuerySize(query), wait_end_of_query: 1 } });
+  const values = `arrayJoin([${[...minutes].join(', ')}]), now64(3, 'UTC')`;
+  await run(client, `INSERT INTO counted_minutes (minute_at, stored_at) SELECT ${values}`);
 }
 
 const MINUTE_MS = 60_000;
 
-/** Marks the days of the rows as not counted, on every node, because any of them may have stored a row. */
-async function recountDays(target: ClickHouseTarget, rows: readonly Buffer[]): Promise<void> {
+/** Marks the days of the rows as not counted, as the materialized view does. */
+async function recountDays(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader('events', ['environment_id', 'event_time']);
   const days = new Set(
     rows.map((row) => {
@@ -83,26 +108,21 @@ async function recountDays(target: ClickHouseTarget, rows: readonly Buffer[]): P
       return `(${quoteText(String(environment))}, '${new Date(Number(time)).toISOString().slice(0, 10)}')`;
     }),
   );
-  const body = `INSERT INTO counted_days (environment_id, day, stored_at)
-    SELECT (arrayJoin([${[...days].join(', ')}]) AS row).1, row.2, now64(3, 'UTC')`;
-  const settings = { max_query_size: toQuerySize(body), wait_end_of_query: '1' };
-  for (const node of onEachNode(target))
-    await (await sendStatement(node, { body, settings, deadlineMs: MARK_MAX_MS })).text();
+  const values = `(arrayJoin([${[...days].join(', ')}]) AS row).1, row.2, now64(3, 'UTC')`;
+  await run(client, `INSERT INTO counted_days (environment_id, day, stored_at) SELECT ${values}`);
 }
-
-const MARK_MAX_MS = 60_000;
 
 /** Each is filled by the materialized view `<table>_of_events`. */
 const DERIVED_TABLES = ['identity_days', 'identities', 'session_days'];
 
-/** Returns the query of each view. In a cluster, the tables over all nodes are in another database than the views. */
-async function readDerivations(client: ClickHouseClient, database: string): Promise<[table: string, query: string][]> {
-  const query = `SELECT name, as_select FROM system.tables WHERE database = {database: String} AND engine = 'MaterializedView'`;
-  const result = await client.query({ query, query_params: { database }, format: 'JSONCompactEachRow' });
+/** Returns the query of each view. */
+async function readDerivations(client: ClickHouseClient): Promise<[table: string, query: string][]> {
+  const query = `SELECT name, as_select FROM system.tables WHERE database = currentDatabase() AND engine = 'MaterializedView'`;
+  const result = await client.query({ query, format: 'JSONCompactEachRow' });
   const queries = new Map(await result.json<[string, string]>());
   return DERIVED_TABLES.map((table) => {
     const found = queries.get(`${table}_of_events`);
-    if (found === undefined) throw new Error(`Database ${database} has no view ${table}_of_events.`);
+    if (found === undefined) throw new Error(`The database has no view ${table}_of_events.`);
     return [table, found];
   });
 }
@@ -112,7 +132,7 @@ async function readDerivations(client: ClickHouseClient, database: string): Prom
  * may crash in between. Duplicate derived rows are merged. Reads only the days, names and owners of the given rows.
  * @param rows RowBinary of `events`, at least one
  */
-async function rebuildDerived(client: ClickHouseClient, database: string, rows: readonly Buffer[]): Promise<void> {
+async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
   const read = createColumnReader('events', ['environment_id', 'event_name', 'event_time', 'identity_key']);
   const keys = new Set(
     rows.map((row) => {
@@ -122,11 +142,9 @@ async function rebuildDerived(client: ClickHouseClient, database: string, rows: 
     }),
   );
   const found = `(environment_id, event_name, toDate(event_time), identity_key) IN (${[...keys].join(', ')})`;
-  for (const [table, derivation] of await readDerivations(client, database)) {
+  for (const [table, derivation] of await readDerivations(client)) {
     const [columns, conditions] = derivation.split(/ FROM \S+ WHERE /);
-    const query = `INSERT INTO ${table} ${columns} FROM events WHERE ${found} AND ${conditions}`;
-    const clickhouse_settings = { max_query_size: toQuerySize(query), wait_end_of_query: 1 } as const;
-    await client.command({ query, clickhouse_settings });
+    await run(client, `INSERT INTO ${table} ${columns} FROM events WHERE ${found} AND ${conditions}`);
   }
 }
 

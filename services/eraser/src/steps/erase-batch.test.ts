@@ -341,6 +341,36 @@ it('a batch is swept until no row remains, and only then gets a receipt', async 
   expect(leftAtReceipt).toEqual([0]);
 });
 
+it('a receipt counts the rows of both nodes, although one node failed after the other had deleted its rows', async () => {
+  const events = Array.from({ length: 10 }, () => ({ owner: 0, device: 1, at: T - 1 }));
+  const world = await openWorld({ ...ONE_EVENT, events });
+  const [home, second] = [world.rows, openMemoryErasureRows()];
+  for (const event of events.slice(0, 5)) second.add('events', toEventRow(event, world.keys));
+  let failures = 1;
+  const rows: BatchParts['rows'] = {
+    ...home,
+    putTargets: async (...args) => void (await Promise.all([home.putTargets(...args), second.putTargets(...args)])),
+    async sweep(...args) {
+      const found = await home.sweep(...args);
+      if (failures-- > 0) throw new Crash();
+      return [...found, ...(await second.sweep(...args))];
+    },
+    readFound: async (...args) => [...(await home.readFound(...args)), ...(await second.readFound(...args))],
+    findSurvivors: async (...args) => [
+      ...(await home.findSurvivors(...args)),
+      ...(await second.findSurvivors(...args)),
+    ],
+  };
+  const parts = { ...toParts(world, [], () => false), rows };
+  await expect(erasePerson(world, parts)).rejects.toThrow(Crash);
+  const { records } = world;
+  const [batch] = toBatches(await records.readProgress(), await records.readUnfinished());
+  await finishBatch(parts, batch!, new AbortController().signal);
+  const [receipt] = await records.readOpenReceipts();
+  expect(receipt!.deleted).toMatchObject({ 'clickhouse.events': 15, 'clickhouse.events.anonymous_key': 0 });
+  expect(Object.keys(receipt!.deleted).filter((store) => store.includes('@'))).toEqual([]);
+});
+
 it('a batch runs its steps in order', async () => {
   const world = await openWorld(ONE_EVENT);
   const order: string[] = [];

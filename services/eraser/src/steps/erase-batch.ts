@@ -238,8 +238,8 @@ const NO_ROWS: Counts = Object.fromEntries(
 async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<void> {
   const { rows } = parts;
   const storeSweepCounts = async () => {
-    const result = await rows.readFound(batch.batchId);
-    await storeCounts(parts, batch, countRows(batch.persons, result));
+    const results = await rows.readFound(batch.batchId);
+    await storeCounts(parts, batch, countRows(batch.persons, results));
   };
   // Includes the counts of an eraser that crashed after its sweep.
   await storeSweepCounts();
@@ -280,7 +280,7 @@ function toReceipts({ deleted }: Batch, { closures }: ErasedPerson, findings: Fi
     const request = { erasureId, environmentId, cutoffAt, acceptedAt, traceId };
     const closure = { closureHash: hashClosure(keys), closureCount: keys.length };
     const pending = { physicallyErasedAt: null, logExpiredAt: null };
-    const found = { ...NO_ROWS, ...deleted.get(erasureId.toString('hex')) };
+    const found = { ...NO_ROWS, ...sumNodes(deleted.get(erasureId.toString('hex')) ?? {}) };
     return { ...request, ...closure, ...findings, ...pending, deleted: found };
   });
 }
@@ -367,26 +367,43 @@ async function findConsents(consents: People['consents'], { environmentId, ident
 type Counts = Readonly<Record<string, number>>;
 
 /**
+ * Counts are stored separately for each node, because `mergeCounts` compares counts of the same rows. A sweep may delete the
+ * rows of one node and fail on another.
+ */
+const onNode = (store: string, node: number): string => (node === 0 ? store : `${store}@${node}`);
+
+function sumNodes(counts: Counts): Counts {
+  const sums: Record<string, number> = {};
+  for (const [name, rows] of Object.entries(counts)) {
+    const [store = ''] = name.split('@');
+    sums[store] = (sums[store] ?? 0) + rows;
+  }
+  return sums;
+}
+
+/**
  * Counts the found rows per person. A row that contains two identities of a person is counted once; a row that belongs
  * to two persons is counted for each of them.
  */
-function countRows(persons: readonly ErasedPerson[], { found, shared }: SweepResult): Found {
+function countRows(persons: readonly ErasedPerson[], results: readonly SweepResult[]): Found {
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
   const named = persons.flatMap((person) => person.identities.map((identity) => ({ person, ...identity })));
   const byName = new Map(named.map(({ person, environmentId, key }) => [nameOf(environmentId, key), person]));
   const personOf = (environmentId: string, key: Buffer) => byName.get(nameOf(environmentId, key));
   const counts = new Map(persons.map((person): [ErasedPerson, Record<string, number>] => [person, {}]));
-  const add = (person: ErasedPerson, store: string, rows: number) => {
+  const add = (person: ErasedPerson | undefined, name: string, rows: number) => {
+    if (person === undefined) return;
     const personCounts = counts.get(person)!;
-    personCounts[store] = (personCounts[store] ?? 0) + rows;
+    personCounts[name] = (personCounts[name] ?? 0) + rows;
   };
-  for (const rows of found) {
-    const person = personOf(rows.environmentId, rows.key);
-    if (person !== undefined) add(person, storeNameOf(rows), rows.rows);
+  for (const [node, { found, shared }] of results.entries()) {
+    for (const rows of found) add(personOf(rows.environmentId, rows.key), onNode(storeNameOf(rows), node), rows.rows);
+    for (const { environmentId, keys, table, rows } of shared) {
+      const name = onNode(storeNameOf({ table, column: '', as: 'own' }), node);
+      for (const [person, names] of Map.groupBy(keys, (key) => personOf(environmentId, key)))
+        add(person, name, -(names.length - 1) * rows);
+    }
   }
-  for (const { environmentId, keys, table, rows } of shared)
-    for (const [person, names] of Map.groupBy(keys, (key) => personOf(environmentId, key)))
-      if (person !== undefined) add(person, storeNameOf({ table, column: '', as: 'own' }), -(names.length - 1) * rows);
   return counts;
 }
 

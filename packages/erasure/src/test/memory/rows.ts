@@ -161,7 +161,7 @@ const latestOf = (times: Iterable<number>) => [...times].reduce((latest, time) =
 function createQueries(store: Store) {
   const { tables } = store;
   return {
-    readFound: async (batchId) => store.sweepResults.get(batchId.toString('hex')) ?? { found: [], shared: [] },
+    readFound: async (batchId) => [store.sweepResults.get(batchId.toString('hex')) ?? { found: [], shared: [] }],
     async findConsents(batchId) {
       const cutoffs = beginCall(store, batchId);
       return tables.get('consent_log')!.flatMap((row) => {
@@ -228,6 +228,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     dropTargets: async (batchId) => {
       for (const known of [batches, store.sweepResults]) known.delete(batchId.toString('hex'));
     },
+    ready: async () => true,
     close: async () => {},
   };
 }
