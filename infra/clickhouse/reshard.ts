@@ -19,6 +19,8 @@ type Report = (line: string) => void | Promise<void>;
  */
 const PROGRESS = 'resharding';
 const [FROM, TO] = ['from ', 'to '];
+/** Refuses inserts. ClickHouse quotes its name in the error. */
+const CONSTRAINT = '`npm run shards -- reshard has not completed`';
 const COPY_SETTINGS = {
   // Copies of a message must remain, so that the numbers of rows can be compared.
   optimize_on_insert: 0,
@@ -64,6 +66,7 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
     }
     for (const { target } of nodes) await createForNodes(target);
     await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
+    for (const node of nodes) await acceptInserts(node);
     for (const node of nodes) await dropCopies(node);
     await report(`rows are divided among ${nodes.length} shards of ${cluster}`);
   } finally {
@@ -137,7 +140,10 @@ async function prepare(nodes: readonly Node[], change: Change): Promise<void> {
   const added = nodes.slice(old.length);
   await assertAccounts(home, added);
   for (const node of added) await addNode(node, report);
-  for (const node of nodes) await dropCopies(node);
+  for (const node of nodes) {
+    await dropCopies(node);
+    await acceptInserts(node);
+  }
   await assertCopyable(old, added);
   await run(
     home,
@@ -262,7 +268,9 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
       );
     }
   }
-  for (const { target } of old) await awaitInsertsOf(target);
+  // A writer with the settings of a single server inserts into the tables themselves. Events are first, because their inserts
+  // also write to the other tables.
+  for (const { name } of SHARDED_TABLES) await refuseInserts(old, [name]);
   for (const { name } of SHARDED_TABLES) {
     for (const node of old) {
       const { database } = node.target;
@@ -275,6 +283,22 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
       );
     await report(`${name}: copied ${before.split(' ')[0]} rows`);
   }
+}
+
+/** Makes inserts fail until `acceptInserts`, and waits for those that are running. */
+async function refuseInserts(nodes: readonly Node[], tables: readonly string[]): Promise<void> {
+  for (const node of nodes)
+    for (const table of tables)
+      await run(
+        node,
+        `ALTER TABLE ${node.target.database}.${table} ADD CONSTRAINT IF NOT EXISTS ${CONSTRAINT} CHECK false`,
+      );
+  for (const { target } of nodes) await awaitInsertsOf(target);
+}
+
+async function acceptInserts(node: Node): Promise<void> {
+  for (const table of [...SHARDED_TABLES.map(({ name }) => name), ...COPIED_TABLES])
+    await run(node, `ALTER TABLE ${node.target.database}.${table} DROP CONSTRAINT IF EXISTS ${CONSTRAINT}`);
 }
 
 async function awaitInsertsOf(target: SqlTarget): Promise<void> {
@@ -312,6 +336,8 @@ async function sumRows(nodes: readonly Node[], table: string): Promise<string> {
 /** Drops the tables over all nodes, so that no rows are written, and then gives all nodes the rows that each has. */
 async function separate(nodes: readonly Node[], cluster: string): Promise<void> {
   for (const { target } of nodes) await dropForNodes(target);
+  // Commands with the settings of a single server would change grants on the home only.
+  await refuseInserts(nodes.slice(0, 1), COPIED_TABLES);
   await copyTables(nodes, cluster);
 }
 
@@ -342,6 +368,7 @@ async function restore(old: readonly Node[], { cluster, previous }: Change): Pro
       previous === '' ? single : { ...single, node: { cluster: previous, isHome: target === home.target } },
     );
   }
+  for (const node of old) await acceptInserts(node);
   await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
 }
 
