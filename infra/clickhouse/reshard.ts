@@ -31,9 +31,13 @@ const COPY_SETTINGS = {
   receive_timeout: 300,
   send_timeout: 300,
 } as const;
+/** Copies consist of many parts, because merges are stopped. By default, inserts are refused above 3,000 parts. */
+const COPY_LIMITS = ['parts_to_delay_insert', 'parts_to_throw_insert', 'max_parts_in_total']
+  .map((setting) => `${setting} = 10000000`)
+  .join();
 /** By default, a table above 50 GB cannot be dropped. */
 const DROP_SETTINGS = { max_table_size_to_drop: '0' };
-/** Copies consist of many parts, because merges are stopped. */
+/** Parts that are not merged need more space. */
 const COPY_MARGIN = 1.2;
 
 /**
@@ -259,6 +263,7 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
       // Also stops a writer that was forgotten.
       await run(node, `DROP TABLE IF EXISTS ${allOf(database)}.${name} SYNC`);
       await run(node, `CREATE TABLE ${database}.${name}_next AS ${database}.${name}`);
+      await run(node, `ALTER TABLE ${database}.${name}_next MODIFY SETTING ${COPY_LIMITS}`);
       await run(node, `SYSTEM STOP MERGES ${database}.${name}`);
       await run(node, `SYSTEM STOP MERGES ${database}.${name}_next`);
       await run(
@@ -336,6 +341,9 @@ async function sumRows(nodes: readonly Node[], table: string): Promise<string> {
 /** Drops the tables over all nodes, so that no rows are written, and then gives all nodes the rows that each has. */
 async function separate(nodes: readonly Node[], cluster: string): Promise<void> {
   for (const { target } of nodes) await dropForNodes(target);
+  // Writes to the dropped tables.
+  for (const node of nodes)
+    await run(node, `DROP TABLE IF EXISTS ${node.target.database}.environment_settings_of_projects SYNC`);
   // Commands with the settings of a single server would change grants on the home only.
   await refuseInserts(nodes.slice(0, 1), COPIED_TABLES);
   await copyTables(nodes, cluster);
