@@ -14,6 +14,7 @@ import { describeProcesses, readAllSettings } from './processes.ts';
 const SETS = {
   small: ['-f', 'values/small.yaml'],
   production: ['-f', 'values/production.yaml'],
+  cluster: ['-f', 'values/production.yaml', '-f', 'values/cluster.yaml'],
   scaled: ['-f', 'values/production.yaml', '-f', 'values/scaled.yaml'],
 } as const;
 type SetName = keyof typeof SETS;
