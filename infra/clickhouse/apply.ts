@@ -119,12 +119,15 @@ export async function dropForNodes(target: SqlTarget): Promise<void> {
   }
 }
 
-/** Creates what depends on the set of nodes in a database that has all tables. */
+/** Creates what depends on the set of nodes in a database that has all tables and their first rows. */
 export async function createForNodes(target: SqlTarget): Promise<void> {
   await createDatabase(target);
   const client = openClient(target, target.database);
   try {
-    await createAll(client, target, readFiles('schema', (target.folders ?? DEFAULT_FOLDERS).schema, SCHEMA_NAME));
+    const schema = readFiles('schema', (target.folders ?? DEFAULT_FOLDERS).schema, SCHEMA_NAME);
+    const isInsert = (statement: string) => statement.startsWith('INSERT ');
+    const files = schema.map((file) => ({ ...file, statements: file.statements.filter((each) => !isInsert(each)) }));
+    await createAll(client, target, files);
   } finally {
     await client.close();
   }
@@ -152,18 +155,15 @@ async function migrate(client: ClickHouseClient, target: SqlTarget, release: Rel
     }
     if (file !== missing.at(-1)) await record(client, [file]);
     else {
-      if (target.node !== undefined) await createAgain(client, target, schema);
+      if (target.node !== undefined) {
+        // What depends on the set of nodes has the columns of the tables at the time of its creation.
+        await dropForNodes(target);
+        await createForNodes(target);
+      }
       await record(client, [file, ...schema]);
     }
   }
   return missing.map(({ name }) => name);
-}
-
-/** What depends on the set of nodes has the columns of the tables at the time of its creation. */
-async function createAgain(client: ClickHouseClient, target: SqlTarget, schema: readonly SqlFile[]): Promise<void> {
-  await dropForNodes(target);
-  await createDatabase(target);
-  await createAll(client, target, schema);
 }
 
 /** @throws Error unless the database is empty or was partly created from this schema */
@@ -189,7 +189,7 @@ async function assertSameNodes(client: ClickHouseClient, { database, node }: Sql
   }>();
   const cluster = row?.cluster ?? null;
   if (cluster === (node?.cluster ?? null)) return;
-  // An earlier run was interrupted in `createAgain`. A single server has views for readers.
+  // An earlier migration was interrupted between `dropForNodes` and `createForNodes`. A single server has views for readers.
   if (cluster === null && (await readNamesForNodes(client)).length === 0) return;
   const found = cluster === null ? 'a single server' : `cluster ${cluster}`;
   throw new Error(

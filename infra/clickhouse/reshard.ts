@@ -68,10 +68,12 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
       for (const { name } of SHARDED_TABLES) await replacePartitions(node, name);
       await recountDays(node);
     }
-    for (const { target } of nodes) await createForNodes(target);
-    await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
-    for (const node of nodes) await acceptInserts(node);
     for (const node of nodes) await dropCopies(node);
+    // First, because a table over all nodes copies the constraints of the sharded table.
+    for (const node of nodes) await acceptInserts(node, SHARDED_NAMES);
+    for (const { target } of nodes) await createForNodes(target);
+    await acceptInserts(home, COPIED_TABLES);
+    await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
     await report(`rows are divided among ${nodes.length} shards of ${cluster}`);
   } finally {
     for (const { client } of nodes) await client.close();
@@ -146,7 +148,7 @@ async function prepare(nodes: readonly Node[], change: Change): Promise<void> {
   for (const node of added) await addNode(node, report);
   for (const node of nodes) {
     await dropCopies(node);
-    await acceptInserts(node);
+    await acceptInserts(node, [...SHARDED_NAMES, ...COPIED_TABLES]);
   }
   await assertCopyable(old, added);
   await run(
@@ -230,7 +232,8 @@ async function assertCopyable(old: readonly Node[], added: readonly Node[]): Pro
 }
 
 const names = (tables: readonly string[]) => tables.map((name) => `'${name}'`).join(', ');
-const SHARDED = names(SHARDED_TABLES.map(({ name }) => name));
+const SHARDED_NAMES = SHARDED_TABLES.map(({ name }) => name);
+const SHARDED = names(SHARDED_NAMES);
 
 async function readColumns(node: Node): Promise<string[]> {
   const rows = await read<{ column: string }>(
@@ -275,7 +278,7 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
   }
   // A writer with the settings of a single server inserts into the tables themselves. Events are first, because their inserts
   // also write to the other tables.
-  for (const { name } of SHARDED_TABLES) await refuseInserts(old, [name]);
+  for (const name of SHARDED_NAMES) await refuseInserts(old, [name]);
   for (const { name } of SHARDED_TABLES) {
     for (const node of old) {
       const { database } = node.target;
@@ -301,8 +304,8 @@ async function refuseInserts(nodes: readonly Node[], tables: readonly string[]):
   for (const { target } of nodes) await awaitInsertsOf(target);
 }
 
-async function acceptInserts(node: Node): Promise<void> {
-  for (const table of [...SHARDED_TABLES.map(({ name }) => name), ...COPIED_TABLES])
+async function acceptInserts(node: Node, tables: readonly string[]): Promise<void> {
+  for (const table of tables)
     await run(node, `ALTER TABLE ${node.target.database}.${table} DROP CONSTRAINT IF EXISTS ${CONSTRAINT}`);
 }
 
@@ -366,7 +369,10 @@ async function copyTables(nodes: readonly Node[], cluster: string): Promise<void
 /** Makes the present nodes usable as before. The home is last, because services connect to it. */
 async function restore(old: readonly Node[], { cluster, previous }: Change): Promise<void> {
   const [home] = old as [Node, ...Node[]];
-  for (const node of old) await dropCopies(node);
+  for (const node of old) {
+    await dropCopies(node);
+    await acceptInserts(node, SHARDED_NAMES);
+  }
   const [row] = await read<{ cluster: string }>(home, selectCluster(home.target.database));
   // The tables over all nodes were dropped, and a node may have been emptied since.
   if (row === undefined) await copyTables(old, cluster);
@@ -376,12 +382,13 @@ async function restore(old: readonly Node[], { cluster, previous }: Change): Pro
       previous === '' ? single : { ...single, node: { cluster: previous, isHome: target === home.target } },
     );
   }
-  for (const node of old) await acceptInserts(node);
+  await acceptInserts(home, COPIED_TABLES);
   await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
 }
 
-/** Starts no materialized view, and empties a partition whose rows all moved away. Can be repeated. */
+/** Starts no materialized view, and empties a partition whose rows all moved away. Can be repeated until `dropCopies`. */
 async function replacePartitions(node: Node, table: string): Promise<void> {
+  if (!(await exists(node, `${table}_next`))) return;
   const { database } = node.target;
   const partitions = await read<{ id: string }>(
     node,
