@@ -34,21 +34,20 @@ it('after a primary and its replica are lost, the commands of the page give thei
   const ids = await Promise.all([primary, replica].map(async ({ client }) => String(await client.call('CLUSTER', 'MYID'))));
   const existing = cluster.nodes.find((node) => node !== primary && node !== replica)!;
   const addressOf = ({ port }: { readonly port: number }) => `127.0.0.1:${port}`;
-  const redisCli = (...args: string[]) =>
-    until(
-      `redis-cli --cluster ${args.join(' ')}`,
-      () =>
-        promisify(execFile)('redis-cli', ['--cluster', ...args], {
-          env: { PATH: process.env.PATH ?? '', REDISCLI_AUTH: existing.client.options.password ?? '' },
-        }).catch(({ stdout }: { stdout: string }) => {
-          throw new Error(stdout.slice(-1_000));
-        }),
-      WAIT_MS,
-    );
+  const env = { PATH: process.env.PATH ?? '', REDISCLI_AUTH: existing.client.options.password ?? '' };
+  const runCli = async (...args: string[]) => {
+    const running = promisify(execFile)('redis-cli', ['--cluster', ...args], { env, timeout: WAIT_MS });
+    running.child.stdin?.end('yes\n');
+    await running.catch(({ stdout }: { stdout: string }) => {
+      throw new Error(stdout.slice(-1_000));
+    });
+    return true;
+  };
+  const redisCli = (...args: string[]) => until(`redis-cli --cluster ${args.join(' ')}`, () => runCli(...args), WAIT_MS);
 
   await Promise.all([primary.kill(), replica.kill()]);
   await expect(people.rebuild.missing()).rejects.toThrow();
-  await redisCli('fix', addressOf(existing), '--cluster-fix-with-unreachable-masters', '--cluster-yes');
+  await redisCli('fix', addressOf(existing), '--cluster-fix-with-unreachable-masters');
   const isMissing = await until('the rebuild can start', () => people.rebuild.missing().catch(() => null), WAIT_MS);
   expect(environmentIds.map(isMissing)).toEqual(lost);
   await people.rebuild.mintEpoch();
