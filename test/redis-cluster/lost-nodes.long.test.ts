@@ -50,7 +50,7 @@ it('after a primary and its replica are lost, the commands of the page give thei
   await redisCli('fix', addressOf(existing), '--cluster-fix-with-unreachable-masters');
   const isMissing = await until('the rebuild can start', () => people.rebuild.missing().catch(() => null), WAIT_MS);
   expect(environmentIds.map(isMissing)).toEqual(lost);
-  await people.rebuild.mintEpoch();
+  await until('the epochs are set', () => people.rebuild.mintEpoch().catch(() => null), WAIT_MS);
   for (const id of ids) await redisCli('call', addressOf(existing), 'CLUSTER', 'FORGET', id);
   const [newPrimary, newReplica] = [await cluster.startNode(), await cluster.startNode()];
   await redisCli('add-node', addressOf(newPrimary), addressOf(existing));
