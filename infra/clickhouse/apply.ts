@@ -3,7 +3,15 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { quoteText, selectCluster, type TlsOptions } from '@playline/stores';
 import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
-import { allOf, type ClusterNode, createMigrationFilter, createStatementFilter, distribute, replaceDatabases, rowsOf } from './cluster.ts';
+import {
+  allOf,
+  type ClusterNode,
+  createMigrationFilter,
+  createStatementFilter,
+  distribute,
+  replaceDatabases,
+  rowsOf,
+} from './cluster.ts';
 
 export type { ClusterNode } from './cluster.ts';
 

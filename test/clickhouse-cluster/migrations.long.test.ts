@@ -38,7 +38,7 @@ ALTER TABLE {{rows}}.events_of_levels {{comments of events}};`;
 function createRelease() {
   cpSync(new URL('../../infra/clickhouse/schema/', import.meta.url), join(folder, 'schema'), { recursive: true });
   const events = join(folder, 'schema/02-events.sql');
-  const added = readFileSync(events, 'utf8').replace("    session_id String", `    ${COLUMN},\n    session_id String`);
+  const added = readFileSync(events, 'utf8').replace('    session_id String', `    ${COLUMN},\n    session_id String`);
   writeFileSync(events, added);
   writeFileSync(join(folder, 'schema/40-levels.sql'), `${TABLE}\n${VIEW}\n`);
   cpSync(new URL('../../infra/clickhouse/migrations/', import.meta.url), join(folder, 'migrations'), {

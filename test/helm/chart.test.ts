@@ -59,9 +59,13 @@ it('the settings of clusters reach every process that connects to their nodes', 
     [...secrets.required, ...secrets.optional].includes('REDIS_URL'),
   );
   expect(receiversOf('REDIS_CLUSTER', 'IDENTITY_CELLS')).toEqual(withRedis.map(([name]) => name));
-  expect(receiversOf('CLICKHOUSE_CLUSTER', 'CLICKHOUSE_SHARD_URLS').sort()).toEqual(
-    ['eraser', 'event-writer', 'operator', 'portal', 'tables'],
-  );
+  expect(receiversOf('CLICKHOUSE_CLUSTER', 'CLICKHOUSE_SHARD_URLS').sort()).toEqual([
+    'eraser',
+    'event-writer',
+    'operator',
+    'portal',
+    'tables',
+  ]);
 });
 
 const SETS = {

@@ -31,19 +31,22 @@ it('after a primary and its replica are lost, the commands of the page give thei
   const before = await readEpochs();
   const [primary, replica] = [await cluster.primaryOf(`{c0/${CELLS}}`), await cluster.replicaOf(`{c0/${CELLS}}`)];
   const lost = await Promise.all(environmentIds.map((_, cell) => isLost(cell, primary.port)));
-  const ids = await Promise.all([primary, replica].map(async ({ client }) => String(await client.call('CLUSTER', 'MYID'))));
+  const ids = await Promise.all(
+    [primary, replica].map(async ({ client }) => String(await client.call('CLUSTER', 'MYID'))),
+  );
   const existing = cluster.nodes.find((node) => node !== primary && node !== replica)!;
   const addressOf = ({ port }: { readonly port: number }) => `127.0.0.1:${port}`;
   const env = { PATH: process.env.PATH ?? '', REDISCLI_AUTH: existing.client.options.password ?? '' };
   const runCli = async (...args: string[]) => {
-    const running = promisify(execFile)('redis-cli', ['--cluster', ...args], { env, timeout: WAIT_MS });
-    running.child.stdin?.end('yes\n');
+    const options = { env, timeout: WAIT_MS };
+    const running = promisify(execFile)('sh', ['-c', 'echo yes | redis-cli --cluster "$@"', '-', ...args], options);
     await running.catch(({ stdout }: { stdout: string }) => {
       throw new Error(stdout.slice(-1_000));
     });
     return true;
   };
-  const redisCli = (...args: string[]) => until(`redis-cli --cluster ${args.join(' ')}`, () => runCli(...args), WAIT_MS);
+  const redisCli = (...args: string[]) =>
+    until(`redis-cli --cluster ${args.join(' ')}`, () => runCli(...args), WAIT_MS);
 
   await Promise.all([primary.kill(), replica.kill()]);
   await expect(people.rebuild.missing()).rejects.toThrow();
