@@ -3,7 +3,15 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { quoteText, selectCluster, type TlsOptions } from '@playline/stores';
 import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
-import { allOf, type ClusterNode, createStatementFilter, distribute, replaceDatabases, rowsOf } from './cluster.ts';
+import {
+  allOf,
+  type ClusterNode,
+  createMigrationFilter,
+  createStatementFilter,
+  distribute,
+  replaceDatabases,
+  rowsOf,
+} from './cluster.ts';
 
 export type { ClusterNode } from './cluster.ts';
 
@@ -119,21 +127,24 @@ export async function dropForNodes(target: SqlTarget): Promise<void> {
   }
 }
 
-/** Creates what depends on the set of nodes in a database that has all tables. */
+/** Creates what depends on the set of nodes in a database that has all tables and their first rows. */
 export async function createForNodes(target: SqlTarget): Promise<void> {
   await createDatabase(target);
   const client = openClient(target, target.database);
   try {
-    await createAll(client, target, readFiles('schema', (target.folders ?? DEFAULT_FOLDERS).schema, SCHEMA_NAME));
+    const schema = readFiles('schema', (target.folders ?? DEFAULT_FOLDERS).schema, SCHEMA_NAME);
+    const isInsert = (statement: string) => statement.startsWith('INSERT ');
+    const files = schema.map((file) => ({ ...file, statements: file.statements.filter((each) => !isInsert(each)) }));
+    await createAll(client, target, files);
   } finally {
     await client.close();
   }
 }
 
-/** Views for readers, tables over nodes, and materialized views that write to such tables. */
+/** Views for readers and tables over nodes. */
 async function readNamesForNodes(client: ClickHouseClient): Promise<string[]> {
   const query = `SELECT name FROM system.tables WHERE database = currentDatabase()
-    AND (engine = 'Distributed' OR definer = 'views' OR name = 'environment_settings_of_projects')`;
+    AND (engine = 'Distributed' OR definer = 'views')`;
   const rows = await (await client.query({ query, format: 'JSONEachRow' })).json<{ name: string }>();
   return rows.map(({ name }) => name);
 }
@@ -144,12 +155,21 @@ async function migrate(client: ClickHouseClient, target: SqlTarget, release: Rel
   await assertSameNodes(client, target);
   const { schema, migrations, applied } = release;
   const missing = migrations.filter(({ name }) => !applied.has(name));
+  const isOfNode = target.node === undefined ? () => true : createMigrationFilter(await readNamesForNodes(client));
   for (const file of missing) {
-    for (const statement of file.statements) {
+    for (const statement of file.statements.filter(isOfNode)) {
       await killPreviousAttempt(client, replacePlaceholders(statement, target));
       await run(client, target, statement);
     }
-    await record(client, file === missing.at(-1) ? [file, ...schema] : [file]);
+    if (file !== missing.at(-1)) await record(client, [file]);
+    else {
+      if (target.node !== undefined) {
+        // What depends on the set of nodes has the columns of the tables at the time of its creation.
+        await dropForNodes(target);
+        await createForNodes(target);
+      }
+      await record(client, [file, ...schema]);
+    }
   }
   return missing.map(({ name }) => name);
 }
@@ -167,13 +187,18 @@ function assertCreatable(
   );
 }
 
-/** @throws Error if the tables belong to a single server instead of a cluster, or the reverse */
+/** @throws Error if the tables belong to a single server instead of a cluster, or the reverse, or are being divided */
 async function assertSameNodes(client: ClickHouseClient, { database, node }: SqlTarget): Promise<void> {
+  const copies = await (await client.query({ query: 'EXISTS TABLE events_next', format: 'JSONEachRow' })).json();
+  if ((copies as { result: number }[])[0]?.result === 1)
+    throw new Error(`The rows of database ${database} are being divided. Complete npm run shards -- reshard first`);
   const [row] = await (await client.query({ query: selectCluster(database), format: 'JSONEachRow' })).json<{
     cluster: string;
   }>();
   const cluster = row?.cluster ?? null;
   if (cluster === (node?.cluster ?? null)) return;
+  // An earlier migration was interrupted between `dropForNodes` and `createForNodes`. A single server has views for readers.
+  if (cluster === null && (await readNamesForNodes(client)).length === 0) return;
   const found = cluster === null ? 'a single server' : `cluster ${cluster}`;
   throw new Error(
     `Database ${database} has the tables of ${found}. Set CLICKHOUSE_CLUSTER accordingly, or divide the rows: npm run shards -- reshard`,

@@ -47,6 +47,20 @@ export function createStatementFilter(node: ClusterNode | undefined): (statement
   };
 }
 
+const CHANGED = /^(?:CREATE|DROP|ALTER) .*?\b(?:TABLE|VIEW) (?:IF (?:NOT )?EXISTS )?(\S+)/;
+
+/**
+ * Creates a filter for the statements of migrations in a cluster: skips those that change what is created again afterwards
+ * from the schema, which includes the existing views and tables with the given names.
+ */
+export function createMigrationFilter(names: readonly string[]): (statement: string) => boolean {
+  return (statement) => {
+    const [, name] = CHANGED.exec(statement) ?? [];
+    if (name === undefined) return true;
+    return !names.includes(name) && !/\{\{(all|rows|comments of)\b|\bDEFINER = views\b/.test(statement);
+  };
+}
+
 /** Returns the statements to execute after a statement of the schema, in the database of the deployment. */
 export async function distribute(
   client: ClickHouseClient,

@@ -14,8 +14,9 @@ const configSchema = z.object({
 });
 
 async function apply(targets: readonly SqlTarget[], cluster: string | undefined): Promise<void> {
-  for (const [index, target] of targets.entries()) {
-    const node = cluster === undefined ? {} : { node: { cluster, isHome: index === 0 } };
+  // The home is last, because its tables over all nodes need the new columns of every node.
+  for (const target of targets.toReversed()) {
+    const node = cluster === undefined ? {} : { node: { cluster, isHome: target === targets[0] } };
     const applied = await applySql({ ...target, ...node });
     const where = cluster === undefined ? target.database : `${target.database} of ${target.url}`;
     console.log(`database ${where}: ${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}`);

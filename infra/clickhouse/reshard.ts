@@ -19,6 +19,8 @@ type Report = (line: string) => void | Promise<void>;
  */
 const PROGRESS = 'resharding';
 const [FROM, TO] = ['from ', 'to '];
+/** Refuses inserts. ClickHouse quotes its name in the error. */
+const CONSTRAINT = '`npm run shards -- reshard has not completed`';
 const COPY_SETTINGS = {
   // Copies of a message must remain, so that the numbers of rows can be compared.
   optimize_on_insert: 0,
@@ -29,9 +31,13 @@ const COPY_SETTINGS = {
   receive_timeout: 300,
   send_timeout: 300,
 } as const;
+/** Copies consist of many parts, because merges are stopped. By default, inserts are refused above 3,000 parts. */
+const COPY_LIMITS = ['parts_to_delay_insert', 'parts_to_throw_insert', 'max_parts_in_total']
+  .map((setting) => `${setting} = 10000000`)
+  .join();
 /** By default, a table above 50 GB cannot be dropped. */
 const DROP_SETTINGS = { max_table_size_to_drop: '0' };
-/** Copies consist of many parts, because merges are stopped. */
+/** Parts that are not merged need more space. */
 const COPY_MARGIN = 1.2;
 
 /**
@@ -62,9 +68,12 @@ export async function reshard(targets: readonly SqlTarget[], cluster: string, re
       for (const { name } of SHARDED_TABLES) await replacePartitions(node, name);
       await recountDays(node);
     }
-    for (const { target } of nodes) await createForNodes(target);
-    await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
     for (const node of nodes) await dropCopies(node);
+    // First, because a table over all nodes copies the constraints of the sharded table.
+    for (const node of nodes) await acceptInserts(node, SHARDED_NAMES);
+    for (const { target } of nodes) await createForNodes(target);
+    await acceptInserts(home, COPIED_TABLES);
+    await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
     await report(`rows are divided among ${nodes.length} shards of ${cluster}`);
   } finally {
     for (const { client } of nodes) await client.close();
@@ -137,7 +146,10 @@ async function prepare(nodes: readonly Node[], change: Change): Promise<void> {
   const added = nodes.slice(old.length);
   await assertAccounts(home, added);
   for (const node of added) await addNode(node, report);
-  for (const node of nodes) await dropCopies(node);
+  for (const node of nodes) {
+    await dropCopies(node);
+    await acceptInserts(node, [...SHARDED_NAMES, ...COPIED_TABLES]);
+  }
   await assertCopyable(old, added);
   await run(
     home,
@@ -220,7 +232,8 @@ async function assertCopyable(old: readonly Node[], added: readonly Node[]): Pro
 }
 
 const names = (tables: readonly string[]) => tables.map((name) => `'${name}'`).join(', ');
-const SHARDED = names(SHARDED_TABLES.map(({ name }) => name));
+const SHARDED_NAMES = SHARDED_TABLES.map(({ name }) => name);
+const SHARDED = names(SHARDED_NAMES);
 
 async function readColumns(node: Node): Promise<string[]> {
   const rows = await read<{ column: string }>(
@@ -253,6 +266,7 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
       // Also stops a writer that was forgotten.
       await run(node, `DROP TABLE IF EXISTS ${allOf(database)}.${name} SYNC`);
       await run(node, `CREATE TABLE ${database}.${name}_next AS ${database}.${name}`);
+      await run(node, `ALTER TABLE ${database}.${name}_next MODIFY SETTING ${COPY_LIMITS}`);
       await run(node, `SYSTEM STOP MERGES ${database}.${name}`);
       await run(node, `SYSTEM STOP MERGES ${database}.${name}_next`);
       await run(
@@ -262,7 +276,9 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
       );
     }
   }
-  for (const { target } of old) await awaitInsertsOf(target);
+  // A writer with the settings of a single server inserts into the tables themselves. Events are first, because their inserts
+  // also write to the other tables.
+  for (const name of SHARDED_NAMES) await refuseInserts(old, [name]);
   for (const { name } of SHARDED_TABLES) {
     for (const node of old) {
       const { database } = node.target;
@@ -275,6 +291,22 @@ async function copyRows(old: readonly Node[], { nodes, cluster, report }: Change
       );
     await report(`${name}: copied ${before.split(' ')[0]} rows`);
   }
+}
+
+/** Makes inserts fail until `acceptInserts`, and waits for those that are running. */
+async function refuseInserts(nodes: readonly Node[], tables: readonly string[]): Promise<void> {
+  for (const node of nodes)
+    for (const table of tables)
+      await run(
+        node,
+        `ALTER TABLE ${node.target.database}.${table} ADD CONSTRAINT IF NOT EXISTS ${CONSTRAINT} CHECK false`,
+      );
+  for (const { target } of nodes) await awaitInsertsOf(target);
+}
+
+async function acceptInserts(node: Node, tables: readonly string[]): Promise<void> {
+  for (const table of tables)
+    await run(node, `ALTER TABLE ${node.target.database}.${table} DROP CONSTRAINT IF EXISTS ${CONSTRAINT}`);
 }
 
 async function awaitInsertsOf(target: SqlTarget): Promise<void> {
@@ -312,6 +344,11 @@ async function sumRows(nodes: readonly Node[], table: string): Promise<string> {
 /** Drops the tables over all nodes, so that no rows are written, and then gives all nodes the rows that each has. */
 async function separate(nodes: readonly Node[], cluster: string): Promise<void> {
   for (const { target } of nodes) await dropForNodes(target);
+  // Writes to the dropped tables.
+  for (const node of nodes)
+    await run(node, `DROP TABLE IF EXISTS ${node.target.database}.environment_settings_of_projects SYNC`);
+  // Commands with the settings of a single server would change grants on the home only.
+  await refuseInserts(nodes.slice(0, 1), COPIED_TABLES);
   await copyTables(nodes, cluster);
 }
 
@@ -332,7 +369,10 @@ async function copyTables(nodes: readonly Node[], cluster: string): Promise<void
 /** Makes the present nodes usable as before. The home is last, because services connect to it. */
 async function restore(old: readonly Node[], { cluster, previous }: Change): Promise<void> {
   const [home] = old as [Node, ...Node[]];
-  for (const node of old) await dropCopies(node);
+  for (const node of old) {
+    await dropCopies(node);
+    await acceptInserts(node, SHARDED_NAMES);
+  }
   const [row] = await read<{ cluster: string }>(home, selectCluster(home.target.database));
   // The tables over all nodes were dropped, and a node may have been emptied since.
   if (row === undefined) await copyTables(old, cluster);
@@ -342,11 +382,13 @@ async function restore(old: readonly Node[], { cluster, previous }: Change): Pro
       previous === '' ? single : { ...single, node: { cluster: previous, isHome: target === home.target } },
     );
   }
+  await acceptInserts(home, COPIED_TABLES);
   await run(home, `DROP TABLE ${home.target.database}.${PROGRESS} SYNC`);
 }
 
-/** Starts no materialized view, and empties a partition whose rows all moved away. Can be repeated. */
+/** Starts no materialized view, and empties a partition whose rows all moved away. Can be repeated until `dropCopies`. */
 async function replacePartitions(node: Node, table: string): Promise<void> {
+  if (!(await exists(node, `${table}_next`))) return;
   const { database } = node.target;
   const partitions = await read<{ id: string }>(
     node,

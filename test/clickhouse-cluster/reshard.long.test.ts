@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { createAnalystStore } from '@playline/access-keys';
 import { openErasureRows } from '@playline/erasure/clickhouse';
 import { openEventStore } from '@playline/events/clickhouse';
 import { createConnectionFaults, createQueryRows } from '@playline/stores';
@@ -219,6 +220,39 @@ it('a writer and an eraser whose settings do not match the cluster store and pro
     expect(await service.store.storedOffsets('events', query)).toEqual(new Set([query.start]));
   }
   expect(await service.rows.findSurvivors(batch)).toEqual([]);
+});
+
+it('inserts with the settings of a single server, also of grants, are refused while their rows would be lost', async () => {
+  const before = await readAll();
+  const change = { environmentId: 'game', revoked: true };
+  const grants = 'SELECT account, environment_id, revoked FROM analyst_grants FINAL ORDER BY ALL';
+  const granted = await read(grants);
+  const refused: string[] = [];
+  const refuse = async (insert: Promise<unknown>) => {
+    await expect(insert).rejects.toThrow('npm run shards -- reshard has not completed');
+    refused.push('refused');
+  };
+  await reshard(accountsOf(0, 1), 'playline_2', async (line) => {
+    if (line.startsWith('events: copied')) await refuse(read(FILL));
+    if (line.startsWith('switching')) await refuse(createAnalystStore(accountOf(0), []).setGrant('analyst_1', change));
+  });
+  expect(refused).toHaveLength(2);
+  expect(await readAll()).toEqual(before);
+  for (const index of [0, 1]) expect(await read(grants, index)).toBe(granted);
+  const cluster = { name: 'playline_2', urls: nodes.urls.slice(0, 2) };
+  await createAnalystStore({ ...accountOf(0), cluster }, []).setGrant('analyst_1', change);
+  for (const index of [0, 1]) expect(await read(grants, index)).toBe(`${granted}\nanalyst_1\tgame\ttrue`);
+  await read(FILL, 0, 'playline_all');
+});
+
+it('more parts than an insert may find are copied, and this limit of the tables remains', async () => {
+  await reshard(accountsOf(0, 1), 'playline_2', silently);
+  const before = await readAll();
+  const limit = 'parts_to_throw_insert = 1';
+  for (const index of [0, 1]) await read(`ALTER TABLE events MODIFY SETTING ${limit}`, index);
+  await reshard(accountsOf(0, 1, 2), 'playline_3', silently);
+  expect(await readAll()).toEqual(before);
+  expect(await read('SHOW CREATE TABLE events')).toContain(limit);
 });
 
 interface Answer {

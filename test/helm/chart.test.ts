@@ -17,6 +17,7 @@ const chart = parse(read('playline/Chart.yaml')) as Record<string, string>;
 const defaults = parse(read('playline/values.yaml'), { merge: true }) as Values;
 const small = parse(read('values/small.yaml')) as Values;
 const production = parse(read('values/production.yaml')) as Values;
+const cluster = parse(read('values/cluster.yaml')) as Values;
 
 /** Merges values as Helm does: maps recursively, everything else as a whole. */
 function mergeValues(base: unknown, values: unknown): unknown {
@@ -44,9 +45,33 @@ it('the Helm chart has values for every service', async () => {
   expect(Object.keys(defaults.services).sort()).toEqual(services.sort());
 });
 
+it('the settings of clusters reach every process that connects to their nodes', async () => {
+  const processes = await describeProcesses();
+  const { settings } = mergeValues(defaults, cluster) as Values;
+  const receiversOf = (...names: readonly string[]) => {
+    expect(Object.keys(settings)).toEqual(expect.arrayContaining([...names]));
+    const receivers = Object.entries(processes).filter(([, each]) =>
+      names.every((name) => each.settings.optional.includes(name)),
+    );
+    return receivers.map(([name]) => name);
+  };
+  const withRedis = Object.entries(processes).filter(([, { secrets }]) =>
+    [...secrets.required, ...secrets.optional].includes('REDIS_URL'),
+  );
+  expect(receiversOf('REDIS_CLUSTER', 'IDENTITY_CELLS')).toEqual(withRedis.map(([name]) => name));
+  expect(receiversOf('CLICKHOUSE_CLUSTER', 'CLICKHOUSE_SHARD_URLS').sort()).toEqual([
+    'eraser',
+    'event-writer',
+    'operator',
+    'portal',
+    'tables',
+  ]);
+});
+
 const SETS = {
   small: [small],
   production: [production],
+  cluster: [production, cluster],
   scaled: [production, parse(read('values/scaled.yaml'))],
 };
 
@@ -59,6 +84,7 @@ it.each(Object.entries(SETS))('the schema of the Helm chart accepts the values "
 it.each([
   ['small', small],
   ['production', production],
+  ['cluster', mergeValues(production, cluster) as Values],
 ])('the values "%s" contain valid settings and no unknown ones', async (_, set) => {
   const schemas = await readAllSettings();
   const { settings, services } = mergeValues(defaults, set) as Values;

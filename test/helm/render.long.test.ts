@@ -14,6 +14,7 @@ import { describeProcesses, readAllSettings } from './processes.ts';
 const SETS = {
   small: ['-f', 'values/small.yaml'],
   production: ['-f', 'values/production.yaml'],
+  cluster: ['-f', 'values/production.yaml', '-f', 'values/cluster.yaml'],
   scaled: ['-f', 'values/production.yaml', '-f', 'values/scaled.yaml'],
 } as const;
 type SetName = keyof typeof SETS;
@@ -221,10 +222,11 @@ it('a process may connect only to the stores whose addresses it has', () => {
     return [...new Set(egress.flatMap(({ ports }) => ports.map(({ port }) => port)))].sort((a, b) => a - b);
   };
   const [dns, nodes, redis, registry, clickhouse, kafka] = [53, 443, 6379, 8081, 8123, 9092];
+  const smtp = [465, 587];
   expect(portsOf('event-writer')).toEqual([dns, registry, clickhouse, kafka]);
   expect(portsOf('gateway')).toEqual([dns, redis, registry, kafka]);
   expect(portsOf('identity-linker')).toEqual([dns, redis, registry, kafka]);
-  expect(portsOf('portal')).toEqual([dns, nodes, redis, registry, clickhouse, kafka]);
+  expect(portsOf('portal')).toEqual([dns, nodes, ...smtp, redis, registry, clickhouse, kafka]);
   expect(portsOf('tables')).toEqual([dns, clickhouse]);
   expect(portsOf('topics')).toEqual([dns, registry, kafka]);
 });
