@@ -89,6 +89,9 @@ const toOverrides = (environment: string, { links }: World) =>
     version: index,
   }));
 
+/** ClickHouse accepts statements of 256 KiB. */
+const STATEMENT_ROWS = 100;
+
 /** Keys are sent as hexadecimal digits, because they are not valid UTF-8. */
 async function insert(engine: AnalystsEngine, table: string, rows: readonly object[]): Promise<void> {
   const names = Object.keys(rows[0]!);
@@ -97,12 +100,12 @@ async function insert(engine: AnalystsEngine, table: string, rows: readonly obje
     if (name === 'test') return 'test Bool';
     return /_offset|_partition|^version$/.test(name) ? `${name} UInt64` : `${name} String`;
   });
-  const lines = rows
-    .map((row) => JSON.stringify(row))
-    .join('\n')
-    .replaceAll(/[\\']/g, '\\$&');
-  const source = `format(JSONEachRow, '${structure.join(', ')}', '${lines}')`;
-  await engine.runAsOperator(`INSERT INTO ${table} (${names.join(', ')}) SELECT ${values.join(', ')} FROM ${source}`);
+  for (let start = 0; start < rows.length; start += STATEMENT_ROWS) {
+    const part = rows.slice(start, start + STATEMENT_ROWS).map((row) => JSON.stringify(row));
+    const lines = part.join('\n').replaceAll(/[\\']/g, '\\$&');
+    const source = `format(JSONEachRow, '${structure.join(', ')}', '${lines}')`;
+    await engine.runAsOperator(`INSERT INTO ${table} (${names.join(', ')}) SELECT ${values.join(', ')} FROM ${source}`);
+  }
 }
 
 async function fill(engine: AnalystsEngine, environment: string, generated: World): Promise<void> {
@@ -215,7 +218,7 @@ describe('two shards return the answers of one node', () => {
       let nowMs = 0;
       const days = createEventDays(engine.accountOf('writer'), { nowMs: () => nowMs, settleS: 0 });
       for (; nowMs < 300_000; nowMs += 100_000) await days.update();
-      expect(await engine.runAsOperator('SELECT count() > 0 FROM event_days')).toBe('1\n');
+      expect(await engine.runAsOperator('SELECT count() > 0 FROM playline.event_days')).toBe('1\n');
     }
     await expectEqual('analyst', EVENTS_PER_DAY.replace('ENV', 'env-0'));
     const [sinceS, untilS] = [FIRST_DAY_MS / 1_000, FIRST_DAY_MS / 1_000 + 20 * 86_400];
