@@ -4,7 +4,8 @@ const link = document.querySelector('[data-search]');
 const RESULTS_MAX = 12;
 
 let dialog = null;
-let entries = [];
+/** Null until the indexes are loaded. */
+let entries = null;
 
 link.addEventListener('click', (event) => {
   event.preventDefault();
@@ -82,12 +83,13 @@ function showResults(element) {
     .value.toLowerCase()
     .split(/\s+/)
     .filter((term) => term !== '');
-  const found = terms.length === 0 ? [] : entries.filter(({ all }) => terms.every((term) => all.includes(term)));
+  const found = terms.length === 0 ? [] : (entries ?? []).filter(({ all }) => terms.every((term) => all.includes(term)));
   const best = found.sort((a, b) => scoreOf(b, terms) - scoreOf(a, terms)).slice(0, RESULTS_MAX);
   const list = element.querySelector('ul');
   list.replaceChildren();
   for (const one of best) list.append(toItem(one, terms));
-  const status = found.length === 1 ? '1 result' : `${found.length} results`;
+  const count = found.length === 1 ? '1 result' : `${found.length} results`;
+  const status = entries === null ? 'Loading …' : count;
   element.querySelector('[role=status]').textContent = terms.length === 0 ? 'Type to search all pages.' : status;
 }
 
