@@ -12,7 +12,8 @@ link.addEventListener('click', (event) => {
   open();
 });
 addEventListener('keydown', (event) => {
-  const isTyping = event.target.matches?.('input, textarea, select');
+  // The input of the dialog keeps the focus for a moment after the dialog was closed.
+  const isTyping = event.target.matches?.('input, textarea, select') && event.target.checkVisibility();
   if (event.key !== '/' || isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   open();
@@ -83,7 +84,8 @@ function showResults(element) {
     .value.toLowerCase()
     .split(/\s+/)
     .filter((term) => term !== '');
-  const found = terms.length === 0 ? [] : (entries ?? []).filter(({ all }) => terms.every((term) => all.includes(term)));
+  const found =
+    terms.length === 0 ? [] : (entries ?? []).filter(({ all }) => terms.every((term) => all.includes(term)));
   const best = found.sort((a, b) => scoreOf(b, terms) - scoreOf(a, terms)).slice(0, RESULTS_MAX);
   const list = element.querySelector('ul');
   list.replaceChildren();
