@@ -2,13 +2,13 @@
 -- after its last insert (packages/events/src/clickhouse/event-days.ts). Readers count the other days from events, so the
 -- numbers are always exact. Each node of a cluster counts its own rows.
 --
--- A day is counted if its last insert started before the count. An erasure marks the day before it deletes rows, with a time a few
--- minutes in the future, and no day is counted while a deletion is unfinished.
+-- A day is counted if its last insert started before the count. An erasure marks the day before it deletes rows, with a time
+-- fifteen minutes in the future, and no day is counted while a deletion is unfinished.
 CREATE TABLE IF NOT EXISTS counted_days
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the events',
     day Date COMMENT 'Day of the events in UTC, according to the client clock',
-    stored_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Start of the last insert with events of this day, or a few minutes after an erasure began to delete events of this day',
+    stored_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Start of the last insert with events of this day, or fifteen minutes after an erasure began to delete events of this day',
     counted_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Inserts that started before this time are counted in event_days'
 )
 ENGINE = {{engine AggregatingMergeTree}}

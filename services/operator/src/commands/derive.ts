@@ -20,8 +20,8 @@ import { findCountDrift, findDayDrift, RECOUNT, RECOUNT_DAYS } from '../verify/c
 const HELP = `
 Repairs the tables identity_days, identities and session_days, on which persons, person_days, sessions and timelines are
 based: inserts missing rows and deletes rows that have no event. If the overview's counts of the last day or the numbers
-of events per day are wrong, the event writer counts them again. To check whether a repair is needed, run npm run verify. The command is safe to
-repeat, and safe to run during writes and erasures.
+of events per day are wrong, the event writer counts them again. To check whether a repair is needed, run npm run
+verify. The command is safe to repeat, and safe to run during writes and erasures.
 
 Requires CLICKHOUSE_URL with an account that can write, or a local stack.`;
 
