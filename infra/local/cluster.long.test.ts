@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { sendStatement } from '@playline/stores';
 import { until } from '@playline/testkit';
@@ -10,7 +9,7 @@ import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCommand } from './command.ts';
 import { findLines } from './commands/logs.ts';
-import { nodeName, nodeNames } from './node-names.ts';
+import { nodeNames } from './node-names.ts';
 import { CHECKOUT, logFileOf } from './paths.ts';
 import { queryRedisOnce } from './redis.ts';
 import { redisNodeUrls } from './redis-cluster.ts';
@@ -279,74 +278,6 @@ it('simulated traffic has one row per message and the expected persons', { timeo
   const args = ['--messages', '3000', '--rate', '0', '--seed', '42', '--json'];
   const report = await run('test/simulate/main.ts', args);
   expect(JSON.parse(report)).toMatchObject({ ok: true });
-});
-
-async function kill(name: string): Promise<void> {
-  process.kill(stack.file.processes[name] ?? 0, 'SIGKILL');
-}
-
-/** Freezes the Redis primary of the last slot until its replica has replaced it. */
-async function freezeUntilReplaced(): Promise<void> {
-  const urls = redisNodeUrls(stack.file.redis);
-  const readPrimaries = async (url: string) => {
-    const slots = (await queryRedisOnce({ url }, (node) => node.call('CLUSTER', 'SLOTS'))) as SlotRange[];
-    const byFirst = slots.sort(([first], [other]) => first - other);
-    return byFirst.map(([, , [, port]]) => urls.findIndex((each) => Number(new URL(each).port) === port));
-  };
-  const primaries = await readPrimaries(urls[0] ?? '');
-  const [observer = 0, frozen = 0] = [primaries.at(0), primaries.at(-1)];
-  const pid = stack.file.processes[nodeName('redis', frozen + 1)] ?? 0;
-  process.kill(pid, 'SIGSTOP');
-  try {
-    await until('the replica replaces the primary', async () => {
-      return !(await readPrimaries(urls[observer] ?? '')).includes(frozen);
-    });
-  } finally {
-    process.kill(pid, 'SIGCONT');
-  }
-}
-
-type SlotRange = [first: number, last: number, primary: [host: string, port: number]];
-
-const faults: [what: string, inject: () => Promise<void>][] = [
-  ['a Redis primary is killed', () => kill('redis')],
-  ['a Redis primary is frozen until its replica replaces it', freezeUntilReplaced],
-  ['a ClickHouse node is killed', () => kill('clickhouse-2')],
-  ['the home of ClickHouse is killed', () => kill('clickhouse')],
-];
-
-/** A machine that is busy with messages restarts processes slowly. */
-const PACE_MS = 200;
-
-it.each(faults)('no acknowledged message and no link is lost while %s', { timeout: START_MS }, async (_, inject) => {
-  const sent: Message[] = [];
-  const postBatches = async (gateway: string | undefined, isDone: () => boolean) => {
-    for (let batch = 0; batch < 5 || !isDone(); batch++) {
-      const [first, second] = [randomUUID(), randomUUID()];
-      const messages = [first, second].flatMap((id) => [track({ anonymousId: id }), identify(id, first)]);
-      await post(messages, gateway);
-      sent.push(...messages);
-      await delay(PACE_MS);
-    }
-  };
-  let isHealed = false;
-  const posting = Promise.all(gateways().map((gateway) => postBatches(gateway, () => isHealed)));
-  await until('batches are acknowledged', () => sent.length > 0);
-  await inject();
-  await until('every process serves', async () => {
-    const faults = await findFaults();
-    if (faults.length > 0) throw new Error(faults.join('\n'));
-    return true;
-  });
-  isHealed = true;
-  await posting;
-  const ids = quoted(sent.map(({ messageId }) => messageId));
-  const counts = `SELECT count(), uniqExact(person_key) FROM events_identified WHERE message_id IN (${ids}) FORMAT TSV`;
-  await until('every message has one row, and every two devices are one person', async () => {
-    expect(await query(counts)).toBe(`${sent.length}\t${sent.length / 4}`);
-    return true;
-  });
-  expect(await operate('verify')).toContain('no differences');
 });
 
 it('a backup restores both ClickHouse nodes after they have lost their data', { timeout: 2 * START_MS }, async () => {

@@ -1,4 +1,5 @@
 import type { Stores } from '@playline/testkit';
+import { CLUSTER_FAULTS, createClusterTrials } from './cluster-faults.ts';
 import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { verify } from './world/operate.ts';
@@ -7,7 +8,7 @@ import { runTrial, type Scenario } from './world/trial.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
 import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
 
-export const FAULTS: readonly Fault[] = [...SCENARIOS, ...WRITER_FAULTS, ...MINT_FAULTS];
+export const FAULTS: readonly Fault[] = [...SCENARIOS, ...CLUSTER_FAULTS, ...WRITER_FAULTS, ...MINT_FAULTS];
 
 export interface Fault extends Pick<Row, 'fault' | 'tried'> {
   readonly title?: string;
@@ -51,6 +52,7 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
   };
   const trials = [
     ...SCENARIOS.filter(isChosen).map(createScenarioTrial),
+    ...createClusterTrials({ isChosen, seeds: options.seeds, report: worldOptions?.report }),
     ...createWriterTrials(stores, { isChosen, ...options }),
     ...createMintTrials(stores, { isChosen, seeds: options.seeds }),
   ].sort((a, b) => a.row.fault - b.row.fault);

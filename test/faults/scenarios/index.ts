@@ -1,7 +1,6 @@
 import type { Scenario } from '../world/trial.ts';
 import { hostileBodies, oneInvalidAmongMany } from './bodies.ts';
 import { brokerAbsent, brokerKilled, brokerStopped, memoryBounded } from './broker.ts';
-import { CLUSTER_SCENARIOS } from './cluster.ts';
 import {
   drainUnderLoad,
   drainWithPendingResponses,
@@ -25,5 +24,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...[drainWithPendingResponses, drainUnderLoad, hostileBodies, oneInvalidAmongMany],
   ...[leaderReplacedWhileWaiting, leadersMove, logTruncatedWhileRead, logTruncatedWhileStopped],
   ...[refusedConsentArrivesLate, redisRestoredFromCopy],
-  ...[deploymentGrows, ...CLUSTER_SCENARIOS],
+  deploymentGrows,
 ];

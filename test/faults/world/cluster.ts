@@ -1,0 +1,176 @@
+// A whole cluster under test: three brokers, six Redis nodes, two ClickHouse nodes and two processes of each service, as
+// after `npm run up -- --cluster`.
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TOPICS } from '@playline/contracts';
+import { stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
+import { sendStatement } from '@playline/stores';
+import { openLogReader } from '@playline/stream/kafka';
+import { runCommand } from '../../../infra/local/command.ts';
+import { CHECKOUT, logFileOf } from '../../../infra/local/paths.ts';
+import { environmentWithoutStores } from '../../../infra/local/services.ts';
+import { publishableKeyHeaderOf, secretKeyHeaderOf } from '../../../infra/local/stack-file.ts';
+import { readStatus } from '../../../infra/local/status.ts';
+import { claimSupervision, releaseSupervision } from '../../../infra/local/supervisor.ts';
+import { toEnvironmentId } from '../../../services/operator/src/keys/subcommands.ts';
+import { sendRequest } from '../../simulate/delivery.ts';
+import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
+import { BROKERS } from '../scenarios/leaders.ts';
+import { openBrokers } from './brokers.ts';
+import { waitFor } from './wait.ts';
+
+/** The services that messages and erasures pass through. */
+export const SERVICES = ['gateway', 'event-writer', 'identity-linker', 'eraser'] as const;
+
+export type Cluster = Awaited<ReturnType<typeof openCluster>>;
+
+/** Shorter than the default of 10 s, so that a frozen member of a group is replaced before it returns. */
+const SETTINGS = { SESSION_TIMEOUT_MS: '3000', RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
+export const HEALTHY_MAX_MS = 180_000;
+const STATEMENT_MAX_MS = 15_000;
+
+export async function openCluster(report: (line: string) => void) {
+  const parent = join(stackPathsOf().state, 'test');
+  mkdirSync(parent, { recursive: true });
+  await sweepStacks(stackPathsOf, parent);
+  const folder = mkdtempSync(join(parent, 'faults-'));
+  const directory = join(folder, '.playline');
+  const stack = await startStack({ directory, cluster: true, services: [...SERVICES], settings: SETTINGS, report });
+  claimSupervision(stack.paths);
+  const log = openLogReader({ brokers: stack.file.kafka, clientId: 'faults' });
+  const brokers = openBrokers(stack.file.kafka);
+  const urls = stack.file.clickhouse.cluster?.urls ?? [];
+  const environmentId = toEnvironmentId('demo', 'production');
+  /** Runs a query on the home, or on one node, whose tables have only its own rows. */
+  const query = async (sql: string, url = stack.file.clickhouse.url, deadlineMs = STATEMENT_MAX_MS) => {
+    const response = await sendStatement({ ...stack.file.clickhouse, url }, { body: sql, deadlineMs });
+    return (await response.text()).trim();
+  };
+  const findFault = async () => {
+    const states = (await readStatus(stack.paths, { includeLag: false })) ?? [];
+    const faults = states.flatMap(({ name, state, reason }) => (state === 'serves' ? [] : [`${name}: ${reason}`]));
+    const partitions = await brokers.partitionsOf(TOPICS.messages.name);
+    const outOfSync = partitions.filter(({ leader, inSync }) => leader < 1 || inSync.length < BROKERS);
+    return [...faults, ...outOfSync.map(({ partition }) => `partition ${partition} lacks a replica`)].join('\n');
+  };
+  return {
+    stack,
+    brokers,
+    environmentId,
+    keys: stack.file.keys?.production ?? { publishable: '', secret: '' },
+    gateways: [stack.file.gateway ?? '', stack.file.others?.['gateway-2'] ?? ''],
+    clickhouseUrls: urls,
+    query,
+    pidOf: (name: string) => waitFor(`${name} has a process`, () => stack.file.processes[name] ?? null),
+    awaitHealthy: () =>
+      waitFor(
+        'every process serves',
+        async () => {
+          const fault = await findFault();
+          if (fault !== '') throw new Error(fault);
+          return true;
+        },
+        HEALTHY_MAX_MS,
+      ),
+    /** Returns the number of messages published so far. */
+    countPublished: async () =>
+      (await log.bounds(TOPICS.messages.name)).reduce((sum, { start, end }) => sum + end - start, 0),
+    operate: (...args: readonly string[]) =>
+      runCommand(process.execPath, [join(CHECKOUT, 'services/operator/src/main.ts'), ...args], {
+        folder,
+        env: environmentWithoutStores(),
+        logFile: logFileOf(stack.paths, 'operator'),
+      }),
+    close: async () => {
+      await Promise.all([log.close(), brokers.close()]);
+      releaseSupervision(stack.paths);
+      await stack.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Message = Record<string, unknown> & { readonly messageId: string };
+
+export function toMessage(fields: Record<string, unknown>): Message {
+  const eventTimestamp = new Date().toISOString();
+  return { type: 'track', messageId: randomUUID(), eventTimestamp, eventName: 'level_started', ...fields };
+}
+
+/** As of a client behind a load balancer, which uses another gateway after this time. */
+const RESPONSE_MAX_MS = 5_000;
+const RETRY_MS = 100;
+
+/** Sends a request to the gateways in turn until one responds with success. @returns the headers of the response */
+async function send(
+  { gateways }: Cluster,
+  request: Omit<Parameters<typeof sendRequest>[1], 'abortAfterMs'>,
+): Promise<Record<string, unknown>> {
+  for (let attempt = Math.floor(Math.random() * 2); ; attempt++) {
+    const gateway = gateways[attempt % gateways.length]!;
+    const response = await sendRequest(gateway, { ...request, abortAfterMs: RESPONSE_MAX_MS }).catch(() => null);
+    if (response !== null && response.status < 300) return response.headers;
+    if (response !== null && response.status < 500 && response.status !== 429)
+      throw new Error(`status ${response.status}: ${response.text}`);
+    await delay(RETRY_MS);
+  }
+}
+
+export const postMessages = (cluster: Cluster, messages: readonly Message[]) =>
+  send(cluster, {
+    method: 'POST',
+    path: MESSAGES_PATH,
+    headers: {
+      'content-type': 'application/json',
+      [publishableKeyHeaderOf(cluster.stack.file)]: cluster.keys.publishable,
+    },
+    body: Buffer.from(JSON.stringify({ messages })),
+  });
+
+export const quoted = (ids: readonly string[]) => ids.map((id) => `'${id}'`).join();
+
+/** As many ids as a query may contain. */
+const QUERY_IDS = 2_000;
+
+/** Counts rows of messages on all ClickHouse nodes. */
+export async function countRows({ clickhouseUrls, query }: Cluster, ids: readonly string[]): Promise<number> {
+  let rows = 0;
+  for (let first = 0; first < ids.length; first += QUERY_IDS) {
+    const sql = `SELECT count() FROM events WHERE message_id IN (${quoted(ids.slice(first, first + QUERY_IDS))})`;
+    for (const url of clickhouseUrls) rows += Number(await query(sql, url));
+  }
+  return rows;
+}
+
+const DEVICES = 8;
+
+/** Posts events of a person with several devices, whose rows are on both ClickHouse nodes. */
+export async function postPerson(cluster: Cluster) {
+  const userId = randomUUID();
+  const devices = Array.from({ length: DEVICES }, () => randomUUID());
+  const ids: string[] = [];
+  const play = async () => {
+    const messages = devices.map((anonymousId) => toMessage({ anonymousId }));
+    await postMessages(cluster, messages);
+    ids.push(...messages.map(({ messageId }) => messageId));
+  };
+  await play();
+  const links = devices.map((anonymousId) =>
+    toMessage({ type: 'identify', eventName: undefined, anonymousId, userId, identityType: 'steam' }),
+  );
+  await postMessages(cluster, links);
+  ids.push(...links.map(({ messageId }) => messageId));
+  const sql = `SELECT count(), uniqExact(person_key) FROM events_identified WHERE message_id IN (${quoted(ids)})`;
+  await waitFor('the devices belong to one person', async () => (await cluster.query(sql)) === `${2 * DEVICES}\t1`);
+  return { userId, ids, play };
+}
+
+/** Requests the erasure of a person. @returns the id of the erasure */
+export async function requestErasure(cluster: Cluster, userId: string): Promise<string> {
+  const headers = { [secretKeyHeaderOf(cluster.stack.file)]: cluster.keys.secret };
+  const path = `/v1/audience/data?userId=${userId}`;
+  const response = await send(cluster, { method: 'DELETE', path, headers, body: Buffer.alloc(0) });
+  return String(response['x-erasure-id']);
+}
