@@ -1,17 +1,10 @@
 // Creates or updates the database configured by environment variables. With the argument `reshard`, divides its rows
 // among the nodes.
-import { clickhouseClusterSettings, clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
+import { clickhouseTableSettings, parseConfig, toClickHouse } from '@playline/runtime';
 import { explainConnection, onEachNode } from '@playline/stores';
 import { z } from 'zod';
 import { applySql, type SqlTarget } from './apply.ts';
 import { reshard } from './reshard.ts';
-
-const configSchema = z.object({
-  ...clickhouseSettings,
-  ...clickhouseClusterSettings,
-  /** 1 for tables that several replicas have (infra/decisions/0024-clickhouse-shards.md). */
-  CLICKHOUSE_REPLICATED: z.enum(['0', '1']).default('0'),
-});
 
 async function apply(targets: readonly SqlTarget[], cluster: string | undefined): Promise<void> {
   // The home is last, because its tables over all nodes need the new columns of every node.
@@ -24,7 +17,7 @@ async function apply(targets: readonly SqlTarget[], cluster: string | undefined)
 }
 
 try {
-  const config = parseConfig(configSchema, process.env);
+  const config = parseConfig(z.object(clickhouseTableSettings), process.env);
   const account = toClickHouse(config);
   const isReplicated = config.CLICKHOUSE_REPLICATED === '1';
   const targets = onEachNode(account).map((node) => ({ ...node, isReplicated }));

@@ -1,7 +1,7 @@
 // Describes the processes of the chart from the code, for infra/helm/playline/services.yaml.
 import { readFileSync } from 'node:fs';
 import { SERVICES, type ServiceEntry } from '@playline/infra/local';
-import { clickhouseClusterSettings, clickhouseSettings, kafkaSettings, registrySettings } from '@playline/runtime';
+import { clickhouseTableSettings, kafkaSettings, registrySettings } from '@playline/runtime';
 import { z } from 'zod';
 import { readSettings } from '../service-settings.ts';
 
@@ -30,7 +30,7 @@ export async function readAllSettings(): Promise<Map<string, z.ZodObject>> {
   const services = await Promise.all(names.map(async (name) => [name, await readSettings(name)] as const));
   return new Map([
     ['topics', z.object({ ...kafkaSettings, ...registrySettings, ...topicSettings })],
-    ['tables', z.object({ ...clickhouseSettings, ...clickhouseClusterSettings })],
+    ['tables', z.object(clickhouseTableSettings)],
     ...services,
   ]);
 }

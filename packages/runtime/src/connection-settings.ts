@@ -145,6 +145,14 @@ export const clickhouseClusterSettings = {
     .optional(),
 } as const;
 
+/** For the command that creates the tables. */
+export const clickhouseTableSettings = {
+  ...clickhouseSettings,
+  ...clickhouseClusterSettings,
+  /** 1 for tables that several replicas have (infra/clickhouse/README.md#replicas). */
+  CLICKHOUSE_REPLICATED: z.enum(['0', '1']).default('0'),
+} as const;
+
 export const registrySettings = {
   /** Address of a Confluent-compatible schema registry, without a user or password. */
   SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
