@@ -6,8 +6,9 @@ import { TOPICS } from '@playline/contracts';
 import { sendStatement } from '@playline/stores';
 import { until } from '@playline/testkit';
 import { ConfigResourceTypes, Kafka, logLevel } from 'kafkajs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { runCommand } from './command.ts';
+import { doctor } from './commands/doctor.ts';
 import { findLines } from './commands/logs.ts';
 import { nodeNames } from './node-names.ts';
 import { CHECKOUT, logFileOf } from './paths.ts';
@@ -75,7 +76,7 @@ it('a cluster stores every topic on three brokers, two of which must be in sync'
   }
 });
 
-it('a cluster runs two processes of each service, and status reports each process', async () => {
+it('a cluster runs two processes of each service, and status, doctor and logs report each process', async () => {
   const services = SERVICES.flatMap((name) => [name, `${name}-2`]);
   const nodes = [...nodeNames('redis', 6), ...nodeNames('clickhouse', 2)];
   const stores = [...nodeNames('kafka', 3), 'registry', ...nodes];
@@ -84,6 +85,10 @@ it('a cluster runs two processes of each service, and status reports each proces
     expect(await statesOf()).toEqual(expected);
     return true;
   });
+  const printed: string[] = [];
+  const spy = vi.spyOn(console, 'log').mockImplementation((line) => void printed.push(String(line)));
+  await doctor(stack.paths, ['--cluster']).finally(() => spy.mockRestore());
+  expect(printed.at(-1)).toContain(`all ${Object.keys(expected).length} processes serve`);
   const lines = await findLines(stack.paths, ['event-writer', 'event-writer-2'], (line) => line.includes('"msg"'));
   expect(new Set(lines.map(({ name }) => name))).toEqual(new Set(['event-writer', 'event-writer-2']));
 });

@@ -13,44 +13,23 @@ import { simulate } from '../simulate/game/simulation.ts';
 import { BROKERS } from './scenarios/leaders.ts';
 import {
   type Cluster,
+  type ClusterTrialsOptions,
   countRows,
+  createTrialsOf,
   HEALTHY_MAX_MS,
   openCluster,
   postMessages,
   postPerson,
   quoted,
   requestErasure,
-  SERVICES,
   toMessage,
 } from './world/cluster.ts';
-import { cutFromNetwork } from './world/network-cut.ts';
-import {
-  BrokenGuarantee,
-  createRow,
-  type Effects,
-  type FaultTrial,
-  runSeed,
-  type SeedEnd,
-  toSeconds,
-} from './world/report.ts';
-import { isStopped } from './world/service-process.ts';
+import { FAILURES, type Failure, fail, type Target } from './world/failure.ts';
+import { BrokenGuarantee, type Effects, type FaultTrial, type SeedEnd, toSeconds } from './world/report.ts';
 import { waitFor } from './world/wait.ts';
 
-const FAILURES = {
-  SIGKILL: 'killed',
-  SIGSTOP: 'frozen',
-  cut: 'cut from the network',
-} as const;
-type Failure = keyof typeof FAILURES;
-
-/** A process that fails. */
-interface Target {
-  readonly name: string;
-  /** A replica that is suspended for a moment, so that it lacks the last writes when its primary fails. */
-  readonly replica?: string;
-  /** Returns true when another process does the work of this one. */
-  isReplaced?(): Promise<boolean>;
-}
+/** The services that messages and erasures pass through. */
+const SERVICES = ['gateway', 'event-writer', 'identity-linker', 'eraser'] as const;
 
 /** The parts that fail, and how to choose the process. */
 const PARTS: Readonly<Record<string, (cluster: Cluster, random: Random) => Promise<Target>>> = {
@@ -88,9 +67,6 @@ export const CLUSTER_FAULTS = Object.keys(PARTS).flatMap((part) =>
 );
 type ClusterFault = (typeof CLUSTER_FAULTS)[number];
 
-/** Longer than a cluster takes to replace a broker or a member of a group (3 s) or a Redis primary (1 s). */
-const ABSENT_MS = { min: 4_000, max: 7_000 };
-
 /** Returns the broker that leads most partitions and is not the controller, or the active controller. */
 async function chooseBroker({ brokers }: Cluster, role: 'leader' | 'controller'): Promise<Target> {
   const controller = await brokers.controller();
@@ -122,45 +98,6 @@ async function chooseRedisPrimary({ stack }: Cluster, random: Random): Promise<R
     replica: nodeName('redis', replica + 1),
     isReplaced: async () => (await readNodes(urls[observer])).every(([id]) => id !== primary),
   };
-}
-
-/** Long enough for writes that a suspended replica lacks, shorter than the node timeout of 1 s. */
-const BEHIND_MS = 800;
-const KILL_INTERVAL_MS = 50;
-
-async function suspend(pid: number): Promise<() => void> {
-  process.kill(pid, 'SIGSTOP');
-  await waitFor('the process is stopped', () => isStopped(pid));
-  return () => void process.kill(pid, 'SIGCONT');
-}
-
-/** Kills a process until another has replaced it, or freezes it or cuts it from the network for some seconds. */
-async function fail(cluster: Cluster, random: Random, target: Target, failure: Failure): Promise<void> {
-  const { name, replica, isReplaced = async () => true } = target;
-  const pid = await cluster.pidOf(name);
-  const resumeReplica = replica === undefined ? () => {} : await suspend(await cluster.pidOf(replica));
-  if (replica !== undefined) await delay(BEHIND_MS);
-  if (failure === 'SIGKILL') {
-    process.kill(pid, failure);
-    resumeReplica();
-    // The stack restarts a process immediately, but a machine that fails does not return before it is replaced.
-    await waitFor(`another process replaces ${name}`, async () => {
-      if (await isReplaced().catch(() => false)) return true;
-      const restarted = cluster.stack.file.processes[name];
-      if (restarted !== undefined) process.kill(restarted, failure);
-      await delay(KILL_INTERVAL_MS);
-      return false;
-    });
-    return;
-  }
-  const restore = failure === 'cut' ? cutFromNetwork(pid) : await suspend(pid);
-  try {
-    resumeReplica();
-    await delay(random.integer(ABSENT_MS.min, ABSENT_MS.max));
-    await waitFor(`another process replaces ${name}`, isReplaced);
-  } finally {
-    restore();
-  }
 }
 
 const CLIENTS = 6;
@@ -354,17 +291,8 @@ interface Erased {
   readonly erased: { readonly erasureId: string; readonly ids: readonly string[] };
 }
 
-/** @param options.isChosen selects the `CLUSTER_FAULTS` to try. The cluster is started on first use. */
-export function createClusterTrials({
-  isChosen,
-  seeds,
-  report = () => {},
-}: {
-  readonly isChosen: (fault: ClusterFault) => boolean;
-  readonly seeds: number;
-  readonly report?: ((line: string) => void) | undefined;
-}): FaultTrial[] {
-  let opening: Promise<Cluster> | null = null;
+/** @param options.isChosen selects the `CLUSTER_FAULTS` to try */
+export function createClusterTrials({ isChosen, ...options }: ClusterTrialsOptions): FaultTrial[] {
   const erased: Erased['erased'][] = [];
   const faults = CLUSTER_FAULTS.filter(isChosen);
   /** Compares all stores, and checks the receipts and rows of the persons that the trials erased. */
@@ -379,25 +307,11 @@ export function createClusterTrials({
     const ids = erased.flatMap((erasure) => erasure.ids);
     assert.equal(await countRows(cluster, ids), 0, 'rows of erased persons');
   };
-  const tryOne = async (fault: ClusterFault, seed: number): Promise<SeedEnd> => {
-    opening ??= openCluster(report);
-    const cluster = await opening;
+  const open = () => openCluster({ ...options, services: SERVICES });
+  return createTrialsOf(faults, { ...options, open }, async (cluster, fault, seed) => {
     const { erased: erasure, ...end } = await tryFault(cluster, fault, seed);
     erased.push(erasure);
     if (fault === faults.at(-1)) await checkAll(cluster);
     return end;
-  };
-  return faults.map((fault) => {
-    const row = createRow(fault, seeds);
-    return {
-      row,
-      title: fault.title,
-      trySeed: (seed) => runSeed(row, seed, () => tryOne(fault, seed)),
-      close: async () => {
-        const cluster = await opening;
-        opening = null;
-        await cluster?.close();
-      },
-    };
   });
 }

@@ -1,5 +1,6 @@
 import type { Stores } from '@playline/testkit';
 import { CLUSTER_FAULTS, createClusterTrials } from './cluster-faults.ts';
+import { CLUSTER_MINT_FAULTS, createClusterMintTrials } from './cluster-mint-faults.ts';
 import { createMintTrials, MINT_FAULTS } from './mint-faults.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 import { verify } from './world/operate.ts';
@@ -8,7 +9,13 @@ import { runTrial, type Scenario } from './world/trial.ts';
 import { openWorld, type World, type WorldOptions } from './world/world.ts';
 import { createWriterTrials, WRITER_FAULTS, type WriterFaultOptions } from './writer-faults.ts';
 
-export const FAULTS: readonly Fault[] = [...SCENARIOS, ...CLUSTER_FAULTS, ...WRITER_FAULTS, ...MINT_FAULTS];
+export const FAULTS: readonly Fault[] = [
+  ...SCENARIOS,
+  ...CLUSTER_FAULTS,
+  ...CLUSTER_MINT_FAULTS,
+  ...WRITER_FAULTS,
+  ...MINT_FAULTS,
+];
 
 export interface Fault extends Pick<Row, 'fault' | 'tried'> {
   readonly title?: string;
@@ -50,9 +57,12 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
     const trySeed = (seed: number) => runSeed(row, seed, () => run(scenario, seed));
     return { row, title: scenario.title, trySeed, close: async () => {} };
   };
+  const { report } = worldOptions ?? {};
+  const cluster = { isChosen, seeds: options.seeds, ...(report && { report }) };
   const trials = [
     ...SCENARIOS.filter(isChosen).map(createScenarioTrial),
-    ...createClusterTrials({ isChosen, seeds: options.seeds, report: worldOptions?.report }),
+    ...createClusterTrials(cluster),
+    ...createClusterMintTrials(cluster),
     ...createWriterTrials(stores, { isChosen, ...options }),
     ...createMintTrials(stores, { isChosen, seeds: options.seeds }),
   ].sort((a, b) => a.row.fault - b.row.fault);

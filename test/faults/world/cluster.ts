@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
-import { stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
+import { type StackOptions, stackPathsOf, startStack, sweepStacks } from '@playline/infra/local';
 import { sendStatement } from '@playline/stores';
 import { openLogReader } from '@playline/stream/kafka';
 import { runCommand } from '../../../infra/local/command.ts';
@@ -19,10 +19,8 @@ import { sendRequest } from '../../simulate/delivery.ts';
 import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
 import { BROKERS } from '../scenarios/leaders.ts';
 import { openBrokers } from './brokers.ts';
+import { createRow, type FaultTrial, type Row, runSeed, type SeedEnd } from './report.ts';
 import { waitFor } from './wait.ts';
-
-/** The services that messages and erasures pass through. */
-export const SERVICES = ['gateway', 'event-writer', 'identity-linker', 'eraser'] as const;
 
 export type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
@@ -31,13 +29,13 @@ const SETTINGS = { SESSION_TIMEOUT_MS: '3000', RATE_LIMIT_MESSAGES_PER_S: '20000
 export const HEALTHY_MAX_MS = 180_000;
 const STATEMENT_MAX_MS = 15_000;
 
-export async function openCluster(report: (line: string) => void) {
+export async function openCluster(options: Pick<StackOptions, 'services' | 'chain' | 'report'>) {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
   await sweepStacks(stackPathsOf, parent);
   const folder = mkdtempSync(join(parent, 'faults-'));
   const directory = join(folder, '.playline');
-  const stack = await startStack({ directory, cluster: true, services: [...SERVICES], settings: SETTINGS, report });
+  const stack = await startStack({ ...options, directory, cluster: true, settings: SETTINGS });
   claimSupervision(stack.paths);
   const log = openLogReader({ brokers: stack.file.kafka, clientId: 'faults' });
   const brokers = openBrokers(stack.file.kafka);
@@ -48,6 +46,12 @@ export async function openCluster(report: (line: string) => void) {
     const response = await sendStatement({ ...stack.file.clickhouse, url }, { body: sql, deadlineMs });
     return (await response.text()).trim();
   };
+  const run = (main: string, args: readonly string[]) =>
+    runCommand(process.execPath, [join(CHECKOUT, main), ...args], {
+      folder,
+      env: environmentWithoutStores(),
+      logFile: logFileOf(stack.paths, 'operator'),
+    });
   const findFault = async () => {
     const states = (await readStatus(stack.paths, { includeLag: false })) ?? [];
     const faults = states.flatMap(({ name, state, reason }) => (state === 'serves' ? [] : [`${name}: ${reason}`]));
@@ -77,12 +81,8 @@ export async function openCluster(report: (line: string) => void) {
     /** Returns the number of messages published so far. */
     countPublished: async () =>
       (await log.bounds(TOPICS.messages.name)).reduce((sum, { start, end }) => sum + end - start, 0),
-    operate: (...args: readonly string[]) =>
-      runCommand(process.execPath, [join(CHECKOUT, 'services/operator/src/main.ts'), ...args], {
-        folder,
-        env: environmentWithoutStores(),
-        logFile: logFileOf(stack.paths, 'operator'),
-      }),
+    operate: (...args: readonly string[]) => run('services/operator/src/main.ts', args),
+    simulate: (...args: readonly string[]) => run('test/simulate/main.ts', args),
     close: async () => {
       await Promise.all([log.close(), brokers.close()]);
       releaseSupervision(stack.paths);
@@ -90,6 +90,38 @@ export async function openCluster(report: (line: string) => void) {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+export interface ClusterTrialsOptions {
+  readonly isChosen: (fault: Pick<Row, 'fault' | 'tried'>) => boolean;
+  readonly seeds: number;
+  readonly report?: (line: string) => void;
+}
+
+/** Creates a trial for each fault. All trials run in one cluster, which is opened on first use. */
+export function createTrialsOf<F extends Pick<Row, 'fault' | 'tried'> & { readonly title?: string }>(
+  faults: readonly F[],
+  { seeds, open }: { readonly seeds: number; readonly open: () => Promise<Cluster> },
+  tryFault: (cluster: Cluster, fault: F, seed: number) => Promise<SeedEnd>,
+): FaultTrial[] {
+  let opening: Promise<Cluster> | null = null;
+  const openOnce = () => {
+    opening ??= open();
+    return opening;
+  };
+  return faults.map((fault) => {
+    const row = createRow(fault, seeds);
+    return {
+      row,
+      title: fault.title,
+      trySeed: (seed) => runSeed(row, seed, async () => tryFault(await openOnce(), fault, seed)),
+      close: async () => {
+        const cluster = await opening;
+        opening = null;
+        await cluster?.close();
+      },
+    };
+  });
 }
 
 export type Message = Record<string, unknown> & { readonly messageId: string };
