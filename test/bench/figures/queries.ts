@@ -1,6 +1,7 @@
 import { createEventDays } from '@playline/events/clickhouse';
 import { createEngine, type Engine } from '../clickhouse.ts';
-import { type Bench, type Figure, scaled } from '../figure.ts';
+import { type Bench, type Figure, type Row, scaled } from '../figure.ts';
+import { operate } from '../open-bench.ts';
 import {
   createGame,
   createPeerTables,
@@ -12,7 +13,14 @@ import {
   pairsOf,
   waitUntilMerged,
 } from '../queries/fill.ts';
-import { type AnalystQuery, basicQueries, cookbookQueries, createScene } from '../queries/queries.ts';
+import {
+  type AnalystQuery,
+  basicQueries,
+  cookbookQueries,
+  createScene,
+  PROPERTY_COLUMNS,
+  propertyQueries,
+} from '../queries/queries.ts';
 import {
   type DayCosts,
   type QueryResults,
@@ -20,6 +28,7 @@ import {
   runColdAndWarm,
   toGrowthRows,
   toMemoryRow,
+  toPropertyRow,
   toQueryRows,
 } from '../queries/results.ts';
 import { measureWriteCost } from '../queries/write-cost.ts';
@@ -40,7 +49,11 @@ export const queries: Figure = {
     const { before, after } = await fillInTwoSteps(engine, bench, game);
     const results: QueryResults[] = [];
     for (const query of await queriesOf(engine, game)) results.push(await run(engine, query));
-    return [...results.flatMap(toQueryRows), toMemoryRow(results), ...toGrowthRows(before, after), writeCost];
+    const properties = await measureProperties(bench, engine, game);
+    return [
+      ...[...results.flatMap(toQueryRows), toMemoryRow(results), ...toGrowthRows(before, after), writeCost],
+      ...properties,
+    ];
   },
 };
 
@@ -83,6 +96,23 @@ async function countDays({ stores, database }: Bench): Promise<void> {
   const open =
     'SELECT count() FROM (SELECT 1 FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at))';
   for (; (await engine.queryNumber(open)) > 0; nowMs += 600_000) await days.update();
+}
+
+/** Compares properties from the JSON text with the same properties as columns. */
+async function measureProperties(bench: Bench, engine: Engine, game: Game): Promise<Row[]> {
+  for (const options of PROPERTY_COLUMNS) await operate(bench, ['columns', 'add', ...options]);
+  const { text, column } = propertyQueries(await createScene(engine, game));
+  const rows: Row[] = [];
+  for (const [name, sql] of Object.entries(text)) {
+    const [own, peer] = [
+      await runColdAndWarm(engine, sql),
+      await runColdAndWarm(engine, column[name as keyof typeof column]),
+    ];
+    if (own.warm.text !== peer.warm.text)
+      throw new Error(`${name}: the column returns ${peer.warm.text.slice(0, 200)}`);
+    rows.push(toPropertyRow(name, own, peer));
+  }
+  return rows;
 }
 
 /** @throws Error if the result must equal the peer's result but differs */

@@ -323,10 +323,39 @@ function oneUser({ environmentId, raw, peer, player }: Scene): AnalystQuery {
   };
 }
 
+/** SQL for two properties: from the JSON text, or from the columns that `PROPERTY_COLUMNS` describes. */
+const PROPERTIES = {
+  text: { mode: "JSONExtractString(properties, 'mode')", score: "JSONExtractInt(properties, 'score')" },
+  column: { mode: 'property_mode', score: 'property_score' },
+} as const;
+
+/** Options of `columns add`. */
+export const PROPERTY_COLUMNS = [
+  ['--name', 'mode', '--path', 'mode', '--type', 'LowCardinality(String)', '--default='],
+  ['--name', 'score', '--path', 'score', '--type', 'Int64', '--default=0'],
+] as const;
+
+/** Queries for properties, each with the properties from the JSON text and from columns. */
+export function propertyQueries({ ranges: { day, month }, analysis }: Scene) {
+  const write = (of: 'text' | 'column') => {
+    const { mode, score } = PROPERTIES[of];
+    const rowsIn = (range: Range) => analysis.rows({ range, names: ['match_finished'] });
+    return {
+      'distribution of a property, 30 days': distributionOf(PROPERTIES[of], rowsIn(month)),
+      'sum of a property, 30 days': `SELECT sum(${score}) FROM ${rowsIn(month)}`,
+      'count by a property, 30 days': `SELECT ${mode} AS mode, count() FROM ${rowsIn(month)} GROUP BY mode ORDER BY mode`,
+      'people by a property, one day': `SELECT ${mode} AS mode, uniqExact(person_key) FROM ${rowsIn(day)} GROUP BY mode ORDER BY mode`,
+    };
+  };
+  return { text: write('text'), column: write('column') };
+}
+
+const distributionOf = ({ mode, score }: (typeof PROPERTIES)['text' | 'column'], rows: string) =>
+  `SELECT ${mode} AS mode, count(), quantiles(0.1, 0.5, 0.9)(${score}) FROM ${rows} GROUP BY mode ORDER BY mode`;
+
 function distribution(scene: Scene): AnalystQuery {
-  const of = (source: Source) => `
-    SELECT JSONExtractString(properties, 'mode') AS mode, count(), quantiles(0.1, 0.5, 0.9)(JSONExtractInt(properties, 'score'))
-    FROM ${source.rows({ range: scene.ranges.month, names: ['match_finished'] })} GROUP BY mode ORDER BY mode`;
+  const of = (source: Source) =>
+    distributionOf(PROPERTIES.text, source.rows({ range: scene.ranges.month, names: ['match_finished'] }));
   return {
     name: 'distribution of a property, 30 days',
     raw: of(scene.raw),

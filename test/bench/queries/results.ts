@@ -76,6 +76,17 @@ export function toQueryRows({ query, raw, exact, identified, peer }: QueryResult
   return [...rows, toRow({ ...readRow, peerValue: raw.warm.readRows, bars: [query.readRowsBar], notes: '' })];
 }
 
+export const toPropertyRow = (name: string, text: ColdAndWarm, column: ColdAndWarm): Row =>
+  toRow({
+    case: `${name}, from the JSON text`,
+    unit: 'ms',
+    value: text.warm.ms,
+    peer: 'from a column',
+    peerValue: column.warm.ms,
+    bars: [atMost('ratio', 2)],
+    notes: `${describe(text)}; column ${describe(column)}`,
+  });
+
 export function toMemoryRow(results: readonly QueryResults[]): Row {
   const largest = (runsOf: (result: QueryResults) => readonly (ColdAndWarm | undefined)[]) => {
     const used = results.flatMap((result) =>
