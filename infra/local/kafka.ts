@@ -92,6 +92,9 @@ function clusterSettingsOf({ clusterSize }: KafkaMember): Settings {
     'replica.lag.time.max.ms': 2000,
     'replica.fetch.wait.max.ms': 200,
     'replica.socket.timeout.ms': 2000,
+    // By default, a leader waits 30 s for a controller that is frozen or cut off, and cannot add a follower to the in-sync
+    // set in this time.
+    'controller.socket.timeout.ms': 2000,
     'log.cleaner.dedupe.buffer.size': 4 * 1024 * 1024,
     // Longer than for a single controller, because an election interrupts the others.
     'controller.quorum.election.timeout.ms': 1000,
