@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { frameRecord, type MessageRecord, messageRecordCodec, ZERO_KEY } from '@playline/contracts';
 import { createRowPlan, RowBuffer, RowTranscoder, readRecordKey } from '@playline/events';
-import { openEventStore } from '@playline/events/clickhouse';
+import { openEventStore, readCountQuery } from '@playline/events/clickhouse';
 import { createMetrics } from '@playline/runtime';
+import { createQueryRows } from '@playline/stores';
 import { createStoreCalls, createTokenNotes, RetryableFault, toPartition } from '@playline/stream';
 import { runStatement, until } from '@playline/testkit';
 import fc from 'fast-check';
@@ -14,6 +15,10 @@ import { createWriteRows } from '../../services/event-writer/src/steps/block-ste
 const START_MS = 120_000;
 const SHARDS = 2;
 const NOW_MS = 1_790_000_000_000;
+const MINUTE_MS = 60_000;
+/** Enough for a merge to end between two evaluations of the same subquery. */
+const MERGE_ROUNDS = 5;
+const MERGED_MESSAGES = 2_000;
 const plan = createRowPlan(messageRecordCodec.schema);
 const transcoder = new RowTranscoder();
 
@@ -204,5 +209,33 @@ describe('a block for two shards', () => {
     }
     expect(await readCounts('tried')).toBe('50\t50\t50');
     expect(await readDrift('tried')).toBe('0');
+  });
+
+  it('is counted completely in the overview while the copies of its messages are merged', {
+    timeout: 300_000,
+  }, async () => {
+    const account = { user: 'operator', password: nodes.secrets.operatorPassword, database: 'playline' };
+    const countsIn = await readCountQuery(createQueryRows({ ...account, url: nodes.urls[0]! }));
+    const runOnEach = (sql: string) => Promise.all(nodes.urls.map((url) => runStatement({ ...account, url }, sql)));
+    const { store, write } = openWriter(0);
+    for (let round = 0; round < MERGE_ROUNDS; round++) {
+      const environmentId = `merged ${round}`;
+      const [time, start] = [NOW_MS + round * MINUTE_MS, 500_000 + 2 * round * MERGED_MESSAGES];
+      const records = toRecords(environmentId, MERGED_MESSAGES).map((record) => ({ ...record, eventTime: time, test: false }));
+      await runOnEach('SYSTEM STOP MERGES events');
+      for (const copy of [0, 1]) {
+        const copies = records.map((record) => ({ ...record, receivedAt: time + copy }));
+        await write(toRows(copies, start + copy * MERGED_MESSAGES), start + copy * MERGED_MESSAGES, false);
+      }
+      await runOnEach('SYSTEM START MERGES events');
+      const sinceS = Math.floor(time / MINUTE_MS) * 60;
+      const counts = `SELECT sum(messages) FROM (${countsIn(sinceS, sinceS + 60)})
+        WHERE environment_id = '${environmentId}' AND kind = 'event'`;
+      let isMerged = false;
+      const merging = runOnEach('OPTIMIZE TABLE events FINAL').then(() => (isMerged = true));
+      while (!isMerged) expect(await read(counts)).toBe(String(MERGED_MESSAGES));
+      await merging;
+    }
+    await store.close();
   });
 });

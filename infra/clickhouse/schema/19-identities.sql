@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS identities
     test Bool COMMENT 'Flag for test messages',
     first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event of the identity, according to the client clock',
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event of the identity, according to the client clock',
-    first_touch SimpleAggregateFunction(max, String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event, a JSON array after 33 bytes by which this event has the greatest value',
+    first_touch SimpleAggregateFunction(max, String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event, separated by bytes that occur in no text (FF), after 33 bytes by which this event has the greatest value',
     latest_traits SimpleAggregateFunction(max, String) COMMENT 'Traits of the last identify message that has traits, after 32 bytes by which this message has the greatest value',
     last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, capped at one minute after the gateway received the event',
     user_hash SimpleAggregateFunction(max, FixedString(16)) COMMENT 'Hash of user_id without a key, to find the identity; zero bytes for an anonymous visitor',
@@ -32,7 +32,7 @@ SELECT
     max(concat(
         char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))),
         reinterpretAsFixedString(byteSwap(bitNot(reinterpretAsUInt128(message_id)))), reinterpretAsFixedString(byteSwap(version)),
-        toJSONString((surface, page_url, page_referrer)))) AS first_touch,
+        surface, char(255), page_url, char(255), page_referrer)) AS first_touch,
     maxIf(concat(
         reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
         reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,

@@ -97,7 +97,9 @@ COMMENT 'Number of active players in the time ranges of the overview, computed f
 -- five minutes before; earlier messages from clients whose clock is ahead; and, for messages that were received late, the
 -- messages with the same key. A copy has the time of its message, so no other row can be an earlier copy.
 --
--- Most messages have no copy, so only messages with the same hash as another one are compared by their key.
+-- Most messages have no copy, so only messages with the same hash as another one are compared by their key. Merges remove copies
+-- while the query runs, so `repeated` must be the same wherever it is used; the event writer uses this definition instead of the
+-- view, because a CTE is not materialized within a view.
 CREATE VIEW IF NOT EXISTS derived_event_counts SQL SECURITY INVOKER AS
 WITH
     {since: DateTime64(3, 'UTC')} - INTERVAL 5 MINUTE AS recent,
@@ -120,7 +122,7 @@ WITH
                 WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')} AND event_time < recent
             )
     ),
-    repeated AS
+    repeated AS MATERIALIZED
     (
         SELECT cityHash64(event_time, message_id, identity_key) AS hash FROM compared GROUP BY hash HAVING count() > 1
     )

@@ -5,6 +5,7 @@ import {
   IS_INSERT,
   onEachNode,
   overAllNodes,
+  type QueryRows,
   readRows,
   sendStatement,
 } from '@playline/stores';
@@ -58,7 +59,9 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
       // Newest first, so that a long import does not delay the numbers of the last day.
-      for (const range of toRanges(due, finishedS).reverse()) await countRange(run, range, { countedAt, noted });
+      const ranges = toRanges(due, finishedS).reverse();
+      const countsIn = ranges.length === 0 ? null : await readCountQuery(query);
+      for (const range of ranges) await countRange(run, range, { countedAt, noted, countsIn: countsIn! });
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
@@ -117,18 +120,36 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
   }));
 }
 
+/** Returns SQL that selects the expected rows of `event_counts`, for minutes of receipt in epoch seconds. */
+export type CountQuery = (sinceS: number, untilS: number) => string;
+
+/**
+ * Reads the definition of `derived_event_counts`, which replaces the view in other queries: only outside of a view does
+ * ClickHouse evaluate a materialized CTE once. In a cluster, a message whose copies are merged between two evaluations
+ * would not be counted.
+ */
+export async function readCountQuery(query: QueryRows): Promise<CountQuery> {
+  const sql = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = 'derived_event_counts'`;
+  const [[definition] = []] = await readRows(query(sql));
+  if (definition === undefined) throw new Error('The database has no view derived_event_counts.');
+  const all = `SELECT * FROM (${definition}) SETTINGS enable_materialized_cte = 1`;
+  const timeOf = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
+  return (sinceS, untilS) =>
+    all.replaceAll(/\{since:[^}]*\}/g, timeOf(sinceS)).replaceAll(/\{until:[^}]*\}/g, timeOf(untilS));
+}
+
 const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';
 
 /** Earlier counts of the range are included as 0, because an earlier copy may have moved the only message of a count. */
 async function countRange(
   run: (statement: string) => Promise<void>,
   range: MinuteRange,
-  { countedAt, noted }: { readonly countedAt: string; readonly noted: string },
+  { countedAt, noted, countsIn }: { readonly countedAt: string; readonly noted: string; readonly countsIn: CountQuery },
 ) {
   const { minutes, sinceS, untilS } = range;
   await run(`INSERT INTO event_counts SELECT ${COLUMNS}, sum(messages), '${countedAt}' FROM (
     SELECT ${COLUMNS}, messages
-    FROM derived_event_counts(since = fromUnixTimestamp64Milli(${sinceS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
+    FROM (${countsIn(sinceS, untilS)})
     UNION ALL
     SELECT ${COLUMNS}, 0 FROM event_counts WHERE step_s = ${MINUTE_S} AND start_at >= ${sinceS} AND start_at < ${untilS}
   ) GROUP BY ${COLUMNS}`);

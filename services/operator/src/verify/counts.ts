@@ -1,4 +1,5 @@
 import { COUNT_STEPS_S } from '@playline/events';
+import { type CountQuery, readCountQuery } from '@playline/events/clickhouse';
 import { type QueryRows, readRows } from '@playline/stores';
 import { awaitRunningInserts, type Drift } from '../derive/drift.ts';
 
@@ -28,7 +29,8 @@ export async function findCountDrift(query: QueryRows, onProgress: (line: string
   try {
     const hours = (await readRows(query(selectHours(all)))).map(([hour]) => Number(hour));
     const longest = new Set(hours.map((hour) => hour - (hour % LONGEST_S)));
-    const statements = [...hours.map((hour) => compareMinutes(hour, all)), ...[...longest].map(compareSums)];
+    const countsIn = await readCountQuery(query);
+    const statements = [...hours.map((hour) => compareMinutes(hour, countsIn, all)), ...[...longest].map(compareSums)];
     for (const statement of statements) {
       const [missing, unfounded] = await compareAgain(query, statement);
       drift.missing += missing;
@@ -85,14 +87,13 @@ const countsOf = (sinceS: number, lengthS: number) =>
   `event_counts FINAL WHERE start_at >= ${sinceS} AND start_at < ${sinceS + lengthS}`;
 
 /** Minutes that are not counted yet, and erased messages, which remain in the counts, are not differences. */
-function compareMinutes(sinceS: number, all: string): string {
-  const time = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
+function compareMinutes(sinceS: number, countsIn: CountQuery, all: string): string {
   return `SELECT countIf(counted < expected), countIf(counted > expected AND start_at >= erased.until_at)
     FROM (
       SELECT ${KEY}, sum(in_table) AS counted, sum(in_events) AS expected FROM (
         SELECT ${KEY}, messages AS in_table, 0 AS in_events FROM ${countsOf(sinceS, HOUR_S)} AND step_s = 60
         UNION ALL
-        SELECT ${KEY}, 0, messages FROM derived_event_counts(since = ${time(sinceS)}, until = ${time(sinceS + HOUR_S)})
+        SELECT ${KEY}, 0, messages FROM (${countsIn(sinceS, sinceS + HOUR_S)})
       )
       WHERE start_at NOT IN (
         SELECT minute_at FROM ${all}counted_minutes WHERE minute_at >= ${sinceS} AND minute_at < ${sinceS + HOUR_S}
