@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { frameRecord, type MessageRecord, messageRecordCodec, ZERO_KEY } from '@playline/contracts';
-import { createRowPlan, RowBuffer, RowTranscoder, readRecordKey } from '@playline/events';
-import { openEventStore, readCountQuery } from '@playline/events/clickhouse';
+import { createRowPlan, RowBuffer, RowTranscoder, readCountQuery, readRecordKey } from '@playline/events';
+import { openEventStore } from '@playline/events/clickhouse';
 import { createMetrics } from '@playline/runtime';
 import { createQueryRows } from '@playline/stores';
 import { createStoreCalls, createTokenNotes, RetryableFault, toPartition } from '@playline/stream';
@@ -221,7 +221,11 @@ describe('a block for two shards', () => {
     for (let round = 0; round < MERGE_ROUNDS; round++) {
       const environmentId = `merged ${round}`;
       const [time, start] = [NOW_MS + round * MINUTE_MS, 500_000 + 2 * round * MERGED_MESSAGES];
-      const records = toRecords(environmentId, MERGED_MESSAGES).map((record) => ({ ...record, eventTime: time, test: false }));
+      const records = toRecords(environmentId, MERGED_MESSAGES).map((record) => ({
+        ...record,
+        eventTime: time,
+        test: false,
+      }));
       await runOnEach('SYSTEM STOP MERGES events');
       for (const copy of [0, 1]) {
         const copies = records.map((record) => ({ ...record, receivedAt: time + copy }));

@@ -1,6 +1,7 @@
 export * from './audit/entries.ts';
 export * from './columns.ts';
 export * from './cookbook/index.ts';
+export * from './count-query.ts';
 export * from './record-rows.ts';
 export { createRowPlan, type RowPlan } from './row/plan.ts';
 export { RowBuffer } from './row/row-buffer.ts';

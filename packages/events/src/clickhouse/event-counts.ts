@@ -5,10 +5,10 @@ import {
   IS_INSERT,
   onEachNode,
   overAllNodes,
-  type QueryRows,
   readRows,
   sendStatement,
 } from '@playline/stores';
+import { type CountQuery, readCountQuery } from '../count-query.ts';
 import { COUNT_STEPS_S } from '../store.ts';
 
 const MINUTE_S = 60;
@@ -118,24 +118,6 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
     sinceS: minutes[0]!,
     untilS: Math.min(minutes.at(-1)! + 2 * MINUTE_S, finishedS),
   }));
-}
-
-/** Returns SQL that selects the expected rows of `event_counts`, for minutes of receipt in epoch seconds. */
-export type CountQuery = (sinceS: number, untilS: number) => string;
-
-/**
- * Reads the definition of `derived_event_counts`, which replaces the view in other queries: only outside of a view does
- * ClickHouse evaluate a materialized CTE once. In a cluster, a message whose copies are merged between two evaluations
- * would not be counted.
- */
-export async function readCountQuery(query: QueryRows): Promise<CountQuery> {
-  const sql = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = 'derived_event_counts'`;
-  const [[definition] = []] = await readRows(query(sql));
-  if (definition === undefined) throw new Error('The database has no view derived_event_counts.');
-  const all = `SELECT * FROM (${definition}) SETTINGS enable_materialized_cte = 1`;
-  const timeOf = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
-  return (sinceS, untilS) =>
-    all.replaceAll(/\{since:[^}]*\}/g, timeOf(sinceS)).replaceAll(/\{until:[^}]*\}/g, timeOf(untilS));
 }
 
 const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';

@@ -1,5 +1,4 @@
-import { COUNT_STEPS_S } from '@playline/events';
-import { type CountQuery, readCountQuery } from '@playline/events/clickhouse';
+import { COUNT_STEPS_S, type CountQuery, readCountQuery } from '@playline/events';
 import { type QueryRows, readRows } from '@playline/stores';
 import { awaitRunningInserts, type Drift } from '../derive/drift.ts';
 
