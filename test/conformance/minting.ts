@@ -25,7 +25,15 @@ import {
 } from '@playline/contracts';
 import { type Producer, toPartition } from '@playline/stream';
 import { openProducer, readTopic } from '@playline/stream/kafka';
-import { openOwnStores, openRedisDatabase, openServiceProcesses, testStores, until } from '@playline/testkit';
+import {
+  openOwnStores,
+  openRedisDatabase,
+  openServiceProcesses,
+  type RedisTarget,
+  testStores,
+  toRedisSettings,
+  until,
+} from '@playline/testkit';
 import { openProcess } from '../../services/chain-api/src/test/open-process.ts';
 
 const WRITER = new URL('../../services/activity-writer/src/main.ts', import.meta.url).pathname;
@@ -53,13 +61,13 @@ export interface MintingSystem {
 
 const author = { changedBy: 'test', requestId: 'test' };
 
-async function openRecords<R extends Change>(kind: RecordKind<R>, url: string) {
-  const view = await openRedisRecords(kind, { url });
+async function openRecords<R extends Change>(kind: RecordKind<R>, redis: RedisTarget) {
+  const view = await openRedisRecords(kind, redis);
   return { view, store: createUnloggedStore(view, author) };
 }
 
-async function openAccess(url: string) {
-  const access = await openRecords(ACCESS_KEYS, url);
+async function openAccess(redis: RedisTarget) {
+  const access = await openRecords(ACCESS_KEYS, redis);
   const context = { store: access.store, prefix: PREFIX };
   const createKeyFor = async (projectId: string, kind: 'secret' | 'publishable') => {
     const owner = { projectId, environmentId: `${projectId}-development`, environment: 'development' } as const;
@@ -70,8 +78,8 @@ async function openAccess(url: string) {
     other: await createKeyFor('other', 'secret'),
     publishable: await createKeyFor('demo', 'publishable'),
   };
-  const collections = await openRecords(COLLECTIONS, url);
-  const signableKeys = await openRecords(SIGNABLE_KEYS, url);
+  const collections = await openRecords(COLLECTIONS, redis);
+  const signableKeys = await openRecords(SIGNABLE_KEYS, redis);
   await signableKeys.store.change(() => {
     const owner = { projectId: 'demo', environmentId: 'demo-development', name: 'minter', sealed: 'sealed' };
     return { address: SIGNER, ...owner, state: 'live', createdAt: 1 } satisfies Omit<
@@ -87,8 +95,8 @@ async function openAccess(url: string) {
 export async function startMinting(settings: Record<string, string> = {}): Promise<MintingSystem> {
   const stores = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
-  const access = await openAccess(redis.url);
-  const environment = { ...stores.environment, REDIS_URL: redis.url };
+  const access = await openAccess(redis.target);
+  const environment = { ...stores.environment, ...toRedisSettings(redis.target) };
   const writers = openServiceProcesses(WRITER, {
     ...environment,
     LOG_LEVEL: 'warn',

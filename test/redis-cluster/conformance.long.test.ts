@@ -1,4 +1,4 @@
-// Runs the tests of the contract for ingest against a Redis Cluster. The whole-stack test on a cluster mints.
+// Runs the tests of both contracts against a Redis Cluster, except those in which a proxy to a single server fails.
 import { openRedisCluster, useRedisCluster } from '@playline/testkit';
 import { afterAll, describe } from 'vitest';
 
@@ -10,3 +10,6 @@ describe('messages', async () => void (await import('../conformance/messages.tes
 describe('consent', async () => void (await import('../conformance/consent.test.ts')));
 describe('endpoint', async () => void (await import('../conformance/endpoint.test.ts')));
 describe('rate limit', async () => void (await import('../conformance/rate-limit.test.ts')));
+describe('rows', async () => void (await import('../conformance/rows.test.ts')));
+describe('chain reads', async () => void (await import('../conformance/chain-reads.test.ts')));
+describe('mints', async () => void (await import('../conformance/mints.test.ts')));

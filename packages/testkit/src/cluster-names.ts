@@ -21,6 +21,7 @@ export function toClusterNames(name: string, cells: number): string[] {
   const [mint, family, projectId = ''] = MINT_OF_PROJECT.exec(name) ?? [];
   if (mint !== undefined)
     return [name.replace(mint, `mint:${family}:{m${toPartition(Buffer.from(projectId), MINT_TAGS)}}:${projectId}`)];
+  if (name === 'mint:complete') return Array.from({ length: MINT_TAGS }, (_, group) => `${name}:{m${group}}`);
   const [whole, start, environmentId = '', rest] = OF_ENVIRONMENT.exec(name) ?? [];
   if (whole !== undefined)
     return [`${start}:{c${toPartition(Buffer.from(environmentId), cells)}/${cells}}:${environmentId}${rest}`];

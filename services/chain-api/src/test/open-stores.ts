@@ -12,7 +12,7 @@ import type { ActivityRow, TokenRow } from '@playline/chain';
 import { openActivityStore } from '@playline/chain/clickhouse';
 import { putActivities } from '@playline/chain/memory';
 import { openRedisWatermarks } from '@playline/chain/redis';
-import { openOwnDatabase, openRedisDatabase } from '@playline/testkit';
+import { openOwnDatabase, openRedisDatabase, toRedisSettings } from '@playline/testkit';
 import { OTHER_PARTITION, PARTITION } from './open-chain-api.ts';
 
 /** A ClickHouse and a Redis database for one test, with the operations of an activity writer. */
@@ -35,11 +35,11 @@ export async function openChainStores(): Promise<ChainStores> {
   const { target, close: dropDatabase } = await openOwnDatabase();
   const { url, user, password, database } = target;
   const redis = await openRedisDatabase();
-  const watermarks = await openRedisWatermarks({ url: redis.url });
+  const watermarks = await openRedisWatermarks(redis.target);
   // Simulates a writer that has started but has not written any rows.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const [view, log] = [
-    await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url }),
+    await openRedisRecords(RATE_LIMIT_KEYS, redis.target),
     createMemoryRecordLog<RateLimitKeyRecord>(),
   ];
   const syncRateLimitKeys = () => syncFromLog({ view, log });
@@ -53,7 +53,7 @@ export async function openChainStores(): Promise<ChainStores> {
   return {
     redisUrl: redis.url,
     environment: {
-      REDIS_URL: redis.url,
+      ...toRedisSettings(redis.target),
       CLICKHOUSE_URL: url,
       CLICKHOUSE_USER: user,
       CLICKHOUSE_PASSWORD: password,
