@@ -13,99 +13,13 @@ import { configSchema as writerSettings } from '../../services/event-writer/src/
 import { configSchema as gatewaySettings } from '../../services/gateway/src/config.ts';
 import { configSchema as linkerSettings } from '../../services/identity-linker/src/config.ts';
 import { configSchema as portalSettings } from '../../services/portal/src/config.ts';
+import { SETTINGS, STACK_SETTINGS } from './night-settings.ts';
 import { query, runProgram, trackMessage } from './stack.ts';
 
 const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
 const paths = stackPathsOf(join(root, '.playline'));
 
-/** Every setting that a stack's users can change, each with a value other than the default. */
-const SETTINGS: Record<string, string> = {
-  LOG_LEVEL: 'warn',
-  PUBLIC_URL: 'https://audience.example',
-  HTTP_HEADER_PREFIX: 'x-night',
-  ACCESS_KEY_PREFIX: 'night',
-  TOPIC_PREFIX: 'night.',
-  LINK_TOPIC_GENERATION: '1',
-  BYTES_IN_FLIGHT_MAX: '33554432',
-  PUBLISH_DEADLINE_MS: '5000',
-  EVENT_AGE_MAX_MS: '86400000',
-  EVENT_AHEAD_MAX_MS: '3600000',
-  ERASURE_CLOCK_SKEW_MS: '1000',
-  RATE_LIMIT_MESSAGES_PER_S: '1000',
-  RATE_LIMIT_BURST: '2000',
-  RATE_LIMITS_BY_ENVIRONMENT: 'demo-production=500/1000',
-  RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '30',
-  RATE_LIMIT_CONSENTS_PER_S: '50',
-  RATE_LIMIT_CONSENTS_BURST: '60',
-  TRUSTED_PROXIES: '1',
-  BLOCK_ROWS_MAX: '5000',
-  BLOCK_BYTES_MAX: '4194304',
-  BLOCK_AGE_MAX_MS: '500',
-  SESSION_TIMEOUT_MS: '12000',
-  UNIQUE_IDENTITY_TYPES: 'passport,email',
-  BLOCKED_IDS: '{"demo-development":["player"]}',
-  CLIENT_LIBRARIES: 'night,audience-web',
-  BATCH_WINDOW_MS: '1000',
-  BATCH_REQUESTS_MAX: '500',
-  SCRUB_AT: '01:15',
-  REMOVAL_AT: '04:45',
-  READ_DEADLINE_MS: '4000',
-  RATE_LIMIT_CALLS: '600',
-  RATE_LIMIT_WINDOW_S: '60',
-  OPENID_ISSUER: 'https://id.example/realms/night',
-  OPENID_CLIENT_ID: 'night',
-  OPENID_CLIENT_SECRET: 'unused',
-  OPENID_LABEL: 'the night',
-  OPENID_ALSO_AT: 'https://tokens.id.example',
-  MINTS_PER_MINUTE: '100',
-  MINTS_BURST: '1000',
-  REFRESHES_PER_HOUR: '500',
-  MINTS_LISTED_AFTER_MS: '4000',
-  // No collector or mail server listens there.
-  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
-  OTEL_TRACES_SAMPLER_ARG: '0.5',
-  SMTP_URL: 'smtp://127.0.0.1:1',
-  SMTP_FROM: 'night@example.com',
-  ALERT_PRIVATE_WEBHOOKS: 'true',
-};
-
-/** Settings that a stack sets itself. These values for another deployment must have no effect. */
-const STACK_SETTINGS: Record<string, string> = {
-  KAFKA_BROKERS: 'elsewhere.invalid:9092',
-  KAFKA_TLS: 'true',
-  REDIS_URL: 'redis://elsewhere.invalid:6379',
-  REDIS_CLUSTER: 'true',
-  REDIS_SENTINEL: 'elsewhere',
-  IDENTITY_CELLS: '7',
-  CLICKHOUSE_URL: 'https://elsewhere.invalid',
-  CLICKHOUSE_USER: 'a-user',
-  CLICKHOUSE_PASSWORD: 'unknown',
-  CLICKHOUSE_DATABASE: 'elsewhere',
-  CLICKHOUSE_CLUSTER: 'elsewhere',
-  CLICKHOUSE_SHARD_URLS: 'https://elsewhere.invalid',
-  SCHEMA_REGISTRY_URL: 'https://elsewhere.invalid',
-  IDENTITY_PEPPER: 'ab'.repeat(32),
-  CHAINS: '[{"name":"elsewhere","id":"eip155:1"}]',
-  CURSOR_KEYS: `7=${'ef'.repeat(32)}`,
-  PORTAL_ORIGIN: 'https://elsewhere.invalid',
-  CLICKHOUSE_PUBLIC_URL: 'https://elsewhere.invalid',
-  ANALYST_ACCOUNTS: 'elsewhere=unknown',
-  PORTAL_SECRET: 'cd'.repeat(32),
-  SIGNER_PUBLIC_KEY: 'no-one',
-  SIGNER_KEYS: 'no-one',
-  CHAIN_NODES: '[{"name":"elsewhere","id":"eip155:1","urls":["https://elsewhere.invalid"]}]',
-  GATEWAY_URL: 'https://elsewhere.invalid',
-  CHAIN_API_URL: 'https://elsewhere.invalid',
-  ACTIVITY_PARTITIONS: '1',
-  CONSUMER_GROUP: 'one-for-all',
-  LINKER_GROUP: 'no-one',
-  WRITER_GROUP: 'no-one',
-  HTTP_HOST: '203.0.113.1',
-  HTTP_PORT: '1',
-  ADMIN_HOST: '203.0.113.1',
-  ADMIN_PORT: '1',
-};
 const OPTIONAL_STORE_SETTINGS = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
 
 const STORE_PORTS = ['KAFKA', 'CONTROLLER', 'REGISTRY', 'REDIS', 'CLICKHOUSE'];

@@ -97,7 +97,8 @@ CREATE VIEW IF NOT EXISTS persons_raw
     traits String COMMENT 'Traits of the last identify message that has traits, a JSON object'
 )
 DEFINER = views SQL SECURITY DEFINER AS
-WITH (SELECT (groupArray(environment_id), groupArray(time_zone)) FROM current_environment_settings) AS zones
+WITH (SELECT (groupArray(environment_id), groupArray(time_zone)) FROM current_environment_settings) AS zones,
+    splitByChar(char(255), substring(max(first_touch), 34)) AS parts
 SELECT
     environment_id, person_key, lower(hex(person_key)) AS person_id,
     uniqExact(identity_key) AS identities,
@@ -105,13 +106,13 @@ SELECT
     least(min(identity_first_seen_at), last_seen_at) AS first_seen_at,
     toDate(formatDateTime(first_seen_at, '%F', transform(environment_id, zones.1, zones.2, 'UTC'))) AS first_seen_day,
     max(identity_last_active_at) AS last_seen_at,
-    splitByChar(char(255), substring(max(first_touch), 34)) AS touch,
-    touch[1] AS first_surface,
-    replaceRegexpAll(path(touch[2]), '/[^/]*[0-9@%][^/]*', '/:id') AS first_route,
-    domainWithoutWWW(touch[3]) AS first_referrer_domain,
-    decodeURLFormComponent(extractURLParameter(touch[2], 'utm_campaign')) AS first_campaign,
-    touch[2] AS first_page_url,
-    touch[3] AS first_page_referrer,
+    CAST((parts[1], parts[2], parts[3]), 'Tuple(surface String, page_url String, page_referrer String)') AS touch,
+    touch.surface AS first_surface,
+    replaceRegexpAll(path(touch.page_url), '/[^/]*[0-9@%][^/]*', '/:id') AS first_route,
+    domainWithoutWWW(touch.page_referrer) AS first_referrer_domain,
+    decodeURLFormComponent(extractURLParameter(touch.page_url, 'utm_campaign')) AS first_campaign,
+    touch.page_url AS first_page_url,
+    touch.page_referrer AS first_page_referrer,
     substring(max(latest_traits), 33) AS traits
 FROM
 (
