@@ -278,7 +278,7 @@ const replacePlaceholders = (statement: string, { database, node, isReplicated =
   return replaceDatabases(replaced, database, node);
 };
 
-/** As long as the log is retained. By default, a block that is repeated after an hour would be stored again. */
+/** At least as long as the log is retained. By default, a block that is repeated after an hour would be stored again. */
 const TOKENS_RETAINED_S = 7 * 24 * 3_600;
 
 /** Replaces `{{engine X(…)}}` with the replicated engine, and the deduplication window with the window of replicas. */

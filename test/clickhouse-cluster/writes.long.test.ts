@@ -236,7 +236,9 @@ describe('a block for two shards', () => {
       const counts = `SELECT sum(messages) FROM (${countsIn(sinceS, sinceS + 60)})
         WHERE environment_id = '${environmentId}' AND kind = 'event'`;
       let isMerged = false;
-      const merging = runOnEach('OPTIMIZE TABLE events FINAL').then(() => (isMerged = true));
+      const merging = runOnEach('OPTIMIZE TABLE events FINAL').finally(() => {
+        isMerged = true;
+      });
       while (!isMerged) expect(await read(counts)).toBe(String(MERGED_MESSAGES));
       await merging;
     }

@@ -4,7 +4,9 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { TOPICS } from '@playline/contracts';
 import { overAllNodes } from '@playline/stores';
+import { deadLetterTopicOf } from '@playline/stream';
 import { createRandom, type Random } from '@playline/testkit/random';
+import { findLines } from '../../infra/local/commands/logs.ts';
 import { nodeName } from '../../infra/local/node-names.ts';
 import { queryRedisOnce } from '../../infra/local/redis.ts';
 import { redisNodeUrls } from '../../infra/local/redis-cluster.ts';
@@ -16,53 +18,47 @@ import {
   type ClusterTrialsOptions,
   countRows,
   createTrialsOf,
+  forIds,
   HEALTHY_MAX_MS,
   openCluster,
   postMessages,
   postPerson,
   quoted,
   requestErasure,
+  sum,
   toMessage,
 } from './world/cluster.ts';
-import { FAILURES, type Failure, fail, type Target } from './world/failure.ts';
+import { FAILURES, type Failure, fail, suspend, type Target } from './world/failure.ts';
 import { BrokenGuarantee, type Effects, type FaultTrial, type SeedEnd, toSeconds } from './world/report.ts';
 import { waitFor } from './world/wait.ts';
 
 /** The services that messages and erasures pass through. */
 const SERVICES = ['gateway', 'event-writer', 'identity-linker', 'eraser'] as const;
 
+type Choose = (cluster: Cluster, random: Random) => Promise<Target>;
+
 /** The parts that fail, and how to choose the process. */
-const PARTS: Readonly<Record<string, (cluster: Cluster, random: Random) => Promise<Target>>> = {
-  'leader of most partitions': (cluster) => chooseBroker(cluster, 'leader'),
-  'controller of the brokers': (cluster) => chooseBroker(cluster, 'controller'),
-  'Redis primary, its replica in sync,': async (cluster, random) => {
-    const { replica: _, ...target } = await chooseRedisPrimary(cluster, random);
-    return target;
-  },
-  'Redis primary, its replica behind,': chooseRedisPrimary,
-  'ClickHouse home': async () => ({ name: 'clickhouse' }),
-  'ClickHouse shard': async () => ({ name: 'clickhouse-2' }),
-  ...Object.fromEntries(
-    SERVICES.map((service) => [
-      service,
-      async (_: Cluster, random: Random) => ({ name: nodeName(service, random.integer(1, 2)) }),
-    ]),
-  ),
+const PARTS: Readonly<Record<string, Choose>> = {
+  'the leader of most partitions': (cluster) => chooseBroker(cluster, 'leader'),
+  'the controller of the brokers': (cluster) => chooseBroker(cluster, 'controller'),
+  'a Redis primary whose replica is in sync': chooseRedisPrimary,
+  'a Redis primary whose replica is behind': chooseWithReplicaBehind,
+  'the home of ClickHouse': async () => ({ name: 'clickhouse' }),
+  'a ClickHouse shard': async () => ({ name: 'clickhouse-2' }),
+  'a gateway': async (_, random) => ({ name: nodeName('gateway', random.integer(1, 2)) }),
+  'an event writer': chooseMember('event-writer', TOPICS.messages.name),
+  'an identity linker': chooseMember('identity-linker', TOPICS.identityLinks.name),
+  'an eraser': chooseMember('eraser', TOPICS.erasures.name),
 };
 
-/** Tests try what does not require root. */
 export const CLUSTER_FAULTS = Object.keys(PARTS).flatMap((part) =>
   (Object.keys(FAILURES) as Failure[]).map((failure) => {
-    const what = `${part} ${FAILURES[failure]}`;
-    const title = `every acknowledged message has one row, and erased persons stay erased: ${what}`;
-    return {
-      fault: 21,
-      brokers: BROKERS,
-      tried: `a whole cluster: ${what}`,
-      part,
-      failure,
-      ...(failure !== 'cut' && { title }),
+    const what = `${part} is ${FAILURES[failure]}`;
+    // Cutting a process from the network requires root.
+    const title = failure !== 'cut' && {
+      title: `every acknowledged message has one row, and persons are erased, when ${what}`,
     };
+    return { fault: 21, brokers: BROKERS, tried: `a whole cluster: ${what}`, part, failure, ...title };
   }),
 );
 type ClusterFault = (typeof CLUSTER_FAULTS)[number];
@@ -73,30 +69,94 @@ async function chooseBroker({ brokers }: Cluster, role: 'leader' | 'controller')
   const leadersOf = async () => (await brokers.partitionsOf(TOPICS.messages.name)).map(({ leader }) => leader);
   const leaders = (await leadersOf()).filter((id) => id !== controller);
   const countOf = (id: number) => leaders.filter((leader) => leader === id).length;
-  const id = role === 'controller' ? controller : (leaders.toSorted((a, b) => countOf(b) - countOf(a))[0] ?? 0);
+  const id = role === 'controller' ? controller : leaders.toSorted((a, b) => countOf(b) - countOf(a))[0];
+  if (id === undefined) throw new Error('the controller leads all partitions');
   return {
     name: nodeName('kafka', id),
     isReplaced: async () => {
       if (role === 'controller') return (await brokers.controller()) !== id;
-      return (await leadersOf()).every((leader) => ![id, -1].includes(leader));
+      const current = await leadersOf();
+      return current.length > 0 && current.every((leader) => ![id, -1].includes(leader));
     },
   };
 }
 
 type SlotRange = [first: number, last: number, ...nodes: [host: string, port: number][]];
 
-async function chooseRedisPrimary({ stack }: Cluster, random: Random): Promise<Required<Target>> {
+function openRedisNodes({ stack }: Cluster) {
   const urls = redisNodeUrls(stack.file.redis);
   const indexOf = ([, port]: [string, number]) => urls.findIndex((url) => Number(new URL(url).port) === port);
-  const readNodes = async (url = urls[0]!) => {
-    const ranges = (await queryRedisOnce({ url }, (node) => node.call('CLUSTER', 'SLOTS'))) as SlotRange[];
+  const readShards = async (node = 0) => {
+    const ranges = (await queryRedisOnce({ url: urls[node]! }, (each) => each.call('CLUSTER', 'SLOTS'))) as SlotRange[];
     return ranges.map(([, , ...nodes]) => nodes.map(indexOf) as [primary: number, replica: number]);
   };
-  const [[primary, replica], [observer]] = random.shuffle(await readNodes()) as [[number, number], [number, number]];
   return {
-    name: nodeName('redis', primary + 1),
-    replica: nodeName('redis', replica + 1),
-    isReplaced: async () => (await readNodes(urls[observer])).every(([id]) => id !== primary),
+    urls,
+    readShards,
+    /** Returns the position in the stream of writes that a node has written or received. */
+    readOffset: async (node: number) => {
+      const info = String(await queryRedisOnce({ url: urls[node]! }, (each) => each.call('INFO', 'replication')));
+      return Number(/^(?:slave_repl_offset|master_repl_offset):(\d+)/m.exec(info)?.[1]);
+    },
+    toTarget: (primary: number, observer: number): Target => ({
+      name: nodeName('redis', primary + 1),
+      isReplaced: async () => (await readShards(observer)).every(([id]) => id !== primary),
+    }),
+  };
+}
+
+async function chooseRedisPrimary(cluster: Cluster, random: Random): Promise<Target> {
+  const { readShards, toTarget } = openRedisNodes(cluster);
+  const [shard, other] = random.shuffle(await readShards());
+  return toTarget(shard![0], other![0]);
+}
+
+/** Time in which the primary with most writes is found. */
+const SAMPLE_WRITES_MS = 500;
+
+/** Chooses the primary with most writes. Disconnects its suspended replica, which would read what its socket has received. */
+async function chooseWithReplicaBehind(cluster: Cluster): Promise<Target> {
+  const { urls, readShards, readOffset, toTarget } = openRedisNodes(cluster);
+  const shards = await readShards();
+  const before = await Promise.all(shards.map(([primary]) => readOffset(primary)));
+  await delay(SAMPLE_WRITES_MS);
+  const after = await Promise.all(shards.map(([primary]) => readOffset(primary)));
+  const writesOf = (index: number) => after[index]! - before[index]!;
+  const [busiest = 0, other = 0] = [...shards.keys()].sort((a, b) => writesOf(b) - writesOf(a));
+  const [primary, replica] = shards[busiest]!;
+  const prepare = async () => {
+    const resume = await suspend(await cluster.pidOf(nodeName('redis', replica + 1)));
+    try {
+      await queryRedisOnce({ url: urls[primary]! }, (node) => node.call('CLIENT', 'KILL', 'TYPE', 'replica'));
+      const received = await readOffset(primary);
+      const written = await waitFor('the primary is written to', async () => {
+        const offset = await readOffset(primary);
+        return offset > received ? offset : null;
+      });
+      return async () => {
+        resume();
+        if ((await readOffset(replica)) >= written) throw new Error('the replica lacks no write');
+      };
+    } catch (error) {
+      resume();
+      throw error;
+    }
+  };
+  return { ...toTarget(primary, shards[other]![0]), prepare };
+}
+
+/** A member of a group is replaced when the group has processed every record that was published before. */
+function chooseMember(service: string, topic: string): Choose {
+  return async ({ log }, random) => {
+    let ends: ReadonlyMap<number, number> | null = null;
+    return {
+      name: nodeName(service, random.integer(1, 2)),
+      isReplaced: async () => {
+        ends ??= new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
+        const committed = await log.committed(service, topic);
+        return [...ends].every(([partition, end]) => end === 0 || (committed.get(partition) ?? 0) >= end);
+      },
+    };
   };
 }
 
@@ -137,7 +197,7 @@ const SAMPLE_MS = 250;
 const SAMPLE_MAX_MS = 2_000;
 
 /** Measures the longest time without a new row in any partition that receives messages. */
-function watchRows({ clickhouseUrls, query }: Cluster) {
+function watchRows({ clickhouseUrls, query }: Cluster, partitions: number) {
   const advanced = new Map<string, { offset: number; at: number }>();
   const since = `now64(3) - INTERVAL 2 MINUTE`;
   const sql = `SELECT kafka_partition, max(kafka_offset) FROM events WHERE received_at > ${since}
@@ -161,7 +221,8 @@ function watchRows({ clickhouseUrls, query }: Cluster) {
   return {
     awaitProgress: async () => {
       const from = performance.now();
-      await waitFor('each partition has new rows', () => [...advanced.values()].every(({ at }) => at > from));
+      const count = () => [...advanced.values()].filter(({ at }) => at > from).length;
+      await waitFor('each partition has new rows', () => count() === partitions);
     },
     stop: async () => {
       isStopped = true;
@@ -218,43 +279,64 @@ function assertNoDifferences(results: GameResults): void {
   throw new BrokenGuarantee(text, { lost: countOf('missing'), duplicated: countOf('doubled') });
 }
 
-/** Asserts that each message has one row in the view, and that each raw row has a distinct offset. */
-async function assertOnce(cluster: Cluster, ids: readonly string[], since: string): Promise<number> {
-  const exact = `SELECT count(), uniqExact(message_id) FROM events_exact WHERE message_id IN (${quoted(ids)})`;
-  const [rows, messages] = (await cluster.query(exact)).split('\t').map(Number) as [number, number];
+/** Asserts that each message has one row in the view. */
+async function assertOnce({ query }: Cluster, ids: readonly string[]): Promise<void> {
+  const found = await forIds(ids, async (list) => {
+    const sql = `SELECT count(), uniqExact(message_id) FROM events_exact WHERE message_id IN (${list})`;
+    return (await query(sql)).split('\t').map(Number) as [number, number];
+  });
+  const [rows, messages] = [sum(found.map(([count]) => count)), sum(found.map(([, distinct]) => distinct))];
   const counts = { lost: ids.length - messages, duplicated: rows - messages };
   if (counts.lost + counts.duplicated > 0)
     throw new BrokenGuarantee(`${ids.length} messages have ${rows} rows, ${messages} messages with rows`, counts);
-  const events = `${overAllNodes(cluster.stack.file.clickhouse).database}.events`;
-  const raw = `SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM ${events} WHERE received_at >= '${since}'`;
-  const [all, distinct] = (await cluster.query(raw)).split('\t').map(Number) as [number, number];
-  assert.equal(all, distinct, 'raw rows have distinct offsets');
-  return all;
+}
+
+/** Counts the rows that were inserted on all nodes, including those that merges have removed. */
+async function countInserted({ clickhouseUrls, query }: Cluster): Promise<number> {
+  const sql = 'SELECT sum(messages) FROM event_delays WHERE step_s = 60';
+  return sum((await Promise.all(clickhouseUrls.map((url) => query(sql, url)))).map(Number));
 }
 
 /** Traffic before a fault. */
 const LEAD_MS = { min: 1_000, max: 3_000 };
+/** An erasure is requested up to three seconds before or after a process fails. */
 const ERASURE_DELAY_MAX_MS = 3_000;
 
-async function tryFault(cluster: Cluster, { part, failure }: ClusterFault, seed: number): Promise<SeedEnd & Erased> {
+interface Erased {
+  readonly erasureId: string;
+  readonly ids: readonly string[];
+}
+
+async function tryFault(
+  cluster: Cluster,
+  { part, failure }: ClusterFault,
+  { seed, onErased }: { readonly seed: number; readonly onErased: (erased: Erased) => void },
+): Promise<SeedEnd> {
   const random = createRandom(seed);
   await cluster.awaitHealthy();
-  const publishedBefore = await cluster.countPublished();
-  const since = await cluster.query('SELECT now64(3)');
+  const before = { published: await cluster.countPublished(), inserted: await countInserted(cluster) };
   const person = await postPerson(cluster);
-  const [games, clients, rows] = [startGames(cluster, seed), startClients(cluster), watchRows(cluster)];
+  const partitions = (await cluster.brokers.partitionsOf(TOPICS.messages.name)).length;
+  const [games, clients, rows] = [startGames(cluster, seed), startClients(cluster), watchRows(cluster, partitions)];
   try {
     await delay(random.integer(LEAD_MS.min, LEAD_MS.max));
     const target = await PARTS[part]!(cluster, random);
-    const failedAt = performance.now();
-    const failing = fail(cluster, random, target, failure);
-    const erasing = (async () => {
-      await delay(random.integer(0, ERASURE_DELAY_MAX_MS));
-      // Rows that are not yet stored when the erasure is requested.
+    const [failAfterMs, eraseAfterMs] = random.shuffle([0, random.integer(0, ERASURE_DELAY_MAX_MS)]) as [
+      number,
+      number,
+    ];
+    const erase = async () => {
+      await delay(eraseAfterMs);
+      // Rows that may not be stored yet when the erasure is requested.
       await person.play();
-      return requestErasure(cluster, person.userId);
-    })();
-    const [erasureId] = await Promise.all([erasing, failing]);
+      onErased({ erasureId: await requestErasure(cluster, person.userId), ids: person.ids });
+    };
+    const erasing = erase();
+    erasing.catch(() => {});
+    await delay(failAfterMs);
+    const failedAt = performance.now();
+    await fail(cluster, random, target, failure);
+    await erasing;
     await cluster.awaitHealthy();
     const healthyMs = performance.now() - failedAt;
     await rows.awaitProgress();
@@ -264,54 +346,62 @@ async function tryFault(cluster: Cluster, { part, failure }: ClusterFault, seed:
       games.stop(),
     ]);
     assertNoDifferences(results);
-    const stored = await assertOnce(cluster, ids, since);
-    const accepted = results.reduce((sum, { tally }) => sum + tally.accepted, 0);
-    const sent = results.reduce((sum, { tally }) => sum + tally.messages - tally.rejected, 0);
+    await assertOnce(cluster, ids);
+    const published = (await cluster.countPublished()) - before.published;
+    const inserted = (await countInserted(cluster)) - before.inserted;
+    assert.ok(inserted <= published, `${inserted} rows were inserted for ${published} records`);
+    const accepted = sum(results.map(({ tally }) => tally.accepted));
     const effects: Effects = {
-      [`${part} ${FAILURES[failure]}`]: 1,
+      [`times ${part} was ${FAILURES[failure]}`]: 1,
       'no acknowledgement for s': toSeconds(gapMs),
       'one message took s': toSeconds(longestMs),
       'no new row of a partition for s': toSeconds(rowGapMs),
       'every process served after s': toSeconds(healthyMs),
     };
-    return {
-      effects,
-      sent: sent + ids.length,
-      acknowledged: accepted + ids.length,
-      published: (await cluster.countPublished()) - publishedBefore,
-      rows: stored,
-      erased: { erasureId, ids: person.ids },
-    };
+    const sent = sum(results.map(({ tally }) => tally.messages - tally.rejected));
+    return { effects, sent: sent + ids.length, acknowledged: accepted + ids.length, published, rows: inserted };
   } finally {
     await Promise.allSettled([games.stop(), clients.stop(), rows.stop()]);
   }
 }
 
-interface Erased {
-  readonly erased: { readonly erasureId: string; readonly ids: readonly string[] };
+/** Compares all stores, and checks that every erasure has a receipt and that no erased row is left or was found again. */
+async function checkAll(cluster: Cluster, erased: readonly Erased[]): Promise<void> {
+  const { query, operate, stack } = cluster;
+  const erasureIds = quoted(erased.map(({ erasureId }) => erasureId));
+  const receipts = `SELECT uniqExact(erasure_id) FROM erasure_receipts WHERE erasure_id IN (${erasureIds})`;
+  const hasReceipts = async () => erased.length === 0 || Number(await query(receipts)) === erased.length;
+  await waitFor('every erasure has a receipt', hasReceipts, HEALTHY_MAX_MS);
+  const counted = `SELECT count() FROM (
+    SELECT minute_at FROM ${overAllNodes(stack.file.clickhouse).database}.counted_minutes
+    WHERE minute_at < now() - INTERVAL 2 MINUTE GROUP BY minute_at HAVING max(stored_at) >= max(counted_at))`;
+  await waitFor('the overview has counted every minute', async () => (await query(counted)) === '0', HEALTHY_MAX_MS);
+  await waitFor('verify finds no differences', () => operate('verify'), HEALTHY_MAX_MS);
+  for (const topic of Object.values(TOPICS))
+    assert.equal(await cluster.countPublished(deadLetterTopicOf(topic.name)), 0, `dead letters of ${topic.name}`);
+  await operate('erasures', 'scrub');
+  for (const { erasureId } of erased.slice(-VERIFIED_MAX)) await operate('erasures', 'verify', erasureId);
+  const ids = erased.flatMap((erasure) => erasure.ids);
+  assert.equal(await countRows(cluster, ids), 0, 'rows of erased persons');
+  const found = await findLines(stack.paths, ['eraser', 'eraser-2'], (line) => line.includes('survivors found'));
+  assert.deepEqual(found, [], 'erased rows that a scrub has found');
 }
+
+/** Each runs a command. */
+const VERIFIED_MAX = 5;
 
 /** @param options.isChosen selects the `CLUSTER_FAULTS` to try */
 export function createClusterTrials({ isChosen, ...options }: ClusterTrialsOptions): FaultTrial[] {
-  const erased: Erased['erased'][] = [];
-  const faults = CLUSTER_FAULTS.filter(isChosen);
-  /** Compares all stores, and checks the receipts and rows of the persons that the trials erased. */
-  const checkAll = async (cluster: Cluster) => {
-    const erasureIds = quoted(erased.map(({ erasureId }) => erasureId));
-    const receipts = `SELECT uniqExact(erasure_id) FROM erasure_receipts WHERE erasure_id IN (${erasureIds})`;
-    const hasReceipts = async () => Number(await cluster.query(receipts)) === erased.length;
-    await waitFor('every erasure has a receipt', hasReceipts, HEALTHY_MAX_MS);
-    await waitFor('verify finds no differences', () => cluster.operate('verify'), HEALTHY_MAX_MS);
-    await cluster.operate('erasures', 'scrub');
-    await cluster.operate('erasures', 'verify', erased.at(-1)?.erasureId ?? '');
-    const ids = erased.flatMap((erasure) => erasure.ids);
-    assert.equal(await countRows(cluster, ids), 0, 'rows of erased persons');
-  };
-  const open = () => openCluster({ ...options, services: SERVICES });
-  return createTrialsOf(faults, { ...options, open }, async (cluster, fault, seed) => {
-    const { erased: erasure, ...end } = await tryFault(cluster, fault, seed);
-    erased.push(erasure);
-    if (fault === faults.at(-1)) await checkAll(cluster);
-    return end;
+  let erased: Erased[] = [];
+  return createTrialsOf(CLUSTER_FAULTS.filter(isChosen), {
+    ...options,
+    open: () => openCluster({ ...options, services: SERVICES }),
+    tryFault: (cluster, fault, seed) =>
+      tryFault(cluster, fault, { seed, onErased: (erasure) => void erased.push(erasure) }),
+    checkAll: async (cluster) => {
+      const checked = erased;
+      erased = [];
+      await checkAll(cluster, checked);
+    },
   });
 }

@@ -12,7 +12,7 @@ const SERVICES = ['chain-api', 'activity-writer', 'chain-indexer', 'minter'] as 
 export const CLUSTER_MINT_FAULTS = SERVICES.flatMap((service) =>
   (Object.keys(FAILURES) as Failure[]).map((failure) => {
     const what = `${service} ${FAILURES[failure]}`;
-    const title = `every reference id has one token or one clear failure: ${what}`;
+    const title = `every reference id has one token or one clear failure when one ${service} of two is ${FAILURES[failure]}`;
     const tried = `a whole cluster with a chain: ${what}`;
     return { fault: 23, brokers: BROKERS, tried, service, failure, ...(failure !== 'cut' && { title }) };
   }),
@@ -42,9 +42,14 @@ async function tryFault(cluster: Cluster, { service, failure }: ClusterMintFault
   minting.catch(() => {});
   await delay(random.integer(LEAD_MS.min, LEAD_MS.max));
   const failedAt = performance.now();
-  await fail(cluster, random, { name: nodeName(service, random.integer(1, 2)) }, failure);
-  await cluster.awaitHealthy();
-  const healthyMs = performance.now() - failedAt;
+  let healthyMs = 0;
+  try {
+    await fail(cluster, random, { name: nodeName(service, random.integer(1, 2)) }, failure);
+    await cluster.awaitHealthy();
+    healthyMs = performance.now() - failedAt;
+  } finally {
+    await Promise.allSettled([minting]);
+  }
   const { assets, ended, found, mintedSeconds }: MintReport = JSON.parse(await minting);
   return {
     effects: {
@@ -62,5 +67,5 @@ async function tryFault(cluster: Cluster, { service, failure }: ClusterMintFault
 /** @param options.isChosen selects the `CLUSTER_MINT_FAULTS` to try */
 export function createClusterMintTrials({ isChosen, ...options }: ClusterTrialsOptions): FaultTrial[] {
   const open = () => openCluster({ ...options, services: SERVICES, chain: true });
-  return createTrialsOf(CLUSTER_MINT_FAULTS.filter(isChosen), { ...options, open }, tryFault);
+  return createTrialsOf(CLUSTER_MINT_FAULTS.filter(isChosen), { ...options, open, tryFault });
 }

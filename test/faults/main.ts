@@ -35,9 +35,13 @@ const report = (line: string) => console.error(`${new Date().toISOString().slice
 // Tries all faults with one seed before the next seed, so that a run that times out has tried every fault.
 async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> {
   const { trials, start, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
+  let isInterrupted = false;
   // The stores are child processes and must not outlive this process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void close().finally(() => process.exit(1)));
+    process.once(signal, () => {
+      isInterrupted = true;
+      void close().finally(() => process.exit(1));
+    });
   const rows = trials.map(({ row }) => row);
   try {
     await start();
@@ -45,7 +49,7 @@ async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> 
     const end = Date.now() + minutes * 60_000;
     for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {
       for (const { row, trySeed } of trials) {
-        if (Date.now() > end) return rows;
+        if (isInterrupted || Date.now() > end) return rows;
         report(`fault ${row.fault}, seed ${seed}: ${row.tried}`);
         report(await trySeed(seed));
       }

@@ -76,10 +76,11 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
       if (brokers.length > 0) await worldOf({ brokers: Math.min(...brokers) });
     },
     close: async () => {
-      await Promise.all(trials.map((trial) => trial.close()));
+      const closed = await Promise.allSettled(trials.map((trial) => trial.close()));
       const opened = await Promise.all(worlds.values());
       try {
         if (verifiesAtEnd) for (const world of opened) await verify(world);
+        for (const end of closed) if (end.status === 'rejected') throw end.reason;
       } finally {
         await Promise.allSettled(opened.map((world) => world.close()));
       }

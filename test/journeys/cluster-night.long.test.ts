@@ -5,7 +5,7 @@ import { readStackFile, type StackFile, stackPathsOf } from '@playline/infra/loc
 import { testStackFolder, until } from '@playline/testkit';
 import { afterAll, expect, it } from 'vitest';
 import { SETTINGS, STACK_SETTINGS } from './night-settings.ts';
-import { query, runProgram, trackMessage } from './stack.ts';
+import { runProgram, trackMessage } from './stack.ts';
 
 const NIGHT_MS = 600_000;
 const COMMANDS_MS = 180_000;
@@ -33,10 +33,11 @@ async function identify(anonymousId: string, gateway = stack().gateway): Promise
   return response.status;
 }
 
-const untilLinked = (links: number) =>
-  until(`${links} links are stored`, async () => {
-    const [row] = await query<{ n: string }>(stack().clickhouse, 'SELECT toString(count()) AS n FROM identity_links');
-    return Number(row?.n) >= links;
+const untilLinked = (anonymousId: string) =>
+  until(`${anonymousId} is linked`, async () => {
+    const subject = ['--environment', 'development', '--kind', 'anonymous', '--id', anonymousId];
+    const { out } = await run('identity', 'resolve', ...subject, '--json');
+    return JSON.parse(out.slice(out.indexOf('{'))).isLinked === true;
   });
 
 afterAll(async () => {
@@ -50,9 +51,10 @@ it('a cluster starts with every setting changed, and one command restores it aft
   const started = await run('up', '--cluster', '--no-chain');
   expect(started.out).toMatch(/all \d+ processes serve/);
   expect(started.code).toBe(0);
-  for (const gateway of [stack().gateway, stack().others?.['gateway-2']])
-    expect(await identify(`before ${gateway}`, gateway)).toBe(200);
-  await untilLinked(2);
+  for (const [index, gateway] of [stack().gateway, stack().others?.['gateway-2']].entries()) {
+    expect(await identify(`before ${index}`, gateway)).toBe(200);
+    await untilLinked(`before ${index}`);
+  }
   await run('down');
 
   const stores = await run('up', '--cluster', '--services', 'none');
@@ -67,7 +69,7 @@ it('a cluster starts with every setting changed, and one command restores it aft
   expect(await identify('during')).toBe(200);
   const rebuilt = await run('rebuild');
   expect(rebuilt.code, rebuilt.out).toBe(0);
-  await untilLinked(3);
+  for (const anonymousId of ['before 0', 'before 1', 'during']) await untilLinked(anonymousId);
   await until('all processes are ready again', async () => (await run('status')).code === 0, COMMANDS_MS);
   await until('verify finds no differences', async () => (await run('verify')).code === 0, COMMANDS_MS);
 });

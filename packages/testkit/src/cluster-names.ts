@@ -35,7 +35,7 @@ type Key = string | Buffer;
 
 /**
  * A client for tests that use the key names of a single server. Sends a command to the key with this name in the
- * cluster. If there is one such key for each cell, their replies are equal, and the first is returned.
+ * cluster. If there is one such key for each cell, their replies are equal, and the first is returned, or null if one of them is null.
  */
 export function openRenamingClient(cluster: Cluster, cells: number): Redis {
   const toKeys = (name: Key) =>
@@ -47,7 +47,8 @@ export function openRenamingClient(cluster: Cluster, cells: number): Redis {
       const rest = args.flat().map((arg) => (typeof arg === 'object' ? (arg as Buffer) : String(arg)));
       return isBuffer ? cluster.callBuffer(bare, key, ...rest) : cluster.call(bare, key, ...rest);
     });
-    return (await Promise.all(calls))[0];
+    const replies = await Promise.all(calls);
+    return replies.includes(null) ? null : replies[0];
   };
   const primaries = () => cluster.nodes('master');
   const special: Record<string, (...args: never[]) => unknown> = {

@@ -331,7 +331,7 @@ const PROPERTIES = {
 
 /** Options of `columns add`. */
 export const PROPERTY_COLUMNS = [
-  ['--name', 'mode', '--path', 'mode', '--type', 'LowCardinality(String)', '--default='],
+  ['--name', 'mode', '--path', 'mode', '--type', 'LowCardinality(String)', '--default=none'],
   ['--name', 'score', '--path', 'score', '--type', 'Int64', '--default=0'],
 ] as const;
 

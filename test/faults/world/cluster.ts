@@ -53,9 +53,11 @@ export async function openCluster(options: Pick<StackOptions, 'services' | 'chai
       logFile: logFileOf(stack.paths, 'operator'),
     });
   const findFault = async () => {
-    const states = (await readStatus(stack.paths, { includeLag: false })) ?? [];
+    const states = await readStatus(stack.paths, { includeLag: false });
+    if (states === null) return 'the stack has no status';
     const faults = states.flatMap(({ name, state, reason }) => (state === 'serves' ? [] : [`${name}: ${reason}`]));
     const partitions = await brokers.partitionsOf(TOPICS.messages.name);
+    if (partitions.length === 0) return 'the topic has no partitions';
     const outOfSync = partitions.filter(({ leader, inSync }) => leader < 1 || inSync.length < BROKERS);
     return [...faults, ...outOfSync.map(({ partition }) => `partition ${partition} lacks a replica`)].join('\n');
   };
@@ -78,9 +80,10 @@ export async function openCluster(options: Pick<StackOptions, 'services' | 'chai
         },
         HEALTHY_MAX_MS,
       ),
-    /** Returns the number of messages published so far. */
-    countPublished: async () =>
-      (await log.bounds(TOPICS.messages.name)).reduce((sum, { start, end }) => sum + end - start, 0),
+    log,
+    /** Returns the number of records published to a topic so far. */
+    countPublished: async (topic: string = TOPICS.messages.name) =>
+      (await log.bounds(topic)).reduce((sum, { end }) => sum + end, 0),
     operate: (...args: readonly string[]) => run('services/operator/src/main.ts', args),
     simulate: (...args: readonly string[]) => run('test/simulate/main.ts', args),
     close: async () => {
@@ -98,29 +101,57 @@ export interface ClusterTrialsOptions {
   readonly report?: (line: string) => void;
 }
 
-/** Creates a trial for each fault. All trials run in one cluster, which is opened on first use. */
+interface TrialsOf<F> {
+  readonly seeds: number;
+  readonly open: () => Promise<Cluster>;
+  readonly tryFault: (cluster: Cluster, fault: F, seed: number) => Promise<SeedEnd>;
+  /** Called before the cluster is closed. */
+  readonly checkAll?: (cluster: Cluster) => Promise<void>;
+}
+
+/**
+ * Creates a trial for each fault. All trials of a seed run in one cluster, which is opened on first use, and closed after
+ * the last fault.
+ */
 export function createTrialsOf<F extends Pick<Row, 'fault' | 'tried'> & { readonly title?: string }>(
   faults: readonly F[],
-  { seeds, open }: { readonly seeds: number; readonly open: () => Promise<Cluster> },
-  tryFault: (cluster: Cluster, fault: F, seed: number) => Promise<SeedEnd>,
+  { seeds, open, tryFault, checkAll = async () => {} }: TrialsOf<F>,
 ): FaultTrial[] {
   let opening: Promise<Cluster> | null = null;
+  let isClosed = false;
   const openOnce = () => {
-    opening ??= open();
+    if (isClosed) throw new Error('the trials are closed');
+    opening ??= open().catch((error) => {
+      opening = null;
+      throw error;
+    });
     return opening;
+  };
+  const checkAndClose = async () => {
+    const cluster = await opening;
+    if (cluster === null) return;
+    opening = null;
+    try {
+      await checkAll(cluster);
+    } finally {
+      await cluster.close();
+    }
   };
   return faults.map((fault) => {
     const row = createRow(fault, seeds);
-    return {
-      row,
-      title: fault.title,
-      trySeed: (seed) => runSeed(row, seed, async () => tryFault(await openOnce(), fault, seed)),
-      close: async () => {
-        const cluster = await opening;
-        opening = null;
-        await cluster?.close();
-      },
+    const trySeed = (seed: number) =>
+      runSeed(row, seed, async () => {
+        try {
+          return await tryFault(await openOnce(), fault, seed);
+        } finally {
+          if (fault === faults.at(-1) && !isClosed) await checkAndClose();
+        }
+      });
+    const close = async () => {
+      isClosed = true;
+      await checkAndClose();
     };
+    return { row, title: fault.title, trySeed, close };
   });
 }
 
@@ -131,16 +162,22 @@ export function toMessage(fields: Record<string, unknown>): Message {
   return { type: 'track', messageId: randomUUID(), eventTimestamp, eventName: 'level_started', ...fields };
 }
 
-/** As of a client behind a load balancer, which uses another gateway after this time. */
+/** A client uses the other gateway after this time, as a load balancer would. */
 const RESPONSE_MAX_MS = 5_000;
 const RETRY_MS = 100;
+const SEND_MAX_MS = 120_000;
+let sent = 0;
 
-/** Sends a request to the gateways in turn until one responds with success. @returns the headers of the response */
+/**
+ * Sends a request to the gateways in turn until one responds with success.
+ * @returns the headers of the response @throws Error after two minutes
+ */
 async function send(
   { gateways }: Cluster,
   request: Omit<Parameters<typeof sendRequest>[1], 'abortAfterMs'>,
 ): Promise<Record<string, unknown>> {
-  for (let attempt = Math.floor(Math.random() * 2); ; attempt++) {
+  const endMs = performance.now() + SEND_MAX_MS;
+  for (let attempt = sent++; performance.now() < endMs; attempt++) {
     const gateway = gateways[attempt % gateways.length]!;
     const response = await sendRequest(gateway, { ...request, abortAfterMs: RESPONSE_MAX_MS }).catch(() => null);
     if (response !== null && response.status < 300) return response.headers;
@@ -148,6 +185,7 @@ async function send(
       throw new Error(`status ${response.status}: ${response.text}`);
     await delay(RETRY_MS);
   }
+  throw new Error(`no gateway has accepted a request within ${SEND_MAX_MS} ms`);
 }
 
 export const postMessages = (cluster: Cluster, messages: readonly Message[]) =>
@@ -163,17 +201,26 @@ export const postMessages = (cluster: Cluster, messages: readonly Message[]) =>
 
 export const quoted = (ids: readonly string[]) => ids.map((id) => `'${id}'`).join();
 
-/** As many ids as a query may contain. */
+/** Limits the length of a query. ClickHouse accepts 262,144 characters. */
 const QUERY_IDS = 2_000;
+
+/** Runs a query for each part of a list of ids. */
+export async function forIds<T>(ids: readonly string[], read: (list: string) => Promise<T>): Promise<T[]> {
+  const results: T[] = [];
+  for (let first = 0; first < ids.length; first += QUERY_IDS)
+    results.push(await read(quoted(ids.slice(first, first + QUERY_IDS))));
+  return results;
+}
+
+export const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
 
 /** Counts rows of messages on all ClickHouse nodes. */
 export async function countRows({ clickhouseUrls, query }: Cluster, ids: readonly string[]): Promise<number> {
-  let rows = 0;
-  for (let first = 0; first < ids.length; first += QUERY_IDS) {
-    const sql = `SELECT count() FROM events WHERE message_id IN (${quoted(ids.slice(first, first + QUERY_IDS))})`;
-    for (const url of clickhouseUrls) rows += Number(await query(sql, url));
-  }
-  return rows;
+  const countIn = async (list: string) => {
+    const sql = `SELECT count() FROM events WHERE message_id IN (${list})`;
+    return sum((await Promise.all(clickhouseUrls.map((url) => query(sql, url)))).map(Number));
+  };
+  return sum(await forIds(ids, countIn));
 }
 
 const DEVICES = 8;

@@ -16,34 +16,37 @@ export type Failure = keyof typeof FAILURES;
 /** A process that fails. */
 export interface Target {
   readonly name: string;
-  /** A replica that is suspended for a moment, so that it lacks the last writes when its primary fails. */
-  readonly replica?: string;
-  /** Returns true when another process does the work of this one. */
+  /** Called before the failure. @returns a function that is called as soon as the process has failed */
+  prepare?(): Promise<() => Promise<void>>;
+  /** Returns true when another process does the work of this one. Polled until then, so the process is away for longer. */
   isReplaced?(): Promise<boolean>;
 }
 
 /** Longer than a cluster takes to replace a broker or a member of a group (3 s) or a Redis primary (1 s). */
 const ABSENT_MS = { min: 4_000, max: 7_000 };
-
-/** Long enough for writes that a suspended replica lacks, shorter than the node timeout of 1 s. */
-const BEHIND_MS = 800;
 const KILL_INTERVAL_MS = 50;
 
-async function suspend(pid: number): Promise<() => void> {
+/** @returns a function that resumes the process */
+export async function suspend(pid: number): Promise<() => void> {
   process.kill(pid, 'SIGSTOP');
-  await waitFor('the process is stopped', () => isStopped(pid));
+  try {
+    await waitFor('the process is stopped', () => isStopped(pid));
+  } catch (error) {
+    process.kill(pid, 'SIGCONT');
+    throw error;
+  }
   return () => void process.kill(pid, 'SIGCONT');
 }
 
-/** Kills a process until another has replaced it, or freezes it or cuts it from the network for some seconds. */
+/** Makes a process fail until another has replaced it. Resolves when a killed process has ended, or a frozen one resumes. */
 export async function fail(cluster: Cluster, random: Random, target: Target, failure: Failure): Promise<void> {
-  const { name, replica, isReplaced = async () => true } = target;
+  const { name, prepare, isReplaced = async () => true } = target;
   const pid = await cluster.pidOf(name);
-  const resumeReplica = replica === undefined ? () => {} : await suspend(await cluster.pidOf(replica));
-  if (replica !== undefined) await delay(BEHIND_MS);
+  const hasFailed = (await prepare?.()) ?? (async () => {});
   if (failure === 'SIGKILL') {
     process.kill(pid, failure);
-    resumeReplica();
+    await hasFailed();
+    await waitFor(`${name} has ended`, () => cluster.stack.file.processes[name] !== pid);
     // The stack restarts a process immediately, but a machine that fails does not return before it is replaced.
     await waitFor(`another process replaces ${name}`, async () => {
       if (await isReplaced().catch(() => false)) return true;
@@ -56,7 +59,7 @@ export async function fail(cluster: Cluster, random: Random, target: Target, fai
   }
   const restore = failure === 'cut' ? cutFromNetwork(pid) : await suspend(pid);
   try {
-    resumeReplica();
+    await hasFailed();
     await delay(random.integer(ABSENT_MS.min, ABSENT_MS.max));
     await waitFor(`another process replaces ${name}`, isReplaced);
   } finally {
