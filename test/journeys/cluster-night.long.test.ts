@@ -14,11 +14,14 @@ const STORES = 12;
 const root = testStackFolder('cluster-night');
 const paths = stackPathsOf(join(root, '.playline'));
 
-async function run(...args: readonly string[]) {
-  const environment = { HOME: process.env.HOME ?? '', PLAYLINE_ROOT: root, ...SETTINGS, ...STACK_SETTINGS };
-  const { code, out, err } = await runProgram('infra/local/bootstrap.mjs', args, { env: environment });
+async function runWith(settings: Record<string, string>, args: readonly string[]) {
+  const env = { HOME: process.env.HOME ?? '', PLAYLINE_ROOT: root, ...settings };
+  const { code, out, err } = await runProgram('infra/local/bootstrap.mjs', args, { env });
   return { code, out: out + err };
 }
+
+const run = (...args: readonly string[]) => runWith({}, args);
+const up = (...args: readonly string[]) => runWith({ ...SETTINGS, ...STACK_SETTINGS }, ['up', '--cluster', ...args]);
 
 const stack = (): StackFile => readStackFile(paths)!;
 
@@ -48,7 +51,7 @@ afterAll(async () => {
 it('a cluster starts with every setting changed, and one command restores it after all Redis data was lost', {
   timeout: NIGHT_MS,
 }, async () => {
-  const started = await run('up', '--cluster', '--no-chain');
+  const started = await up('--no-chain');
   expect(started.out).toMatch(/all \d+ processes serve/);
   expect(started.code).toBe(0);
   for (const [index, gateway] of [stack().gateway, stack().others?.['gateway-2']].entries()) {
@@ -57,13 +60,13 @@ it('a cluster starts with every setting changed, and one command restores it aft
   }
   await run('down');
 
-  const stores = await run('up', '--cluster', '--services', 'none');
+  const stores = await up('--services', 'none');
   expect(stores.out).toContain(`all ${STORES} processes serve`);
   await run('down');
   for (const name of ['redis', ...[2, 3, 4, 5, 6].map((number) => `redis-${number}`)])
     rmSync(join(paths.state, 'data', name), { recursive: true });
 
-  const empty = await run('up', '--cluster', '--no-chain');
+  const empty = await up('--no-chain');
   expect(empty.out).toContain('identities, consents and erasures wait. Run `npm run rebuild`');
   expect(empty.code).toBe(1);
   expect(await identify('during')).toBe(200);

@@ -131,6 +131,8 @@ it('no link is lost or contradicted when a primary is killed whose replica is in
 it('links that a promoted replica lacked are applied again from the log, with the same decisions', async () => {
   await runFault(async (primary, replica, count) => {
     replica.suspend();
+    // Disconnected, because it would read what its socket has received.
+    await primary.client.call('CLIENT', 'KILL', 'TYPE', 'replica');
     const start = count();
     await until('more facts are published', async () => count() > start + 20, WAIT_MS);
     await primary.kill();
