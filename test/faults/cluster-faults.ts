@@ -275,7 +275,7 @@ function assertNoDifferences(results: GameResults): void {
   const differences = results.flatMap((result) => result.differences);
   if (differences.length === 0) return;
   const text = differences.map(({ kind, count, first }) => `${count} ${kind}: ${first.join(' ')}`).join('; ');
-  const countOf = (kind: string) => differences.reduce((sum, each) => sum + (each.kind === kind ? each.count : 0), 0);
+  const countOf = (kind: string) => sum(differences.map((each) => (each.kind === kind ? each.count : 0)));
   throw new BrokenGuarantee(text, { lost: countOf('missing'), duplicated: countOf('doubled') });
 }
 
@@ -352,7 +352,7 @@ async function tryFault(
     assert.ok(inserted <= published, `${inserted} rows were inserted for ${published} records`);
     const accepted = sum(results.map(({ tally }) => tally.accepted));
     const effects: Effects = {
-      [`times ${part} was ${FAILURES[failure]}`]: 1,
+      failures: 1,
       'no acknowledgement for s': toSeconds(gapMs),
       'one message took s': toSeconds(longestMs),
       'no new row of a partition for s': toSeconds(rowGapMs),

@@ -53,7 +53,7 @@ async function tryFault(cluster: Cluster, { service, failure }: ClusterMintFault
   const { assets, ended, found, mintedSeconds }: MintReport = JSON.parse(await minting);
   return {
     effects: {
-      [`${service} ${FAILURES[failure]}`]: 1,
+      failures: 1,
       '99 % of assets were minted after s': mintedSeconds.p99,
       'every process served after s': toSeconds(healthyMs),
     },

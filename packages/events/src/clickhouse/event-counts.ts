@@ -59,9 +59,11 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
       // Newest first, so that a long import does not delay the numbers of the last day.
-      const countsIn = await readCountQuery(query);
-      for (const range of toRanges(due, finishedS).reverse())
+      let countsIn: CountQuery | null = null;
+      for (const range of toRanges(due, finishedS).reverse()) {
+        countsIn ??= await readCountQuery(query);
         await countRange(run, range, { countedAt, noted, countsIn });
+      }
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
         if (startedAt < (dueAt.get(spanS) ?? 0)) continue;
