@@ -66,6 +66,7 @@ async function tryFault(cluster: Cluster, { service, failure }: ClusterMintFault
 
 /** @param options.isChosen selects the `CLUSTER_MINT_FAULTS` to try */
 export function createClusterMintTrials({ isChosen, ...options }: ClusterTrialsOptions): FaultTrial[] {
-  const open = () => openCluster({ ...options, services: SERVICES, chain: true });
+  // Gateways copy rate limit keys to Redis, without which a chain API is not ready.
+  const open = () => openCluster({ ...options, services: ['gateway', ...SERVICES], chain: true });
   return createTrialsOf(CLUSTER_MINT_FAULTS.filter(isChosen), { ...options, open, tryFault });
 }
