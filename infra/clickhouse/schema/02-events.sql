@@ -65,6 +65,8 @@ CREATE TABLE IF NOT EXISTS events
     kafka_offset UInt64 COMMENT 'Offset of the record in its partition',
     version UInt64 MATERIALIZED bitNot(bitOr(bitShiftLeft(toUInt64(toUnixTimestamp64Milli(received_at)), 22), bitOr(bitShiftLeft(bitAnd(toUInt64(kafka_partition), 255), 14), bitAnd(kafka_offset, 16383))))
         COMMENT 'Merge version, greatest for the copy received first: complement of 42 bits of received_at, 8 bits of the partition and 14 bits of the offset',
+    storage_delay UInt8 DEFAULT if(received_at < now64(3) - INTERVAL 3 DAY OR user_agent = 'playline-demo', 0, toUInt8(ceil(4 * log2(greatest(2, date_diff('ms', received_at, nowInBlock64(3)))))))
+        COMMENT 'Time from receipt to storage: at most 2 to the power of a quarter of this number, in milliseconds; 0 for imported and generated messages',
     INDEX carried_keys (identity_key, anonymous_key) TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX alias_keys (from_key, to_key) TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX message_ids message_id TYPE bloom_filter(0.001) GRANULARITY 1,

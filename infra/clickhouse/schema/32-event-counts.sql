@@ -43,36 +43,21 @@ ORDER BY (environment_id, step_s, start_at, kind, name, field, library, library_
 SETTINGS index_granularity = 2048
 COMMENT 'Messages and recorded errors by minute, ten minutes, hour and four hours of receipt, computed from events and message_rejections by the event writer';
 
--- Messages that are older than the retention of the log were imported, and the messages of npm run demo have generated times
--- of receipt, so their delay is 0. Delays are stored as upper bounds that grow by a fifth, so that the table is small. A block
--- that is written twice is counted twice, which changes no quantile noticeably.
+-- Delays are stored as upper bounds that grow by a fifth, so that the table is small. Copies are counted until they are merged,
+-- which changes no quantile noticeably.
 CREATE TABLE IF NOT EXISTS event_delays
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the messages',
     step_s UInt16 COMMENT 'Length of the interval in seconds: 60, 600, 3600 or 14400',
     start_at DateTime('UTC') COMMENT 'Start of the interval, by the time of receipt',
     delay_ms UInt32 COMMENT 'Upper bound of the time from receipt to storage, in milliseconds; 0 for imported and generated messages',
-    messages UInt64 COMMENT 'Number of stored messages with this delay, including test messages and copies'
+    messages UInt64 COMMENT 'Number of stored messages with this delay, including test messages and copies',
+    counted_at DateTime64(3, 'UTC') COMMENT 'Time of the count; the latest count applies'
 )
-ENGINE = {{engine SummingMergeTree(messages)}}
+ENGINE = {{engine ReplacingMergeTree(counted_at)}}
 ORDER BY (environment_id, step_s, start_at, delay_ms)
 SETTINGS index_granularity = 2048
-COMMENT 'Time from receipt to storage by minute, ten minutes, hour and four hours';
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS event_delays_of_events TO event_delays AS
-SELECT environment_id, step_s, toDateTime(intDiv(toUnixTimestamp(minute_at), step_s) * step_s, 'UTC') AS start_at, delay_ms, sum(stored) AS messages
-FROM
-(
-    SELECT
-        environment_id, toStartOfMinute(received_at) AS minute_at, count() AS stored,
-        if(received_at < now64(3) - INTERVAL 3 DAY OR user_agent = 'playline-demo', 0, toUInt32(exp2(ceil(4 * log2(greatest(1, date_diff('ms', received_at, nowInBlock64(3))))) / 4))) AS delay_ms
-    FROM events
-    GROUP BY environment_id, minute_at, delay_ms
-)
-ARRAY JOIN [toUInt16(60), toUInt16(600), toUInt16(3600), toUInt16(14400)] AS step_s
-GROUP BY environment_id, step_s, start_at, delay_ms;
-
-ALTER TABLE event_delays_of_events {{comments of event_delays}};
+COMMENT 'Time from receipt to storage by minute, ten minutes, hour and four hours, computed from events by the event writer';
 
 -- Each span is divided into twelve slots, of which the latest count is kept, so that the current and the previous span can be
 -- compared without a row per minute.
@@ -154,6 +139,14 @@ SELECT
 FROM message_rejections FINAL
 WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')}
 GROUP BY environment_id, minute_at, code, field, library, library_version;
+
+CREATE VIEW IF NOT EXISTS derived_event_delays SQL SECURITY INVOKER AS
+SELECT
+    environment_id, toUInt16(60) AS step_s, toStartOfMinute(toDateTime(received_at, 'UTC')) AS start_at,
+    if(storage_delay = 0, 0, toUInt32(exp2(storage_delay / 4))) AS delay_ms, count() AS messages
+FROM {{all}}.events
+WHERE received_at >= {since: DateTime64(3, 'UTC')} AND received_at < {until: DateTime64(3, 'UTC')}
+GROUP BY environment_id, start_at, storage_delay;
 
 -- Players by the time of their events. A copy has the same owner, time and name as its message and changes no number.
 CREATE VIEW IF NOT EXISTS derived_player_counts SQL SECURITY INVOKER AS

@@ -49,14 +49,19 @@ SELECT
     'delay', '', '', '', '', 0,
     toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0 AND start_at >= {since: UInt32})),
     toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0 AND start_at < {since: UInt32})), 0, 0
-FROM {{all}}.event_delays
+FROM event_delays FINAL
 WHERE environment_id = {environment: String} AND step_s = {step: UInt16} AND start_at >= {before: UInt32} AND start_at < {until: UInt32}
 GROUP BY environment_id
 UNION ALL
-SELECT 'first', '', '', '', '', toUnixTimestamp(min(start_at)), 1, 0, 0, 0
-FROM {{all}}.event_delays
-WHERE environment_id = {environment: String} AND step_s = 3600
-GROUP BY environment_id
+SELECT 'first', '', '', '', '', toUnixTimestamp(min(at)), 1, 0, 0, 0
+FROM
+(
+    SELECT start_at AS at FROM event_delays WHERE environment_id = {environment: String} AND step_s = 3600
+    UNION ALL
+    -- The first message is shown before its minute is counted.
+    SELECT toDateTime(received_at, 'UTC') FROM {{all}}.events WHERE environment_id = {environment: String} LIMIT 1
+)
+HAVING count() > 0
 UNION ALL
 SELECT 'erasures', '', '', '', '', 0, count(), 0, 0, 0
 FROM erasure_requests FINAL

@@ -19,7 +19,6 @@ export const TABLE_DISTRIBUTIONS: Readonly<Record<string, TableDistribution>> = 
   identities: BY_OWNER,
   session_days: BY_OWNER,
   counted_minutes: BY_CHANCE,
-  event_delays: BY_CHANCE,
   identity_overrides: 'everywhere',
   environment_settings: 'everywhere',
   analyst_grants: 'everywhere',

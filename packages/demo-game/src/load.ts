@@ -211,7 +211,7 @@ function toMessageRecord({ environmentId, keyOf }: DemoGameParts, message: DemoM
     test: false,
     library: message.library,
     libraryVersion: message.libraryVersion,
-    // Excluded from the time from receipt to storage (infra/clickhouse/schema/32-event-counts.sql).
+    // Has no time from receipt to storage (infra/clickhouse/schema/02-events.sql).
     userAgent: 'playline-demo',
     locale: message.locale,
     timezone: message.timezone,

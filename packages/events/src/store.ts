@@ -11,7 +11,7 @@ export function isFolding(table: EventTable): table is FoldingTable {
   return FOLDING_TABLES.some((name) => name === table);
 }
 
-/** Lengths of the intervals in `event_counts`, in seconds. Each is a multiple of the one before. */
+/** Lengths of the intervals in `event_counts` and `event_delays`, in seconds. Each is a multiple of the one before. */
 export const COUNT_STEPS_S = [60, 600, 3_600, 14_400] as const;
 
 export interface BlockInsert {

@@ -1,3 +1,4 @@
+import { INSERT_SETTINGS } from '@playline/events/clickhouse';
 import { createEngine, type Engine, readBlocks, readColumns, waitForMerges, waitForRows } from '../clickhouse.ts';
 import { atMost, type Bench, type Row, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
@@ -17,6 +18,9 @@ const CREATE_PLAIN = `CREATE TABLE ${PLAIN} AS events
   ORDER BY (environment_id, event_name, toDate(event_time), identity_key, message_id)
   SETTINGS non_replicated_deduplication_window = 100000, merge_selector_base = 10, min_bytes_for_wide_part = 134217728,
     fsync_after_insert = 1, fsync_part_directory = 1`;
+const SETTINGS = Object.entries(INSERT_SETTINGS)
+  .map(([name, value]) => `${name} = '${value}'`)
+  .join(', ');
 
 interface Spent {
   readonly inserts: number;
@@ -32,7 +36,7 @@ export async function measureWriteCost(bench: Bench): Promise<Row> {
   const { names, structure } = await readColumns(engine, PLAIN);
   const blocks = await readBlocks(engine, names, { first: WARM_UP_ROWS, count: ROWS });
   const insertInto = (table: string) =>
-    `INSERT INTO ${table} (${names}) SETTINGS optimize_on_insert = 0, insert_deduplicate = 0, max_insert_threads = 1
+    `INSERT INTO ${table} (${names}) SETTINGS ${SETTINGS}, insert_deduplicate = 0, max_insert_threads = 1
      SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
   const rounds: { full: Spent; plain: Spent }[] = [];
   for (let round = 0; round < ROUNDS; round++) {

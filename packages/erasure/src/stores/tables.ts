@@ -226,7 +226,7 @@ const COUNT_TABLES: readonly TableStore[] = [
     columns: columnsOf({
       [ENVIRONMENT]: 'environment_id',
       [INTERVAL]: 'step_s',
-      [TIME]: 'start_at',
+      [TIME]: 'start_at counted_at',
       [COUNT]: 'delay_ms messages',
     }),
   },

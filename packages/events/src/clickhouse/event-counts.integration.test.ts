@@ -54,6 +54,13 @@ const readAll = async (environment: string, stepS: number) => {
     .sort();
 };
 
+const readDelays = (environment: string, stepS: number) =>
+  read(`SELECT start_at, delay_ms, messages FROM event_delays FINAL
+    WHERE environment_id = '${environment}' AND step_s = ${stepS} AND messages > 0 ORDER BY ALL`);
+const readStoredDelays = (environment: string, stepS: number) =>
+  read(`SELECT toString(toStartOfInterval(received_at, toIntervalSecond(${stepS}))) AS start_at, toUInt32(exp2(storage_delay / 4)) AS delay_ms, count()
+    FROM events WHERE environment_id = '${environment}' GROUP BY ALL ORDER BY ALL`);
+
 const toOrder = ({ minute, isDelayed }: { minute: number; isDelayed: boolean }) => minute + (isDelayed ? 1.5 : 0);
 
 /** A message, and the minutes at which its copies are received; late copies are hours after the event. */
@@ -121,9 +128,36 @@ it('the counts of finished minutes and of longer intervals equal events_exact fo
         offset += rows.length;
       }
       await counts.update();
-      for (const stepS of COUNT_STEPS_S)
+      for (const stepS of COUNT_STEPS_S) {
         expect(await readAll(environmentId, stepS)).toEqual((await readExact(environmentId, stepS)).sort());
+        expect(await readDelays(environmentId, stepS)).toEqual(await readStoredDelays(environmentId, stepS));
+      }
     }),
     { numRuns: runsOf({ quick: 6, all: 40 }) },
   );
+});
+
+it('the time from receipt to storage is exact to a fifth, and unknown for imported and generated messages', async () => {
+  const environmentId = `test-${randomBytes(4).toString('hex')}`;
+  const nowMs = Date.now();
+  const record = (agoMs: number, userAgent = '') =>
+    messageRecordOf('start', { environmentId, messageId: randomBytes(16), receivedAt: nowMs - agoMs, userAgent });
+  const hoursMs = 2 * 60 * MINUTE_MS;
+  const records = [record(hoursMs), record(-MINUTE_MS), record(hoursMs, 'playline-demo'), record(73 * 60 * MINUTE_MS)];
+  const rows = Buffer.concat(toRows(records, 1_000_000));
+  await store.insert({ table: 'events', rows, token: environmentId, signal });
+  const delays = await read(
+    `SELECT delay_ms, messages FROM derived_event_delays(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')
+     WHERE environment_id = '${environmentId}' ORDER BY delay_ms DESC, start_at`,
+  );
+  const [[delayMs] = [], ...rest] = delays.map((line) => line.split('\t').map(Number));
+  expect(delayMs).toBeGreaterThanOrEqual(hoursMs);
+  // A block that was stored a minute late is within the next two bounds.
+  expect(delayMs).toBeLessThan(1.42 * (hoursMs + MINUTE_MS));
+  // A message from a gateway whose clock is ahead has the lowest bound.
+  expect(rest).toEqual([
+    [2, 1],
+    [0, 1],
+    [0, 1],
+  ]);
 });

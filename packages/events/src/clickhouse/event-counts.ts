@@ -59,10 +59,10 @@ export function createEventCounts(account: ClickHouseAccount): EventCounts {
         ([minute, stored]) => [Number(minute), Number(stored)] as const,
       );
       // Newest first, so that a long import does not delay the numbers of the last day.
-      let countsIn: CountQuery | null = null;
+      let tables: readonly CountTable[] | null = null;
       for (const range of toRanges(due, finishedS).reverse()) {
-        countsIn ??= await readCountQuery(query);
-        await countRange(run, range, { countedAt, noted, countsIn });
+        tables ??= [{ ...COUNTS, countsIn: await readCountQuery(query) }, DELAYS];
+        await countRange(run, range, { countedAt, noted, tables });
       }
       for (const spanS of COUNTED_SPANS_S) {
         const startedAt = performance.now();
@@ -122,27 +122,50 @@ function toRanges(due: readonly (readonly [minute: number, storedUntil: number])
   }));
 }
 
-const COLUMNS = 'environment_id, step_s, start_at, kind, name, field, library, library_version';
+/** A table of counts, and what it distinguishes within an interval. */
+interface CountTable {
+  readonly name: string;
+  readonly details: string;
+  readonly countsIn: CountQuery;
+}
+
+const timeOf = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
+
+const COUNTS = { name: 'event_counts', details: 'kind, name, field, library, library_version' } as const;
+const DELAYS: CountTable = {
+  name: 'event_delays',
+  details: 'delay_ms',
+  countsIn: (sinceS, untilS) =>
+    `SELECT * FROM derived_event_delays(since = ${timeOf(sinceS)}, until = ${timeOf(untilS)})`,
+};
+
+interface CountOptions {
+  readonly countedAt: string;
+  readonly noted: string;
+  readonly tables: readonly CountTable[];
+}
 
 /** Earlier counts of the range are included as 0, because an earlier copy may have moved the only message of a count. */
 async function countRange(
   run: (statement: string) => Promise<void>,
-  range: MinuteRange,
-  { countedAt, noted, countsIn }: { readonly countedAt: string; readonly noted: string; readonly countsIn: CountQuery },
+  { minutes, sinceS, untilS }: MinuteRange,
+  { countedAt, noted, tables }: CountOptions,
 ) {
-  const { minutes, sinceS, untilS } = range;
-  await run(`INSERT INTO event_counts SELECT ${COLUMNS}, sum(messages), '${countedAt}' FROM (
-    SELECT ${COLUMNS}, messages
-    FROM (${countsIn(sinceS, untilS)})
-    UNION ALL
-    SELECT ${COLUMNS}, 0 FROM event_counts WHERE step_s = ${MINUTE_S} AND start_at >= ${sinceS} AND start_at < ${untilS}
-  ) GROUP BY ${COLUMNS}`);
-  for (const [index, stepS] of COUNT_STEPS_S.entries()) {
-    const shorterS = COUNT_STEPS_S[index - 1];
-    if (shorterS === undefined) continue;
-    await run(`INSERT INTO event_counts
-      SELECT environment_id, ${stepS}, toDateTime(intDiv(toUnixTimestamp(start_at), ${stepS}) * ${stepS}, 'UTC') AS at, kind, name, field, library, library_version, sum(messages), '${countedAt}'
-      FROM event_counts FINAL WHERE step_s = ${shorterS} AND start_at >= ${sinceS - (sinceS % stepS)} AND start_at < ${Math.ceil(untilS / stepS) * stepS} GROUP BY ALL`);
+  for (const { name, details, countsIn } of tables) {
+    const columns = `environment_id, step_s, start_at, ${details}`;
+    await run(`INSERT INTO ${name} SELECT ${columns}, sum(messages), '${countedAt}' FROM (
+      SELECT ${columns}, messages
+      FROM (${countsIn(sinceS, untilS)})
+      UNION ALL
+      SELECT ${columns}, 0 FROM ${name} WHERE step_s = ${MINUTE_S} AND start_at >= ${sinceS} AND start_at < ${untilS}
+    ) GROUP BY ${columns}`);
+    for (const [index, stepS] of COUNT_STEPS_S.entries()) {
+      const shorterS = COUNT_STEPS_S[index - 1];
+      if (shorterS === undefined) continue;
+      await run(`INSERT INTO ${name}
+        SELECT environment_id, ${stepS}, toDateTime(intDiv(toUnixTimestamp(start_at), ${stepS}) * ${stepS}, 'UTC') AS at, ${details}, sum(messages), '${countedAt}'
+        FROM ${name} FINAL WHERE step_s = ${shorterS} AND start_at >= ${sinceS - (sinceS % stepS)} AND start_at < ${Math.ceil(untilS / stepS) * stepS} GROUP BY ALL`);
+    }
   }
   // Last, so that minutes of an interrupted count remain due.
   await run(`INSERT INTO ${noted} (minute_at, counted_at) SELECT arrayJoin([${minutes.join(', ')}]), '${countedAt}'`);
@@ -152,7 +175,7 @@ async function countRange(
 const countPlayers = (spanS: number, untilS: number) => `INSERT INTO player_counts
   SELECT environment_id, ${spanS}, ${untilS} - ${untilS} % ${spanS / SLOTS_PER_SPAN}, kind, name, sum(players), ${untilS}
   FROM (
-    SELECT * FROM derived_player_counts(since = fromUnixTimestamp64Milli(${untilS - spanS}000, 'UTC'), until = fromUnixTimestamp64Milli(${untilS}000, 'UTC'))
+    SELECT * FROM derived_player_counts(since = ${timeOf(untilS - spanS)}, until = ${timeOf(untilS)})
     UNION ALL
     SELECT DISTINCT environment_id, 'all', '', 0 FROM player_counts WHERE span_s = ${spanS}
   ) GROUP BY environment_id, kind, name`;

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { type ClickHouseClient, createClient } from '@clickhouse/client';
 import { frameRecord, type MessageRecord, messageRecordCodec } from '@playline/contracts';
-import { createTables, testStores } from '@playline/testkit';
+import { createTables, openOwnDatabase, testStores } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { EVENT_FIELDS } from '../columns.ts';
+import { EVENT_FIELDS, EVENT_TABLE_COLUMNS } from '../columns.ts';
 import { createRowPlan } from '../row/plan.ts';
 import { RowBuffer } from '../row/row-buffer.ts';
 import { arbitraryRecord } from '../row/test/arbitrary-record.ts';
 import { RowTranscoder } from '../row/transcoder.ts';
-import { openEventStore } from './index.ts';
+import { INSERT_SETTINGS, openEventStore } from './index.ts';
 
 const { signal } = new AbortController();
 const plan = createRowPlan(messageRecordCodec.schema);
@@ -252,4 +252,25 @@ it('each StoreFault indicates whether a retry can succeed', async () => {
     await failing.close();
   }
   expect(await store.ready()).toBe(true);
+});
+
+it('an insert creates no bloom filters, which cost more than reading one block without them, and a merge does', async () => {
+  const own = await openOwnDatabase();
+  const ownStore = openEventStore(own.target);
+  const read = async (sql: string) => (await own.query(`${sql} FORMAT TSV`)).split('\n').filter((line) => line !== '');
+  const tables = [...Object.keys(EVENT_TABLE_COLUMNS), 'identities'].map((table) => `'${table}'`);
+  const filters = (condition: string) =>
+    read(`SELECT DISTINCT name FROM system.data_skipping_indices WHERE database = currentDatabase() AND type = 'bloom_filter'
+      AND table IN (${tables}) AND ${condition} ORDER BY name`);
+  try {
+    const rows = toBlock([record({ environmentId: 'filters' })]);
+    await ownStore.insert({ table: 'events', rows, token: 'filters', signal });
+    expect(await filters('data_compressed_bytes > 0')).toEqual([]);
+    await own.query('OPTIMIZE TABLE events FINAL');
+    expect(await filters('data_compressed_bytes > 0')).toEqual(['alias_keys', 'carried_keys', 'message_ids']);
+    expect(await filters('true')).toEqual(INSERT_SETTINGS.exclude_materialize_skip_indexes_on_insert.split(', '));
+  } finally {
+    await ownStore.close();
+    await own.close();
+  }
 });

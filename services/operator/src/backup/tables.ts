@@ -19,11 +19,10 @@ const DERIVED = [
   'identities',
   'session_days',
   'environment_settings',
-  'event_delays',
   'counted_minutes',
   'counted_days',
 ];
-const COUNTED_AGAIN = ['event_counts', 'event_days', 'player_counts'];
+const COUNTED_AGAIN = ['event_counts', 'event_days', 'event_delays', 'player_counts'];
 /** Created by each eraser for its batch. */
 const TEMPORARY = ['erasure_targets', 'erasure_found'];
 /** Belongs to the database, not to its data. */

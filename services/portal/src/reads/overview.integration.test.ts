@@ -87,3 +87,17 @@ it('reads.overview compares a span with the previous span, and replaces counts t
   expect([overview.players?.value, overview.players?.previous, eventPlayers.get('purchase')]).toEqual([9, 4, 6]);
   expect([overview.delay?.value, overview.delay?.previous, overview.firstS]).toEqual([900, 200, null]);
 });
+
+it('reads.overview knows the first message before its minute is counted', async () => {
+  await database.insert('events', [
+    {
+      environment_id: 'new',
+      type: 'track',
+      event_name: 'start',
+      event_time: timeOf(UNTIL_S),
+      received_at: timeOf(UNTIL_S),
+    },
+  ]);
+  const { firstS, accepted } = await database.reads.overview({ ...search, environmentId: 'new' });
+  expect([firstS, accepted]).toEqual([UNTIL_S, []]);
+});
