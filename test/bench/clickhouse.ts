@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { INSERT_SETTINGS } from '@playline/events/clickhouse';
 import { toQuerySize } from '@playline/stores/clickhouse';
 import type { Bench, Range } from './figure.ts';
 import { type Measured, POLL_MS, pidListeningOn, waitFor, watchCpu } from './processes.ts';
@@ -66,6 +67,11 @@ export async function readColumns(engine: Engine, table: string): Promise<{ name
   const structure = columns.map(([name, type]) => `${name} ${plain(type)}`).join(', ');
   return { names: columns.map(([name]) => name).join(', '), structure };
 }
+
+/** The event writer's settings, as they appear in a statement. */
+export const WRITER_SETTINGS = Object.entries(INSERT_SETTINGS)
+  .map(([name, value]) => `${name} = '${value}'`)
+  .join(', ');
 
 export const BLOCK_ROWS = 10_000;
 

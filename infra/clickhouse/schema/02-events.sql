@@ -15,6 +15,10 @@
 -- message_ids finds a message by its id, the fifth column of the key. receipt and occurrence find the messages of the last
 -- minutes, which are in small parts until a merge.
 --
+-- storage_delay has a small number of values, so it takes less than a byte per row. It is not MATERIALIZED, because a row that is
+-- restored or moved to another shard must keep its value. A view that counts delays would take
+-- 9 CPU-ms per block (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md).
+--
 -- Settings: granules of 2,048 rows reduce the cost of lookups by the complete key to a quarter. Compressed blocks have 16 KiB
 -- instead of 64, because a query for a few rows decompresses one block per column around each row. A merge combines about ten
 -- parts, and parts below 128 MiB are stored in one file. An insert is acknowledged when its rows are on disk. For merges and
@@ -66,7 +70,7 @@ CREATE TABLE IF NOT EXISTS events
     version UInt64 MATERIALIZED bitNot(bitOr(bitShiftLeft(toUInt64(toUnixTimestamp64Milli(received_at)), 22), bitOr(bitShiftLeft(bitAnd(toUInt64(kafka_partition), 255), 14), bitAnd(kafka_offset, 16383))))
         COMMENT 'Merge version, greatest for the copy received first: complement of 42 bits of received_at, 8 bits of the partition and 14 bits of the offset',
     storage_delay UInt8 DEFAULT if(received_at < now64(3) - INTERVAL 3 DAY OR user_agent = 'playline-demo', 0, toUInt8(ceil(4 * log2(greatest(2, date_diff('ms', received_at, nowInBlock64(3)))))))
-        COMMENT 'Time from receipt to storage: at most 2 to the power of a quarter of this number, in milliseconds; 0 for imported and generated messages',
+        COMMENT 'Time from receipt to the insert, as a number n: at most 2^(n/4) milliseconds; 0 for imported and generated messages',
     INDEX carried_keys (identity_key, anonymous_key) TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX alias_keys (from_key, to_key) TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX message_ids message_id TYPE bloom_filter(0.001) GRANULARITY 1,

@@ -13,7 +13,8 @@ WHERE environment_id = {environment: String}
     AND (event_time < fromUnixTimestamp64Milli({until: Int64}, 'UTC') OR message_id < toUUIDOrZero({before: String}))
 COMMENT 'portal_messages(environment = …, since = …, until = …, before = …): messages as stored, including copies';
 
--- One complete message, found by the bloom filter on ids in a few granules, regardless of the number of rows.
+-- One complete message, found by the bloom filter on ids in a few granules and in the parts that were not merged yet, regardless
+-- of the number of rows.
 CREATE VIEW IF NOT EXISTS portal_message DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,

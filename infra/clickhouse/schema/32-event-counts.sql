@@ -4,21 +4,23 @@
 CREATE TABLE IF NOT EXISTS counted_minutes
 (
     minute_at DateTime('UTC') COMMENT 'Minute in which messages were received',
+    environment_id LowCardinality(String) COMMENT 'Environment of the messages; empty for rejections. After a week, a minute has one row with one of its environments',
     stored SimpleAggregateFunction(sum, UInt64) COMMENT 'Number of rows stored with this minute of receipt, including copies',
     stored_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Start of the last insert with messages received in this minute',
-    counted_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Inserts that started before this time are counted in event_counts'
+    counted_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Inserts that started before this time are counted in event_counts and event_delays'
 )
 ENGINE = {{engine AggregatingMergeTree}}
-ORDER BY minute_at
-COMMENT 'Minutes that contain messages, and whether they are counted in event_counts';
+ORDER BY (minute_at, environment_id)
+TTL minute_at + INTERVAL 7 DAY GROUP BY minute_at SET stored = sum(stored), stored_at = max(stored_at), counted_at = max(counted_at)
+COMMENT 'Minutes that contain messages, and whether they are counted in event_counts and event_delays';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_events TO counted_minutes AS
-SELECT toStartOfMinute(received_at) AS minute_at, count() AS stored, now64(3, 'UTC') AS stored_at FROM events GROUP BY minute_at, stored_at;
+SELECT toStartOfMinute(received_at) AS minute_at, environment_id, count() AS stored, now64(3, 'UTC') AS stored_at FROM events GROUP BY minute_at, environment_id, stored_at;
 
 ALTER TABLE counted_minutes_of_events {{comments of counted_minutes}};
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_rejections TO counted_minutes AS
-SELECT toStartOfMinute(received_at) AS minute_at, count() AS stored, now64(3, 'UTC') AS stored_at FROM message_rejections GROUP BY minute_at, stored_at;
+SELECT toStartOfMinute(received_at) AS minute_at, '' AS environment_id, count() AS stored, now64(3, 'UTC') AS stored_at FROM message_rejections GROUP BY minute_at, stored_at;
 
 ALTER TABLE counted_minutes_of_rejections {{comments of counted_minutes}};
 
@@ -43,21 +45,21 @@ ORDER BY (environment_id, step_s, start_at, kind, name, field, library, library_
 SETTINGS index_granularity = 2048
 COMMENT 'Messages and recorded errors by minute, ten minutes, hour and four hours of receipt, computed from events and message_rejections by the event writer';
 
--- Delays are stored as upper bounds that grow by a fifth, so that the table is small. Copies are counted until they are merged,
+-- Delays are stored as upper bounds that grow by a fifth, so that the table is small. Copies that are not merged yet are counted,
 -- which changes no quantile noticeably.
 CREATE TABLE IF NOT EXISTS event_delays
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the messages',
     step_s UInt16 COMMENT 'Length of the interval in seconds: 60, 600, 3600 or 14400',
     start_at DateTime('UTC') COMMENT 'Start of the interval, by the time of receipt',
-    delay_ms UInt32 COMMENT 'Upper bound of the time from receipt to storage, in milliseconds; 0 for imported and generated messages',
-    messages UInt64 COMMENT 'Number of stored messages with this delay, including test messages and copies',
+    delay_ms UInt32 COMMENT 'Upper bound of the time from receipt to the insert, in milliseconds; 0 for imported and generated messages',
+    messages UInt64 COMMENT 'Number of stored messages with this delay, including test messages and copies that are not merged yet',
     counted_at DateTime64(3, 'UTC') COMMENT 'Time of the count; the latest count applies'
 )
 ENGINE = {{engine ReplacingMergeTree(counted_at)}}
 ORDER BY (environment_id, step_s, start_at, delay_ms)
 SETTINGS index_granularity = 2048
-COMMENT 'Time from receipt to storage by minute, ten minutes, hour and four hours, computed from events by the event writer';
+COMMENT 'Time from receipt to the insert by minute, ten minutes, hour and four hours, computed from events by the event writer';
 
 -- Each span is divided into twelve slots, of which the latest count is kept, so that the current and the previous span can be
 -- compared without a row per minute.

@@ -56,10 +56,10 @@ UNION ALL
 SELECT 'first', '', '', '', '', toUnixTimestamp(min(at)), 1, 0, 0, 0
 FROM
 (
-    SELECT start_at AS at FROM event_delays WHERE environment_id = {environment: String} AND step_s = 3600
+    SELECT start_at AS at FROM event_delays FINAL WHERE environment_id = {environment: String} AND step_s = 3600 AND messages > 0
     UNION ALL
     -- The first message is shown before its minute is counted.
-    SELECT toDateTime(received_at, 'UTC') FROM {{all}}.events WHERE environment_id = {environment: String} LIMIT 1
+    SELECT minute_at FROM {{all}}.counted_minutes WHERE environment_id = {environment: String} AND minute_at > now() - INTERVAL 1 HOUR
 )
 HAVING count() > 0
 UNION ALL

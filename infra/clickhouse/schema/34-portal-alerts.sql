@@ -23,10 +23,10 @@ SELECT environment_id, part, value FROM
         AND start_at >= now_at - INTERVAL 75 MINUTE AND start_at < now_at - INTERVAL 15 MINUTE
     GROUP BY environment_id
     UNION ALL
-    SELECT environment_id, 'stored', toUInt64(sum(messages))
-    FROM event_delays FINAL
-    WHERE environment_id IN ({environments: Array(String)}) AND step_s = 60
-        AND start_at >= now_at - INTERVAL 15 MINUTE AND start_at < now_at - INTERVAL 5 MINUTE
+    SELECT environment_id, 'stored', toUInt64(sum(stored))
+    FROM {{all}}.counted_minutes
+    WHERE environment_id IN ({environments: Array(String)})
+        AND minute_at >= now_at - INTERVAL 15 MINUTE AND minute_at < now_at - INTERVAL 5 MINUTE
     GROUP BY environment_id
     UNION ALL
     SELECT environment_id, 'delay in ms', toUInt64(quantileExactWeightedIf(0.99)(delay_ms, messages, delay_ms > 0))

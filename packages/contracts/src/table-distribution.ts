@@ -7,7 +7,7 @@ export type TableDistribution = { readonly shardedBy: string } | 'everywhere' | 
 const OWNER_KEY = 'concat(environment_id, identity_key)';
 /** Kafka's partitioner over Kafka's key: all rows of an owner are on one shard, and a block of a partition is too. */
 const BY_OWNER = { shardedBy: `kafkaMurmurHash(${OWNER_KEY})` };
-/** Filled by materialized views of sharded tables. Which shard has a row that is inserted directly does not matter. */
+/** Each shard adds rows for its inserts. Which shard has a row that is inserted directly does not matter. */
 const BY_CHANCE = { shardedBy: 'rand()' };
 
 /** All other tables are on the first node only, the home. */

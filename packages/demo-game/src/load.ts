@@ -211,7 +211,7 @@ function toMessageRecord({ environmentId, keyOf }: DemoGameParts, message: DemoM
     test: false,
     library: message.library,
     libraryVersion: message.libraryVersion,
-    // Has no time from receipt to storage (infra/clickhouse/schema/02-events.sql).
+    // Messages with this user agent get the delay 0 (infra/clickhouse/schema/02-events.sql).
     userAgent: 'playline-demo',
     locale: message.locale,
     timezone: message.timezone,

@@ -1,7 +1,10 @@
 import { type QueryRows, readRows } from '@playline/stores';
 
-/** Returns SQL that selects the expected rows of `event_counts`, for minutes of receipt in epoch seconds. */
+/** Returns SQL that selects the expected rows of a table of counts, for minutes of receipt in epoch seconds. */
 export type CountQuery = (sinceS: number, untilS: number) => string;
+
+/** Returns SQL for a time in epoch seconds. */
+export const timeOf = (atS: number): string => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
 
 /**
  * Reads the definition of `derived_event_counts`, which replaces the view in other queries: only outside of a view does
@@ -13,7 +16,6 @@ export async function readCountQuery(query: QueryRows): Promise<CountQuery> {
   const [[definition] = []] = await readRows(query(sql));
   if (definition === undefined) throw new Error('The database has no view derived_event_counts.');
   const all = `SELECT * FROM (${definition}) SETTINGS enable_materialized_cte = 1`;
-  const timeOf = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
   return (sinceS, untilS) =>
     all.replaceAll(/\{since:[^}]*\}/g, timeOf(sinceS)).replaceAll(/\{until:[^}]*\}/g, timeOf(untilS));
 }

@@ -15,11 +15,11 @@ export const insertSync: Figure = {
   optional: true,
   async measure(bench) {
     const engine = createEngine(bench);
-    const block = await prepare(engine);
+    const { names, block } = await prepare(engine);
     // Alternates between tables, so that other load on the machine affects all of them equally.
     for (let round = 0; round < INSERTS; round++)
       for (const name of Object.keys(TABLES))
-        await engine.insert(`INSERT INTO ${name} SETTINGS log_comment = '${name}' FORMAT RowBinary`, block);
+        await engine.insert(`INSERT INTO ${name} (${names}) SETTINGS log_comment = '${name}' FORMAT RowBinary`, block);
     await engine.query('SYSTEM FLUSH LOGS');
     const plain = await readInsertCost(engine, 'not_synced');
     const rows = [];
@@ -41,21 +41,22 @@ export const insertSync: Figure = {
   },
 };
 
-/** Creates the tables. @returns a block of rows that compress about as well as real events */
-async function prepare(engine: Engine): Promise<Buffer> {
+/** Creates the tables. @returns the names of the columns, and a block of rows that compress about as well as real events */
+async function prepare(engine: Engine): Promise<{ names: string; block: Buffer }> {
   for (const [name, settings] of Object.entries(TABLES)) {
     await engine.query(`CREATE TABLE ${name} AS events`);
     await engine.query(`ALTER TABLE ${name} MODIFY SETTING non_replicated_deduplication_window = 0, ${settings}`);
     await engine.query(`SYSTEM STOP MERGES ${name}`);
   }
-  const { structure } = await readColumns(engine, 'events');
+  const { names, structure } = await readColumns(engine, 'events');
   const now = "toDateTime64(now64(3, 'UTC') - rand() % 3600, 3, 'UTC')";
-  return engine.queryBytes(`SELECT * REPLACE (${now} AS event_time, ${now} AS received_at,
+  const block = await engine.queryBytes(`SELECT * REPLACE (${now} AS event_time, ${now} AS received_at,
     concat('event_', toString(rand() % 40)) AS event_name, 'live' AS environment_id, '' AS type, '' AS surface,
     '' AS library, '' AS library_version, '' AS user_agent, '' AS locale, '' AS timezone, '' AS screen,
     '' AS browser_language, '' AS identity_type, '' AS from_type, '' AS to_type, '' AS consent_level,
     concat('{"level":', toString(rand() % 100), ',"mode":"ranked","weapon":"bow","score":', toString(rand()), '}')
       AS properties) FROM (SELECT * FROM generateRandom('${structure}', 1, 40, 1) LIMIT ${BLOCK_ROWS}) FORMAT RowBinary`);
+  return { names, block };
 }
 
 async function readInsertCost(engine: Engine, table: string) {

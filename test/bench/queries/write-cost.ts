@@ -1,5 +1,12 @@
-import { INSERT_SETTINGS } from '@playline/events/clickhouse';
-import { createEngine, type Engine, readBlocks, readColumns, waitForMerges, waitForRows } from '../clickhouse.ts';
+import {
+  createEngine,
+  type Engine,
+  readBlocks,
+  readColumns,
+  WRITER_SETTINGS,
+  waitForMerges,
+  waitForRows,
+} from '../clickhouse.ts';
 import { atMost, type Bench, type Row, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { prepareMessages, publish, publishInTransaction } from '../prepared-records.ts';
@@ -18,9 +25,6 @@ const CREATE_PLAIN = `CREATE TABLE ${PLAIN} AS events
   ORDER BY (environment_id, event_name, toDate(event_time), identity_key, message_id)
   SETTINGS non_replicated_deduplication_window = 100000, merge_selector_base = 10, min_bytes_for_wide_part = 134217728,
     fsync_after_insert = 1, fsync_part_directory = 1`;
-const SETTINGS = Object.entries(INSERT_SETTINGS)
-  .map(([name, value]) => `${name} = '${value}'`)
-  .join(', ');
 
 interface Spent {
   readonly inserts: number;
@@ -32,11 +36,11 @@ export async function measureWriteCost(bench: Bench): Promise<Row> {
   const engine = createEngine(bench);
   const writer = await measureWriter(bench, engine);
   await engine.query(CREATE_PLAIN);
-  await engine.query(`ALTER TABLE ${PLAIN} DROP INDEX message_ids`);
+  await engine.query(`ALTER TABLE ${PLAIN} DROP INDEX message_ids, DROP COLUMN storage_delay`);
   const { names, structure } = await readColumns(engine, PLAIN);
   const blocks = await readBlocks(engine, names, { first: WARM_UP_ROWS, count: ROWS });
   const insertInto = (table: string) =>
-    `INSERT INTO ${table} (${names}) SETTINGS ${SETTINGS}, insert_deduplicate = 0, max_insert_threads = 1
+    `INSERT INTO ${table} (${names}) SETTINGS ${WRITER_SETTINGS}, insert_deduplicate = 0, max_insert_threads = 1
      SELECT ${names} FROM input('${structure}') FORMAT RowBinary`;
   const rounds: { full: Spent; plain: Spent }[] = [];
   for (let round = 0; round < ROUNDS; round++) {

@@ -82,7 +82,8 @@ export async function openCluster(options: Pick<StackOptions, 'services' | 'chai
       ),
     log,
     /** Returns the number of records published to a topic so far. */
-    countPublished: async (topic: string) => (await log.bounds(topic)).reduce((sum, { end }) => sum + end, 0),
+    countPublished: async (topic: string = TOPICS.messages.name) =>
+      (await log.bounds(topic)).reduce((sum, { end }) => sum + end, 0),
     operate: (...args: readonly string[]) => run('services/operator/src/main.ts', args),
     simulate: (...args: readonly string[]) => run('test/simulate/main.ts', args),
     close: async () => {

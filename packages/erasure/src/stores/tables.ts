@@ -188,7 +188,11 @@ const COUNT_TABLES: readonly TableStore[] = [
   {
     name: 'counted_minutes',
     clearing: COUNTED,
-    columns: columnsOf({ [TIME]: 'minute_at stored_at counted_at', [COUNT]: 'stored' }),
+    columns: columnsOf({
+      [ENVIRONMENT]: 'environment_id',
+      [TIME]: 'minute_at stored_at counted_at',
+      [COUNT]: 'stored',
+    }),
   },
   {
     name: 'counted_days',

@@ -8,7 +8,7 @@ import {
   readRows,
   sendStatement,
 } from '@playline/stores';
-import { type CountQuery, readCountQuery } from '../count-query.ts';
+import { type CountQuery, readCountQuery, timeOf } from '../count-query.ts';
 import { COUNT_STEPS_S } from '../store.ts';
 
 const MINUTE_S = 60;
@@ -128,8 +128,6 @@ interface CountTable {
   readonly details: string;
   readonly countsIn: CountQuery;
 }
-
-const timeOf = (atS: number) => `fromUnixTimestamp64Milli(${atS}000, 'UTC')`;
 
 const COUNTS = { name: 'event_counts', details: 'kind, name, field, library, library_version' } as const;
 const DELAYS: CountTable = {

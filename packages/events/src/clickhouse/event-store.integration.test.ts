@@ -254,7 +254,7 @@ it('each StoreFault indicates whether a retry can succeed', async () => {
   expect(await store.ready()).toBe(true);
 });
 
-it('an insert creates no bloom filters, which cost more than reading one block without them, and a merge does', async () => {
+it('an insert creates no bloom filters; a merge creates them', async () => {
   const own = await openOwnDatabase();
   const ownStore = openEventStore(own.target);
   const read = async (sql: string) => (await own.query(`${sql} FORMAT TSV`)).split('\n').filter((line) => line !== '');

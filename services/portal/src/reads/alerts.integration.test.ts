@@ -58,6 +58,18 @@ it('alertCounts counts each part in its time range, for each requested environme
     // Imported messages have no delay.
     toDelay(6 * MINUTE_MS, 0, 5_000),
   ]);
+  const toStored = (agoMs: number, stored: number, environmentId = 'counted') => ({
+    minute_at: toSeconds(NOW_MS - agoMs),
+    environment_id: environmentId,
+    stored,
+  });
+  await reads.insert('counted_minutes', [
+    toStored(16 * MINUTE_MS, 50),
+    toStored(15 * MINUTE_MS, 990),
+    toStored(6 * MINUTE_MS, 5_000),
+    toStored(5 * MINUTE_MS, 20),
+    toStored(10 * MINUTE_MS, 7, ''),
+  ]);
   await reads.insert('mint_requests', [
     toMint('pending', 31 * MINUTE_MS, 'a'),
     toMint('pending', 29 * MINUTE_MS, 'b'),

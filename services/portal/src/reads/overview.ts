@@ -40,7 +40,7 @@ export interface Overview {
   readonly eventPlayers: ReadonlyMap<string, number>;
   /** 99th percentile in milliseconds. */
   readonly delay: OverviewLine | null;
-  /** The hour of the first message; null before the first message. */
+  /** The hour of the first message, or its minute until it is counted; null before the first message. */
   readonly firstS: number | null;
   readonly openErasures: number;
   readonly pendingMints: number;
