@@ -98,7 +98,7 @@ CREATE VIEW IF NOT EXISTS persons_raw
 )
 DEFINER = views SQL SECURITY DEFINER AS
 WITH (SELECT (groupArray(environment_id), groupArray(time_zone)) FROM current_environment_settings) AS zones,
-    splitByChar(char(255), substring(max(first_touch), 34)) AS parts
+    splitByChar(char(255), substring(max(first_touch), 18)) AS parts
 SELECT
     environment_id, person_key, lower(hex(person_key)) AS person_id,
     uniqExact(identity_key) AS identities,
@@ -113,7 +113,7 @@ SELECT
     decodeURLFormComponent(extractURLParameter(touch.page_url, 'utm_campaign')) AS first_campaign,
     touch.page_url AS first_page_url,
     touch.page_referrer AS first_page_referrer,
-    substring(max(latest_traits), 33) AS traits
+    substring(max(latest_traits), 17) AS traits
 FROM
 (
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(identity.identity_key),
