@@ -293,7 +293,7 @@ async function assertOnce({ query }: Cluster, ids: readonly string[]): Promise<v
 
 /**
  * Counts the rows that were stored on all nodes, including those that merges have removed. Counts of materialized views
- * would include blocks that ClickHouse ignored because of their token. A node that is killed forgets its last rows.
+ * would include blocks that ClickHouse ignored because of their token. A killed node loses log entries that are not written.
  */
 async function countInserted({ clickhouseUrls, query }: Cluster): Promise<number> {
   const sql = `SELECT sum(rows) FROM system.part_log
@@ -342,6 +342,8 @@ async function tryFault(
     const erasing = erase();
     erasing.catch(() => {});
     await delay(failAfterMs);
+    // Writes the log of a node that may be killed.
+    await countInserted(cluster);
     const failedAt = performance.now();
     await fail(cluster, random, target, failure);
     await erasing;

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS identities
     first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event of the identity, according to the client clock',
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event of the identity, according to the client clock',
     first_touch SimpleAggregateFunction(max, String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event, separated by bytes that occur in no text (FF), after 17 bytes by which this event has the greatest value',
-    latest_traits SimpleAggregateFunction(max, String) COMMENT 'Traits of the last identify message that has traits, after 16 bytes by which this message has the greatest value',
+    latest_traits SimpleAggregateFunction(max, String) COMMENT 'Traits of the last identify message that has traits, after 32 bytes by which this message has the greatest value',
     last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, capped at one minute after the gateway received the event',
     user_hash SimpleAggregateFunction(max, FixedString(16)) COMMENT 'Hash of user_id without a key, to find the identity; zero bytes for an anonymous visitor',
     INDEX user_hashes user_hash TYPE bloom_filter(0.001) GRANULARITY 1
@@ -20,9 +20,10 @@ ORDER BY (environment_id, identity_key, test)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'First and last event, first touch and latest traits per identity, derived from events and corrected by npm run derive. Read persons instead.';
 
--- Of several events at the same time, the one that was received first applies, as in a merge, so a copy with different values
--- changes nothing. The order precedes the text, most significant byte first, so that the greatest text applies: inserting and
--- merging states of argMin and argMax costs three times as much. An identify message without traits changes no traits.
+-- Of several events at the same time, the one that was received first is the first touch. The latest traits at the same time
+-- depend on the message id, which copies share, because the order of receipt depends on copies. The order precedes the text,
+-- most significant byte first, so that the greatest text applies: inserting and merging states of argMin and argMax costs three
+-- times as much. An identify message without traits changes no traits.
 -- last_active_at allows one minute: more than server clocks differ, and less than a pause between two sessions.
 CREATE MATERIALIZED VIEW IF NOT EXISTS identities_of_events TO identities AS
 SELECT
@@ -33,7 +34,8 @@ SELECT
         char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))), reinterpretAsFixedString(byteSwap(version)),
         surface, char(255), page_url, char(255), page_referrer)) AS first_touch,
     maxIf(concat(
-        reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
+        reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
+        reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
     max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
     maxIf(sipHash128(user_id), user_id != '') AS user_hash
 FROM events

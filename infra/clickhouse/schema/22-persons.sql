@@ -113,7 +113,7 @@ SELECT
     decodeURLFormComponent(extractURLParameter(touch.page_url, 'utm_campaign')) AS first_campaign,
     touch.page_url AS first_page_url,
     touch.page_referrer AS first_page_referrer,
-    substring(max(latest_traits), 17) AS traits
+    substring(max(latest_traits), 33) AS traits
 FROM
 (
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(identity.identity_key),

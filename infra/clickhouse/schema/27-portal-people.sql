@@ -7,7 +7,7 @@ FROM
     SELECT
         least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at,
         max(last_active_at) AS last_seen_at, splitByChar(char(255), substring(max(first_touch), 18))[1] AS first_surface,
-        substring(max(latest_traits), 17) AS traits
+        substring(max(latest_traits), 33) AS traits
     FROM {{all}}.identities AS identity
     WHERE environment_id = {environment: String}
         AND identity_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))

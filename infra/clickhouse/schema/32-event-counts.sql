@@ -4,15 +4,15 @@
 CREATE TABLE IF NOT EXISTS counted_minutes
 (
     minute_at DateTime('UTC') COMMENT 'Minute in which messages were received',
-    environment_id LowCardinality(String) COMMENT 'Environment of the messages; empty for rejections. After a week, a minute has one row with one of its environments',
-    stored SimpleAggregateFunction(sum, UInt64) COMMENT 'Number of rows stored with this minute of receipt, including copies',
+    environment_id LowCardinality(String) COMMENT 'Environment of the messages; empty for rejections, and after a day, when merges combine all environments',
+    stored SimpleAggregateFunction(sum, UInt64) COMMENT 'Number of rows stored with this minute of receipt, including copies and repeated inserts',
     stored_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Start of the last insert with messages received in this minute',
     counted_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Inserts that started before this time are counted in event_counts and event_delays'
 )
 ENGINE = {{engine AggregatingMergeTree}}
 ORDER BY (minute_at, environment_id)
-TTL minute_at + INTERVAL 7 DAY GROUP BY minute_at SET stored = sum(stored), stored_at = max(stored_at), counted_at = max(counted_at)
-COMMENT 'Minutes that contain messages, and whether they are counted in event_counts and event_delays';
+TTL minute_at + INTERVAL 1 DAY GROUP BY minute_at SET environment_id = substring(any(environment_id), 1, 0), stored = sum(stored), stored_at = max(stored_at), counted_at = max(counted_at)
+COMMENT 'Minutes that contain messages, and whether they are counted in event_counts and event_delays; also read by the alerts of projects';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS counted_minutes_of_events TO counted_minutes AS
 SELECT toStartOfMinute(received_at) AS minute_at, environment_id, count() AS stored, now64(3, 'UTC') AS stored_at FROM events GROUP BY minute_at, environment_id, stored_at;

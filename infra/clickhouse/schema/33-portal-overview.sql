@@ -59,7 +59,7 @@ FROM
     SELECT start_at AS at FROM event_delays FINAL WHERE environment_id = {environment: String} AND step_s = 3600 AND messages > 0
     UNION ALL
     -- The first message is shown before its minute is counted.
-    SELECT minute_at FROM {{all}}.counted_minutes WHERE environment_id = {environment: String} AND minute_at > now() - INTERVAL 1 HOUR
+    SELECT minute_at FROM {{all}}.counted_minutes WHERE environment_id = {environment: String} AND minute_at > now() - INTERVAL 20 HOUR
 )
 HAVING count() > 0
 UNION ALL

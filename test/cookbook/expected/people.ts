@@ -82,7 +82,7 @@ export function firstTouch(world: World, params: RecipeParams): Row[] {
     if (firstMs < toMs(params.since) || firstMs >= toMs(params.until)) return [];
     const pageEvents = facts.filter(({ message }) => message.type === 'page');
     const [touch] = (pageEvents.length > 0 ? pageEvents : facts).toSorted((a, b) =>
-      compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder]),
+      compareLists([a.message.eventTime, a.receivedAt], [b.message.eventTime, b.receivedAt]),
     );
     const { pageUrl, pageReferrer } = touch!.message.context ?? {};
     const campaign = (pageUrl && new URL(pageUrl).searchParams.get('utm_campaign')) || '';

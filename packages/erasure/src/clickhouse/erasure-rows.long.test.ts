@@ -256,7 +256,7 @@ describe('derived rows in ClickHouse', () => {
     );
     const identities = await harness.query(
       `SELECT lower(hex(identity_key)), toUnixTimestamp64Milli(min(first_seen_at)), toUnixTimestamp64Milli(max(last_seen_at)),
-         splitByChar(char(255), substring(max(first_touch), 18))[2], substring(max(latest_traits), 17)
+         splitByChar(char(255), substring(max(first_touch), 18))[2], substring(max(latest_traits), 33)
        FROM identities ${of} GROUP BY identity_key ORDER BY ALL FORMAT JSONCompactEachRow`,
     );
     const sessions = await harness.query(
