@@ -16,8 +16,8 @@
 -- minutes, which are in small parts until a merge.
 --
 -- storage_delay has a small number of values, so it takes less than a byte per row. It is not MATERIALIZED, because a row that is
--- restored or moved to another shard must keep its value. A view that counts delays would take
--- 9 CPU-ms per block (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md).
+-- restored or moved to another shard must keep its value. A view that counts delays would make
+-- inserts of few rows a sixth slower (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md).
 --
 -- Settings: granules of 2,048 rows reduce the cost of lookups by the complete key to a quarter. Compressed blocks have 16 KiB
 -- instead of 64, because a query for a few rows decompresses one block per column around each row. A merge combines about ten
