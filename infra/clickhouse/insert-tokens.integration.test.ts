@@ -65,3 +65,19 @@ describe('the deduplication window of a table', () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 });
+
+it('a block that is ignored because of its token still passes through the views, so only the log of parts counts each row once', async () => {
+  const { query, target } = database;
+  const insert = () =>
+    query(`INSERT INTO events (environment_id, received_at, event_time, message_id) SETTINGS insert_deduplication_token = 'repeated'
+      SELECT 'repeated', now64(3), now64(3), generateUUIDv4() FROM numbers(3)`);
+  await insert();
+  await insert();
+  await query('SYSTEM FLUSH LOGS part_log');
+  const numbers = [
+    "SELECT count() FROM events WHERE environment_id = 'repeated'",
+    "SELECT sum(stored) FROM counted_minutes WHERE environment_id = 'repeated'",
+    `SELECT sum(rows) FROM system.part_log WHERE database = '${target.database}' AND table = 'events' AND event_type = 'NewPart' AND error = 0`,
+  ];
+  expect(await Promise.all(numbers.map(async (sql) => Number(await query(sql))))).toEqual([3, 6, 3]);
+});
