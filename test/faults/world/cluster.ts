@@ -24,8 +24,16 @@ import { waitFor } from './wait.ts';
 
 export type Cluster = Awaited<ReturnType<typeof openCluster>>;
 
-/** Shorter than the default of 10 s, so that a frozen member of a group is replaced before it returns. */
-const SETTINGS = { SESSION_TIMEOUT_MS: '3000', RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
+/**
+ * A session timeout shorter than the default of 10 s, so that a frozen member of a group is replaced before it returns, and
+ * limits that the simulations do not reach.
+ */
+const SETTINGS = {
+  SESSION_TIMEOUT_MS: '3000',
+  RATE_LIMIT_MESSAGES_PER_S: '200000',
+  RATE_LIMIT_BURST: '10000000',
+  RATE_LIMIT_CALLS: '50000',
+};
 export const HEALTHY_MAX_MS = 180_000;
 const STATEMENT_MAX_MS = 15_000;
 
