@@ -31,19 +31,20 @@ export type MintLedger = ReturnType<typeof createMintLedger>;
 export function createMintLedger() {
   const entries = new Map<string, LedgerEntry>();
   let [accepted, unacknowledged] = [0, 0];
-  const record = (asset: RequestedAsset, isKnown: boolean) => {
+  const record = (asset: RequestedAsset, added: { min: number; max: number }) => {
     const { attemptsMin = 0, attemptsMax = 0 } = entries.get(asset.referenceId) ?? {};
-    const attempts = { attemptsMin: attemptsMin + Number(isKnown), attemptsMax: attemptsMax + 1 };
+    const attempts = { attemptsMin: attemptsMin + added.min, attemptsMax: attemptsMax + added.max };
     entries.set(asset.referenceId, { asset, ...attempts });
   };
   return {
-    accept: (assets: readonly RequestedAsset[]): void => {
+    /** @param wasRepeated whether an earlier request, without a response, may have been stored and may have failed */
+    accept: (assets: readonly RequestedAsset[], wasRepeated = false): void => {
       accepted += assets.length;
-      for (const asset of assets) record(asset, true);
+      for (const asset of assets) record(asset, { min: 1, max: wasRepeated ? 2 : 1 });
     },
     recordUnacknowledged: (assets: readonly RequestedAsset[]): void => {
       unacknowledged += assets.length;
-      for (const asset of assets) record(asset, false);
+      for (const asset of assets) record(asset, { min: 0, max: 1 });
     },
     find: (referenceId: string): LedgerEntry | null => entries.get(referenceId) ?? null,
     entries: (): readonly LedgerEntry[] => [...entries.values()],

@@ -32,6 +32,16 @@ it('after a lost response, requestAssets repeats the request without the assets 
   expect(stage.differences.total).toBe(0);
 });
 
+it('assets that are accepted after a lost response may have two attempts, because the first may have failed', async () => {
+  const { stage, assets, ids } = createRequest();
+  stage.responses.push(createResponse(409, conflict([ids[1]!]), { mayBeStored: true }), createQuotaResponse());
+  await requestAssets(stage, assets);
+  const attemptsMax = Object.fromEntries(
+    stage.ledger.entries().map((entry) => [entry.asset.referenceId, entry.attemptsMax]),
+  );
+  expect(attemptsMax).toEqual({ [ids[0]!]: 2, [ids[1]!]: 1, [ids[2]!]: 2 });
+});
+
 it('requestAssets reports a 409 if no response was lost', async () => {
   const { stage, assets, ids } = createRequest();
   stage.responses.push(createResponse(409, conflict(ids)));

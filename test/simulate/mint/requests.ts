@@ -27,12 +27,14 @@ export async function requestAssets(stage: MintStage, assets: readonly Requested
   counts.orders++;
   const path = mintsOf(stage, assets[0]!.collection);
   let remaining = assets;
+  let wasRepeated = false;
   while (remaining.length > 0) {
     const response = await api.call({ method: 'POST', path, body: toRequestBody(remaining) });
+    wasRepeated ||= response.mayBeStored;
     if (response.status === 202) {
       const text = describeQuota('mint', response);
       if (text !== null) differences.add('answer', `a mint request: ${text}`);
-      return ledger.accept(remaining);
+      return ledger.accept(remaining, wasRepeated);
     }
     const taken = response.status === 409 && response.mayBeStored ? findTaken(remaining, response.json) : [];
     ledger.accept(taken);
