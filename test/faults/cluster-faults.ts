@@ -298,12 +298,12 @@ async function assertOnce({ query }: Cluster, ids: readonly string[]): Promise<v
 async function countInserted({ clickhouseUrls, query }: Cluster): Promise<number> {
   const sql = `SELECT sum(rows) FROM system.part_log
     WHERE database = currentDatabase() AND table = 'events' AND event_type = 'NewPart' AND error = 0`;
-  const count = async (url: string) => {
-    await query('SYSTEM FLUSH LOGS part_log', url);
-    return Number(await query(sql, url));
-  };
-  return sum(await Promise.all(clickhouseUrls.map(count)));
+  await flushLog({ clickhouseUrls, query });
+  return sum((await Promise.all(clickhouseUrls.map((url) => query(sql, url)))).map(Number));
 }
+
+const flushLog = ({ clickhouseUrls, query }: Pick<Cluster, 'clickhouseUrls' | 'query'>) =>
+  Promise.all(clickhouseUrls.map((url) => query('SYSTEM FLUSH LOGS part_log', url)));
 
 /** Traffic before a fault. */
 const LEAD_MS = { min: 1_000, max: 3_000 };
@@ -342,8 +342,8 @@ async function tryFault(
     const erasing = erase();
     erasing.catch(() => {});
     await delay(failAfterMs);
-    // Writes the log of a node that may be killed.
-    await countInserted(cluster);
+    // A node that is killed would lose more of its log.
+    await flushLog(cluster);
     const failedAt = performance.now();
     await fail(cluster, random, target, failure);
     await erasing;

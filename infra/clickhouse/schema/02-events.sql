@@ -15,9 +15,10 @@
 -- message_ids finds a message by its id, the fifth column of the key. receipt and occurrence find the messages of the last
 -- minutes, which are in small parts until a merge.
 --
--- storage_delay has a small number of values, so it takes less than a byte per row. It is not MATERIALIZED, because a row that is
--- restored or moved to another shard must keep its value. A view that counts delays would make
--- inserts of few rows a sixth slower (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md).
+-- storage_delay has few values, so it compresses well. Messages that are older than the retention of the log were imported, and
+-- the messages of npm run demo have generated times of receipt, so their delay is 0. The column is not MATERIALIZED, because a
+-- row that is restored or moved to another shard must keep its value. A view that counts delays would make inserts of few rows
+-- a sixth slower (infra/decisions/0004-exactly-once-delivery-to-clickhouse.md).
 --
 -- Settings: granules of 2,048 rows reduce the cost of lookups by the complete key to a quarter. Compressed blocks have 16 KiB
 -- instead of 64, because a query for a few rows decompresses one block per column around each row. A merge combines about ten

@@ -23,8 +23,8 @@ COMMENT 'First and last event, first touch and latest traits per identity, deriv
 -- Of several events at the same time, the one that was received first is the first touch. The latest traits at the same time
 -- depend on the message id, which copies share, because the order of receipt depends on copies. The order precedes the text,
 -- most significant byte first, so that the greatest text applies: inserting and merging states of argMin and argMax costs three
--- times as much. An identify message without traits changes no traits.
--- last_active_at allows one minute: more than server clocks differ, and less than a pause between two sessions.
+-- times as much. An identify message without traits changes no traits. last_active_at allows one minute: more than server
+-- clocks differ, and less than a pause between two sessions.
 CREATE MATERIALIZED VIEW IF NOT EXISTS identities_of_events TO identities AS
 SELECT
     environment_id, identity_key, test,

@@ -1,6 +1,9 @@
 -- Counts for the portal's overview. The tables contain no identity keys. The event writer counts each minute of receipt from
 -- the log of events after the minute has ended, and again if messages of the minute are stored later
 -- (packages/events/src/clickhouse/event-counts.ts, infra/decisions/0016-portal-reads.md).
+--
+-- Alerts and the overview need the environments of recent minutes only. TTL requires an aggregate function, so an empty part of
+-- any environment removes the environment.
 CREATE TABLE IF NOT EXISTS counted_minutes
 (
     minute_at DateTime('UTC') COMMENT 'Minute in which messages were received',

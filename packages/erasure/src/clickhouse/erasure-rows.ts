@@ -296,7 +296,7 @@ const awaitOtherInserts = (connection: Connection, signal?: AbortSignal): Promis
   awaitInserts(async () => {
     const rows = await connection.read<{ id: string }>(
       `SELECT query_id AS id FROM system.processes
-       WHERE ${IS_INSERT} AND NOT match(query, '^INSERT INTO (erasure_|counted_days|event_days|event_counts|event_delays|player_counts)')`,
+       WHERE ${IS_INSERT} AND NOT match(query, '^INSERT INTO (erasure_|counted_days|event_(days|counts|delays)|player_counts)')`,
     );
     return rows.map(({ id }) => id);
   }, signal);
