@@ -80,7 +80,7 @@ export function createMessage(n: number, now: Date): Message {
     messageId: randomUUID(),
     eventTimestamp: now.toISOString(),
     anonymousId: `anon-${createHash('md5').update(String(player)).digest('hex')}`,
-    sessionId: `session-${player}-${n % 7}`,
+    sessionId: `session-${player}`,
     deviceId: `device-${player}`,
     surface,
     consentLevel: 'full',
