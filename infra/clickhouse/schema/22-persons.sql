@@ -161,7 +161,7 @@ FROM
 (
     SELECT *, version
     FROM {{all}}.events
-    WHERE type != 'alias' AND identity_key GLOBAL IN members AND (environment_id, event_name, toDate(event_time), identity_key) IN
+    WHERE type != 'alias' AND (environment_id, event_name, toDate(event_time), identity_key) IN
     (
         SELECT environment_id, event_name, day, identity_key
         FROM {{all}}.identity_days
@@ -217,7 +217,7 @@ FROM
 (
     SELECT *, version
     FROM {{all}}.events
-    WHERE type != 'alias' AND identity_key GLOBAL IN (SELECT arrayJoin(members)) AND (environment_id, event_name, toDate(event_time), identity_key) IN
+    WHERE type != 'alias' AND (environment_id, event_name, toDate(event_time), identity_key) IN
     (
         SELECT environment_id, event_name, day, identity_key
         FROM {{all}}.identity_days
