@@ -37,10 +37,10 @@ const putOld = (environment: string, override: Override) => put(environment, ove
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
 const insertEvents = (environment: string) =>
-  run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, user_id) VALUES
-    ${KEYS.map((key, member) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'), '${toUserId(member)}')`).join(', ')}`);
-/** Anonymous visitors have no user id. */
-const toUserId = (member: number) => (member % 2 === 0 ? `user-${member}` : '');
+  run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, user_key, user_id) VALUES
+    ${KEYS.map((key, member) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'), unhex('${isUser(member) ? key : ''}'), '${isUser(member) ? `user-${member}` : ''}')`).join(', ')}`);
+const isUser = (member: number) => member % 2 === 0;
+
 async function readPersons(environment: string) {
   const filter = `WHERE environment_id = '${environment}'`;
   const events = await readRows(
@@ -71,7 +71,7 @@ function expected(overrides: readonly Override[]) {
     analysis: events,
     days: ids.map((id) => [id]),
     persons: ids.map((id) => [id, String(membersOf(id).length), membersOf(id)]),
-    users: persons.map(([, person], member) => (toUserId(member) === '' ? [] : membersOf(person!).map((key) => [key]))),
+    users: persons.map(([, person], member) => (isUser(member) ? membersOf(person!).map((key) => [key]) : [])),
   };
 }
 

@@ -61,6 +61,7 @@ function toEvents(environment: string, { messages }: World): object[] {
       received_at: toTime(eventMs + each.delayMs + copy * 1_000),
       message_id: keyOf(`${environment} ${each.id}`).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
       identity_key: key,
+      user_key: key,
       user_id: each.owner === null ? '' : `${environment} member ${each.owner}`,
       session_id: `session ${each.session}`,
       surface: each.session % 2 === 0 ? 'web' : 'unity',

@@ -1,18 +1,19 @@
--- The table contains only aggregates that do not change when a copy of a message is added, such as minima and maxima. It is
--- keyed by identity rather than person, so an unlink changes no row. last_seen_at is the time reported by the client, which
--- may be in the future and does not depend on which copy of a message remains; the view persons shows last_active_at.
+-- The table contains minima and maxima, which do not change when a copy of a message is added, except for last_active_at: a copy
+-- received later of a message from a clock that is ahead raises it. It is keyed by identity rather than person, so an unlink
+-- changes no row. last_seen_at is the time reported by the client, which may be in the future and does not depend on which copy
+-- of a message remains; the view persons shows last_active_at.
 -- user_hash finds an identity by its user id: the index reads few of the rows, which are few compared with events.
 CREATE TABLE IF NOT EXISTS identities
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
     identity_key FixedString(16) COMMENT 'Keyed hash of the owner of the events',
     test Bool COMMENT 'Flag for test messages',
-    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event of the identity, according to the client clock',
+    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event, capped at one minute after the gateway received the event',
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event of the identity, according to the client clock',
     first_touch SimpleAggregateFunction(max, String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event, separated by bytes that occur in no text (FF), after 17 bytes by which this event has the greatest value',
     latest_traits SimpleAggregateFunction(max, String) COMMENT 'Traits of the last identify message that has traits, after 32 bytes by which this message has the greatest value',
     last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, capped at one minute after the gateway received the event',
-    user_hash SimpleAggregateFunction(max, FixedString(16)) COMMENT 'Hash of user_id without a key, to find the identity; zero bytes for an anonymous visitor',
+    user_hash SimpleAggregateFunction(max, FixedString(16)) COMMENT 'Hash of the trimmed user_id without a key, to find the identity; zero bytes if the identity is not a user',
     INDEX user_hashes user_hash TYPE bloom_filter(0.001) GRANULARITY 1
 )
 ENGINE = {{engine AggregatingMergeTree}}
@@ -28,7 +29,7 @@ COMMENT 'First and last event, first touch and latest traits per identity, deriv
 CREATE MATERIALIZED VIEW IF NOT EXISTS identities_of_events TO identities AS
 SELECT
     environment_id, identity_key, test,
-    min(event_time) AS first_seen_at,
+    min(least(event_time, received_at + INTERVAL 1 MINUTE)) AS first_seen_at,
     max(event_time) AS last_seen_at,
     max(concat(
         char(type = 'page'), reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(event_time)))), reinterpretAsFixedString(byteSwap(version)),
@@ -37,7 +38,7 @@ SELECT
         reinterpretAsFixedString(byteSwap(toUnixTimestamp64Milli(event_time))), reinterpretAsFixedString(byteSwap(reinterpretAsUInt128(message_id))),
         reinterpretAsFixedString(byteSwap(version)), traits), type = 'identify' AND traits != '') AS latest_traits,
     max(least(event_time, received_at + INTERVAL 1 MINUTE)) AS last_active_at,
-    maxIf(sipHash128(user_id), user_id != '') AS user_hash
+    maxIf(sipHash128(trimBoth(user_id, ' \t\r\n')), user_key != toFixedString('', 16)) AS user_hash
 FROM events
 WHERE identity_key != toFixedString('', 16) AND type != 'alias'
 GROUP BY environment_id, identity_key, test;

@@ -1,10 +1,10 @@
--- The part of a session that one identity sent on one day. As in identities, no column changes when a copy of a message is added:
+-- The part of a session that one identity sent on one day. No column changes when a copy of a message is added:
 --
 -- - A day is the day of event_time, because copies agree in this time, but not in the time of receipt.
 -- - The copy received first has the earliest capped time and the greatest lead, so the minimum and the maximum are its values. The
 --   latest capped time would not be: a later copy of a message from a clock that is ahead is capped later. The table therefore
 --   contains the last time without the cap, and the lead, by which the view reduces it.
--- - Messages are counted as distinct hashes of the columns in which copies agree. An array takes less time than a state of uniqExact.
+-- - Messages are counted as distinct hashes of the columns in which all copies agree, and no two messages. An array takes less time than a state of uniqExact.
 --   Its length is limited, because a client that always sends the same session id would create a row without a bound.
 --
 -- The key begins with the day, so that a query reads only the days in its range. An erasure reads one granule per day and identity.
@@ -35,7 +35,7 @@ SELECT
     max(event_time) AS last_at,
     max(toUInt64(greatest(0, toUnixTimestamp64Milli(event_time) - toUnixTimestamp64Milli(received_at) - 60000))) AS lead_ms,
     maxIf(concat(reinterpretAsFixedString(byteSwap(bitNot(toUnixTimestamp64Milli(least(event_time, received_at + INTERVAL 1 MINUTE))))), reinterpretAsFixedString(byteSwap(version)), page_path), page_path != '') AS entry,
-    groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time)) AS messages
+    groupUniqArray(100000)(cityHash64(message_id, type, event_name, event_time, identity_key)) AS messages
 FROM events
 WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND session_id != '' AND NOT test
 GROUP BY environment_id, day, identity_key, session_id, surface;

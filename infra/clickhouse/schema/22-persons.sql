@@ -84,7 +84,7 @@ CREATE VIEW IF NOT EXISTS persons_raw
     person_id String COMMENT 'person_key as 32 hexadecimal digits',
     identities UInt64 COMMENT 'Number of identities of the person that have at least one event',
     members Array(String) COMMENT 'Identities of the person that have at least one event, 32 hexadecimal digits each',
-    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event, according to the client clock, never later than last_seen_at',
+    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event, capped at one minute after the gateway received the event',
     first_seen_day Date COMMENT 'Day of first_seen_at in the time zone of the project',
     last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event, capped at one minute after the gateway received the event',
     touch Tuple(surface String, page_url String, page_referrer String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event',
@@ -103,7 +103,7 @@ SELECT
     environment_id, person_key, lower(hex(person_key)) AS person_id,
     uniqExact(identity_key) AS identities,
     arraySort(groupUniqArray(lower(hex(identity_key)))) AS members,
-    least(min(identity_first_seen_at), last_seen_at) AS first_seen_at,
+    min(identity_first_seen_at) AS first_seen_at,
     toDate(formatDateTime(first_seen_at, '%F', transform(environment_id, zones.1, zones.2, 'UTC'))) AS first_seen_day,
     max(identity_last_active_at) AS last_seen_at,
     CAST((parts[1], parts[2], parts[3]), 'Tuple(surface String, page_url String, page_referrer String)') AS touch,
@@ -142,7 +142,6 @@ ALTER TABLE persons {{comments of persons_raw}};
 
 -- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to be
 -- deduplicated here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
--- Filtering by these few members first reduces the query time to a tenth.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (
@@ -177,7 +176,7 @@ CREATE VIEW IF NOT EXISTS user_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH
     (
         SELECT groupUniqArray(identity_key) FROM {{all}}.identities
-        WHERE environment_id = {environment: String} AND user_hash = sipHash128({user: String})
+        WHERE environment_id = {environment: String} AND user_hash = sipHash128(trimBoth({user: String}, ' \t\r\n'))
     ) AS found,
     (
         SELECT groupUniqArray(person_key) FROM

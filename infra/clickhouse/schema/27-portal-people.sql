@@ -5,7 +5,7 @@ SELECT {environment: String} AS environment_id, first_seen_at, last_seen_at, fir
 FROM
 (
     SELECT
-        least(min(identity.first_seen_at), max(last_active_at)) AS first_seen_at,
+        min(identity.first_seen_at) AS first_seen_at,
         max(last_active_at) AS last_seen_at, splitByChar(char(255), substring(max(first_touch), 18))[1] AS first_surface,
         substring(max(latest_traits), 33) AS traits
     FROM {{all}}.identities AS identity

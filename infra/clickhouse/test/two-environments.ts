@@ -75,8 +75,8 @@ function toRows(environment: Environment): Record<string, Record<string, unknown
   const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
   return {
     events: [
-      { ...toEvent(environment), ...key },
-      { ...toEvent(environment), ...key, ...toTestFields(environment) },
+      { ...toEvent(environment), ...key, user_key: person },
+      { ...toEvent(environment), ...key, user_key: person, ...toTestFields(environment) },
     ],
     identity_overrides: { ...scope, ...key, person_key: person, kind: 'email', linked_at: TIME, version: 1 },
     identity_links: { ...scope, a_key: person, b_key: person, received_at: TIME, ...log },
