@@ -108,7 +108,7 @@ SELECT
     max(identity_last_active_at) AS last_seen_at,
     CAST((parts[1], parts[2], parts[3]), 'Tuple(surface String, page_url String, page_referrer String)') AS touch,
     touch.surface AS first_surface,
-    replaceRegexpAll(path(touch.page_url), '/[^/]*[0-9@%][^/]*', '/:id') AS first_route,
+    replaceRegexpAll(path(touch.page_url), '/[^/0-9@%]*[0-9@%][^/]*', '/:id') AS first_route,
     domainWithoutWWW(touch.page_referrer) AS first_referrer_domain,
     decodeURLFormComponent(extractURLParameter(touch.page_url, 'utm_campaign')) AS first_campaign,
     touch.page_url AS first_page_url,

@@ -19,7 +19,7 @@ SELECT
     dateDiff('second', started_at, ended_at) AS seconds,
     uniqExactArray(messages) AS events,
     argMin(part_surface, (first_at, part_surface)) AS surface,
-    replaceRegexpAll(substring(max(entry), 17), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
+    replaceRegexpAll(substring(max(entry), 17), '/[^/0-9@%]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
 (
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(part.identity_key),
@@ -80,7 +80,7 @@ SELECT
     dateDiff('second', started_at, ended_at) AS seconds,
     uniqExactArray(messages) AS events,
     argMin(part_surface, (first_at, part_surface)) AS surface,
-    replaceRegexpAll(substring(max(entry), 17), '/[^/]*[0-9@%][^/]*', '/:id') AS entry_route
+    replaceRegexpAll(substring(max(entry), 17), '/[^/0-9@%]*[0-9@%][^/]*', '/:id') AS entry_route
 FROM
 (
     WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(part.identity_key),
