@@ -38,7 +38,8 @@ const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
 const insertEvents = (environment: string) =>
   run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, user_key, user_id) VALUES
-    ${KEYS.map((key, member) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'), unhex('${isUser(member) ? key : ''}'), '${isUser(member) ? `user-${member}` : ''}')`).join(', ')}`);
+    ${KEYS.map((key, member) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'), unhex('${isUser(member) ? key : ''}'), 'user-${member}')`).join(', ')}`);
+/** A placeholder is sent as a user id without a key. */
 const isUser = (member: number) => member % 2 === 0;
 
 async function readPersons(environment: string) {

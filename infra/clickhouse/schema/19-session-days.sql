@@ -4,8 +4,9 @@
 -- - The copy received first has the earliest capped time and the greatest lead, so the minimum and the maximum are its values. The
 --   latest capped time would not be: a later copy of a message from a clock that is ahead is capped later. The table therefore
 --   contains the last time without the cap, and the lead, by which the view reduces it.
--- - Messages are counted as distinct hashes of the columns in which all copies agree, and no two messages. An array takes less time than a state of uniqExact.
---   Its length is limited, because a client that always sends the same session id would create a row without a bound.
+-- - Messages are counted as distinct hashes of the columns in which all copies agree, and no two messages. An array takes less
+--   time than a state of uniqExact. Its length is limited, because a client that always sends the same session id would create a
+--   row without a bound.
 --
 -- The key begins with the day, so that a query reads only the days in its range. An erasure reads one granule per day and identity.
 CREATE TABLE IF NOT EXISTS session_days
