@@ -112,6 +112,6 @@ it('sessions equal those of the messages after copies, late events, links, unlin
         toSessions(stored, zone, whole).filter(isInRange),
       );
     }),
-    { numRuns: runsOf({ quick: 6, all: 40 }) },
+    { numRuns: runsOf({ quick: 6, all: 25 }) },
   );
 });
