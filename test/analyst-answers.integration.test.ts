@@ -1,14 +1,13 @@
-import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type AnalystModel,
   capped,
-  createAnalystModel,
   dayIn,
   type Message,
   MINUTE_MS,
+  openAnalystModel,
   receivedFirst,
   type Stored,
   steps,
@@ -23,13 +22,11 @@ import {
 // and of active days (retention, stickiness) are right if these views are. For sessions and the numbers of events, see
 // sessions.integration.test.ts and event-days.integration.test.ts.
 
-let database: OwnDatabase;
 let model: AnalystModel;
 beforeAll(async () => {
-  database = await openOwnDatabase();
-  model = createAnalystModel(database, 'answers');
+  model = await openAnalystModel();
 });
-afterAll(() => database.close());
+afterAll(() => model.close());
 
 type Rows = readonly (readonly unknown[])[];
 const sorted = (rows: Rows) => rows.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));

@@ -1,7 +1,7 @@
 /** Generates what happens in an environment, stores it, and keeps a list of the messages and persons that views must show. */
 import { randomUUID } from 'node:crypto';
 import { openErasureRows } from '@playline/erasure/clickhouse';
-import type { OwnDatabase } from '@playline/testkit';
+import { openOwnDatabase } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect } from 'vitest';
 
@@ -59,7 +59,7 @@ const messages: fc.Arbitrary<Message[]> = fc
     atMs: fc.nat(DAYS * 96).map((quarter) => START_MS + quarter * 15 * MINUTE_MS),
     owner,
     other: owner,
-    isSentTwice: fc.nat(4).map((number) => number === 0),
+    isSentByOther: fc.nat(4).map((number) => number === 0),
     name: fc.constantFrom('', 'match', 'level'),
     session: fc.constantFrom('', 'a', 'b'),
     surface: fc.constantFrom('web', 'unity'),
@@ -69,12 +69,12 @@ const messages: fc.Arbitrary<Message[]> = fc
     leadMs: fc.constantFrom(-1000, -1000, -2 * DAY_MS, 5 * MINUTE_MS, 23 * HOUR_MS),
     copiesAfterMs: fc.array(fc.constantFrom(-500, 30_000, 10 * MINUTE_MS, 30 * HOUR_MS), { maxLength: 2 }),
   })
-  .map(({ leadMs, copiesAfterMs, other, isSentTwice, ...message }) => {
+  .map(({ leadMs, copiesAfterMs, other, isSentByOther, ...message }) => {
     const first = message.atMs - leadMs;
     const all = [first, ...copiesAfterMs.map((ms) => first + ms)];
     const isDivided = (cutoffMs: number) => message.atMs > cutoffMs && new Set(all.map((ms) => ms > cutoffMs)).size > 1;
     const sent = { ...message, receivedMs: CUTOFFS_MS.some(isDivided) ? [first] : all };
-    return isSentTwice && other !== message.owner ? [sent, { ...sent, owner: other }] : [sent];
+    return isSentByOther && other !== message.owner ? [sent, { ...sent, owner: other }] : [sent];
   });
 
 export const steps: fc.Arbitrary<Step[]> = fc.array(
@@ -109,10 +109,11 @@ export const dayIn = (timeZone: string, ms: number) => new Intl.DateTimeFormat('
 export const toKey = (environment: string, number: number) =>
   `${environment.split('-').at(-1)}-${number}`.padStart(8, '0').padEnd(16, '0');
 
-export type AnalystModel = ReturnType<typeof createAnalystModel>;
+export type AnalystModel = Awaited<ReturnType<typeof openAnalystModel>>;
 
-/** @param prefix of the environments, which end with a number of up to six digits */
-export function createAnalystModel({ query, target }: OwnDatabase, prefix: string) {
+/** Opens a database of its own. */
+export async function openAnalystModel() {
+  const { query, target, close } = await openOwnDatabase();
   let count = 0;
 
   async function insert(environment: string, list: readonly Message[]): Promise<void> {
@@ -159,6 +160,7 @@ export function createAnalystModel({ query, target }: OwnDatabase, prefix: strin
   }
 
   return {
+    close,
     readRows: async (sql: string) =>
       (await query(`${sql} FORMAT JSONCompactEachRow`))
         .split('\n')
@@ -166,7 +168,7 @@ export function createAnalystModel({ query, target }: OwnDatabase, prefix: strin
         .map((line) => JSON.parse(line) as unknown[]),
     /** Stores the steps in a new environment. */
     async store(zone: string, list: readonly Step[]): Promise<Stored> {
-      const environment = `${prefix}-${++count}`;
+      const environment = `model-${++count}`;
       await query(
         `INSERT INTO environment_settings (environment_id, time_zone, version) VALUES ('${environment}', '${zone}', 1)`,
       );

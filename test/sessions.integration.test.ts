@@ -1,14 +1,13 @@
-import { type OwnDatabase, openOwnDatabase } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   type AnalystModel,
   capped,
-  createAnalystModel,
   DAY_MS,
   dayIn,
   type Message,
+  openAnalystModel,
   START_DAY,
   type Stored,
   steps,
@@ -22,13 +21,11 @@ import {
 
 const [SINCE, UNTIL] = [START_DAY, START_DAY + 3];
 
-let database: OwnDatabase;
 let model: AnalystModel;
 beforeAll(async () => {
-  database = await openOwnDatabase();
-  model = createAnalystModel(database, 'sessions');
+  model = await openAnalystModel();
 });
-afterAll(() => database.close());
+afterAll(() => model.close());
 
 /** @param group divides the days in UTC with messages of a session and person into sessions */
 function toSessions(
