@@ -48,8 +48,14 @@ it('the retention of all topics is read in one request and updated after ten min
 it("a consumer reports its topic's retention", async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const configEntries = [{ name: 'retention.ms', value: String(36 * HOUR_MS) }];
-  const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }];
+  const type = ConfigResourceTypes.TOPIC;
+  const resources = [{ type, name: topic, configEntries }];
   await admin.alterConfigs({ validateOnly: false, resources });
+  // A broker responds with the old value until it has read the change, and the consumer reads the value only once.
+  await until('the retention is set', async () => {
+    const described = await admin.describeConfigs({ includeSynonyms: false, resources: [{ type, name: topic }] });
+    return described.resources[0]?.configEntries.some(({ configValue }) => configValue === String(36 * HOUR_MS));
+  });
   const metrics = createMetrics('test');
   const consumer = await openBlockConsumer({
     brokers: fixture.brokers,
