@@ -73,7 +73,7 @@ export const WRITER_SETTINGS = Object.entries(INSERT_SETTINGS)
   .map(([name, value]) => `${name} = '${value}'`)
   .join(', ');
 
-export const BLOCK_ROWS = 10_000;
+export const BLOCK_ROWS = 20_000;
 
 export async function readBlocks(engine: Engine, names: string, range: Range) {
   const blocks: Buffer[] = [];

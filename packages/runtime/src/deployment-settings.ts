@@ -112,9 +112,9 @@ export const blockWriterSettings = {
   ...consumerSettings,
   // ClickHouse would split an insert of more than 1,048,449 rows into two blocks with the same token.
   /** Maximum rows per block. */
-  BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
+  BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(20_000),
   /** Maximum record bytes per block. */
-  BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
+  BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(16 * 1024 * 1024),
   /** Maximum time from a block's first record to its insert. */
   BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
 } as const;
