@@ -185,3 +185,37 @@ it('events_per_day equals the messages after copies, late events, counts, erasur
     { numRuns: runsOf({ quick: 5, all: 40 }), examples: [[countedDays]], endOnFailure: true },
   );
 });
+
+it('events_per_day returns the number of events while its days are opened and marked as counted', async () => {
+  const id = 'days-opened';
+  await database.query(
+    `INSERT INTO events (environment_id, type, event_name, event_time, message_id)
+     SELECT '${id}', 'track', 'purchase', toDateTime64('2026-03-30', 3, 'UTC') + toIntervalDay(number % 3), generateUUIDv4() FROM numbers(300)`,
+  );
+  let nowMs = 0;
+  const days = createEventDays(database.target, { nowMs: () => nowMs, settleS: 0 });
+  await until('all days are counted', async () => {
+    nowMs += MARK_AFTER_MS;
+    await days.update();
+    return (await readUncounted(id)).length === 0;
+  });
+  const numbers = new Set<string>();
+  let isDone = false;
+  const note = async () => {
+    for (let column = 'stored_at'; !isDone; column = column === 'stored_at' ? 'counted_at' : 'stored_at')
+      await database.query(
+        `INSERT INTO counted_days (environment_id, day, ${column})
+         SELECT DISTINCT environment_id, day, now64(3, 'UTC') FROM counted_days WHERE environment_id = '${id}'`,
+      );
+  };
+  const noting = note();
+  try {
+    for (let reads = 0; reads < 200; reads++)
+      for (const number of await read(`SELECT sum(events) FROM events_per_day WHERE environment_id = '${id}'`))
+        numbers.add(number);
+  } finally {
+    isDone = true;
+    await noting;
+  }
+  expect([...numbers]).toEqual(['300']);
+});
