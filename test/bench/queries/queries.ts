@@ -211,7 +211,7 @@ export function cookbookQueries(scene: Scene): AnalystQuery[] {
     stickiness(scene),
     sessionsPerDay(scene),
     firstTouch(scene),
-    topPaths(scene),
+    { name: 'top paths in one day', isSingleDay: true, ...ofAll(scene, (from) => topPaths(from, scene.ranges.day)) },
     oneUser(scene),
     distribution(scene),
   ];
@@ -294,21 +294,11 @@ function firstTouch(scene: Scene): AnalystQuery {
   };
 }
 
-function topPaths(scene: Scene): AnalystQuery {
-  const of = (source: Source, route: string) => `
-    SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path
-    FROM ${source.rows({ range: scene.ranges.day, names: [''] })} GROUP BY session_id`;
-  const top = (paths: string) =>
-    `SELECT path, count() AS sessions FROM (${paths}) GROUP BY path ORDER BY sessions DESC, path LIMIT 20`;
-  return {
-    name: 'top paths in one day',
-    isSingleDay: true,
-    raw: top(of(scene.raw, 'page_path')),
-    exact: top(of(scene.exact, 'page_path')),
-    identified: top(of(scene.analysis, 'page_route')),
-    peer: top(of(scene.peer, 'page_path')),
-  };
-}
+const topPaths = (source: Source, range: Range) => `
+  SELECT path, count() AS sessions FROM (
+    SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, page_path)))), 1, 3), ' > ') AS path
+    FROM ${source.rows({ range, names: [''] })} GROUP BY session_id)
+  GROUP BY path ORDER BY sessions DESC, path LIMIT 20`;
 
 function oneUser({ environmentId, raw, peer, player }: Scene): AnalystQuery {
   const columns = 'event_time, event_name, session_id, page_path, properties';
