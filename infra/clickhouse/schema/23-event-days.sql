@@ -46,22 +46,28 @@ GROUP BY environment_id, day, event_name, type
 SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
 COMMENT 'derived_event_days(since = …, until = …): expected rows of event_days for the days of a time range';
 
--- The list of open days is computed once per query, so that a day is in exactly one of the two parts: they read counted_days at
--- different times. A day that is open for any environment that the account may read is counted from events for all of them.
+-- The list of open days is computed once per query, so that a day is in exactly one of the two parts, which read counted_days at
+-- different times otherwise.
 CREATE VIEW IF NOT EXISTS {{rows}}.events_per_day DEFINER = views SQL SECURITY DEFINER AS
 WITH (
-    SELECT groupUniqArray(day) FROM (SELECT day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at))
+    SELECT groupArray((environment_id, day)) FROM
+    (
+        SELECT environment_id, day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at)
+    )
 ) AS open_days
 SELECT environment_id, day AS event_day, event_name, type, events, first_at AS first_seen_at, last_at AS last_seen_at
 FROM event_days FINAL
-WHERE events > 0 AND NOT has(open_days, day)
+WHERE events > 0 AND (environment_id, day) NOT IN (SELECT arrayJoin(open_days))
 UNION ALL
 WITH (
-    SELECT groupUniqArray(day) FROM (SELECT day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at))
+    SELECT groupArray((environment_id, day)) FROM
+    (
+        SELECT environment_id, day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at)
+    )
 ) AS open_days
 SELECT environment_id, toDate(event_time) AS event_day, event_name, type, count(), min(event_time), max(event_time)
 FROM events FINAL
-WHERE NOT test AND has(open_days, toDate(event_time))
+WHERE NOT test AND (environment_id, toDate(event_time)) IN (SELECT arrayJoin(open_days))
 GROUP BY environment_id, event_day, event_name, type
 SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
 COMMENT 'Number of events per day in UTC, name and type, without test messages. Filter by environment_id and event_day, and add the numbers: in a cluster, each shard has a row. Faster than counting the rows of analysis_events.';
