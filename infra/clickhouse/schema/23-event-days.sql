@@ -46,8 +46,8 @@ GROUP BY environment_id, day, event_name, type
 SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
 COMMENT 'derived_event_days(since = …, until = …): expected rows of event_days for the days of a time range';
 
--- The list of open days is computed once per query, so that a day is in exactly one of the two parts, which read counted_days at
--- different times otherwise.
+-- The list of open days is computed once each time a query uses the view, so that a day is in exactly one of the two parts. Two
+-- subqueries would read counted_days at different times.
 CREATE VIEW IF NOT EXISTS {{rows}}.events_per_day DEFINER = views SQL SECURITY DEFINER AS
 WITH (
     SELECT groupArray((environment_id, day)) FROM

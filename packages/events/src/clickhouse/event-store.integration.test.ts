@@ -207,6 +207,22 @@ it('storedOffsets returns the stored offsets in a range, even for names that mus
   expect(await store.storedOffsets('events', { ...range, partition: 3 })).toEqual(new Set());
 });
 
+it('storedOffsets searches the rows of a large block in parts', async () => {
+  const first = record({ environmentId: 'test-large' });
+  const rows = Array.from({ length: 12_000 }, (_, row) => toBlock([{ ...first, identityKey: randomBytes(16) }], row));
+  const isMissing = (_: Buffer, row: number) => row % 4_000 === 3_999;
+  await insert(Buffer.concat(rows.filter((row, index) => !isMissing(row, index))), 'large block');
+  const stored = await store.storedOffsets('events', { partition: 2, start: 0, end: rows.length, rows });
+  expect(rows.flatMap((_, offset) => (stored.has(offset) ? [] : [offset]))).toEqual([3_999, 7_999, 11_999]);
+  await client.command({ query: 'SYSTEM FLUSH LOGS query_log' });
+  const found = await client.query({
+    query: `SELECT max(memory_usage) < 150e6 AS isSmall, countIf(query_kind = 'Select') AS searches FROM system.query_log
+      WHERE type = 'QueryFinish' AND current_database = currentDatabase() AND position(query, 'test-large') > 0`,
+    format: 'JSONEachRow',
+  });
+  expect(await found.json()).toEqual([{ isSmall: 1, searches: '3' }]);
+});
+
 it('ClickHouse remembers a token per month, even if the rows are missing', async () => {
   const environmentId = 'test-remembered';
   const rows = [0, 40].map((days, index) =>

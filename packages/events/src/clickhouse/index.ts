@@ -24,6 +24,9 @@ export const INSERT_SETTINGS = {
   exclude_materialize_skip_indexes_on_insert: BLOOM_FILTERS.join(', '),
 } as const;
 
+/** A query that lists the keys of this many rows requires about 100 MiB, and the rows of several partitions may be searched simultaneously. */
+const SEARCHED_ROWS_MAX = 5_000;
+
 /** Opens an event store, which connects at the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
   // In a cluster, ClickHouse divides the rows of a block among the shards, which keep its token.
@@ -45,7 +48,10 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
       const stored = new Set<number>();
       for (const [shard, rows] of divide(table, query.rows, nodes.length)) {
         const read = { node: nodes[shard]!, assertShard: () => check.assert(shard) };
-        for (const offset of await readOffsets(read, table, { ...query, rows })) stored.add(offset);
+        for (let from = 0; from < rows.length; from += SEARCHED_ROWS_MAX) {
+          const searched = { ...query, rows: rows.slice(from, from + SEARCHED_ROWS_MAX) };
+          for (const offset of await readOffsets(read, table, searched)) stored.add(offset);
+        }
       }
       return stored;
     },

@@ -200,13 +200,13 @@ type BufferPool = ReturnType<typeof createBufferPool>;
 
 /** A block ends with the row that exceeds its limit, so buffers have capacity for twice the largest message. */
 const LAST_ROW_BYTES = 64 * 1024;
-/** Four buffers (one being written, two waiting, one being filled) for each of six busy partitions. */
-const POOLED_BUFFERS_MAX = 24;
+/** Two buffers (one being written, one being filled) for each of six busy partitions; 192 MiB with the default limits. */
+const POOLED_BUFFERS_MAX = 12;
 /** Larger buffers are not reused, because they are needed only for rare oversized records. */
 const POOLED_GROWTH_MAX = 4;
 
 /**
- * Creates a pool of output buffers, because allocating 8 MB every second would keep the garbage collector busy. Buffers
+ * Creates a pool of output buffers, because allocating 16 MiB every second would keep the garbage collector busy. Buffers
  * initially have the capacity of a complete block, because growing by doubling would copy the content about once.
  */
 export function createBufferPool(blockBytesMax: number) {
