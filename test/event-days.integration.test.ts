@@ -106,6 +106,13 @@ const readUncounted = (id: string) =>
     `SELECT day FROM counted_days WHERE environment_id = '${id}' GROUP BY day HAVING max(stored_at) >= max(counted_at)`,
   );
 
+/** A day is not counted while the server receives any other insert. */
+const countAll = (id: string, update: () => Promise<void>) =>
+  until('all days are counted', async () => {
+    await update();
+    return (await readUncounted(id)).length === 0;
+  });
+
 /** As if the minutes had passed in which the days of an erasure are not counted. */
 async function endHolds(): Promise<void> {
   const held = (
@@ -156,12 +163,10 @@ it('events_per_day equals the messages after copies, late events, counts, erasur
           if (stored.length > 0) await insert(environment, stored);
         } else if (step.kind === 'count') {
           await days.update();
-          // A day is not counted while the server receives any other insert.
           if (step.isMarked)
-            await until('all days are counted', async () => {
+            await countAll(id, () => {
               nowMs += MARK_AFTER_MS;
-              await days.update();
-              return (await readUncounted(id)).length === 0;
+              return days.update();
             });
         } else if (step.kind === 'erasure') {
           const cutoffMs = START_MS + step.day * DAY_MS;
@@ -194,10 +199,9 @@ it('events_per_day returns the number of events while its days are opened and ma
   );
   let nowMs = 0;
   const days = createEventDays(database.target, { nowMs: () => nowMs, settleS: 0 });
-  await until('all days are counted', async () => {
+  await countAll(id, () => {
     nowMs += MARK_AFTER_MS;
-    await days.update();
-    return (await readUncounted(id)).length === 0;
+    return days.update();
   });
   const numbers = new Set<string>();
   let isDone = false;

@@ -24,7 +24,10 @@ export const INSERT_SETTINGS = {
   exclude_materialize_skip_indexes_on_insert: BLOOM_FILTERS.join(', '),
 } as const;
 
-/** A query that lists the keys of this many rows requires about 100 MiB, and the rows of several partitions may be searched simultaneously. */
+/**
+ * A query that lists the keys of this many rows requires about 100 MiB, and the rows of several partitions may be
+ * searched simultaneously.
+ */
 const SEARCHED_ROWS_MAX = 5_000;
 
 /** Opens an event store, which connects at the first call. */
