@@ -80,7 +80,9 @@ const COLUMNS = `toString(day), session_id, toString(person_key), toString(start
 /** A session has two successive days, of which the first follows a day without events. */
 const inPairs = (days: readonly number[]) => days.filter((day) => !days.includes(day - 1)).map((day) => [day, day + 1]);
 
-it('sessions equal those of the messages after copies, late events, links, unlinks, erasures and merges, in every time zone', async () => {
+it('sessions equal those of the messages after copies, late events, links, unlinks, erasures and merges, in every time zone', {
+  timeout: runsOf({ quick: 120_000, all: 300_000 }),
+}, async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...ZONES), steps, async (zone, list) => {
       const stored = await model.store(zone, list);
@@ -109,6 +111,6 @@ it('sessions equal those of the messages after copies, late events, links, unlin
         toSessions(stored, zone, whole).filter(isInRange),
       );
     }),
-    { numRuns: runsOf({ quick: 6, all: 25 }) },
+    { numRuns: runsOf({ quick: 6, all: 40 }) },
   );
 });

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { INSERT_SETTINGS } from '@playline/events/clickhouse';
+import { blockWriterSettings } from '@playline/runtime';
 import { toQuerySize } from '@playline/stores/clickhouse';
 import type { Bench, Range } from './figure.ts';
 import { type Measured, POLL_MS, pidListeningOn, waitFor, watchCpu } from './processes.ts';
@@ -73,7 +74,8 @@ export const WRITER_SETTINGS = Object.entries(INSERT_SETTINGS)
   .map(([name, value]) => `${name} = '${value}'`)
   .join(', ');
 
-export const BLOCK_ROWS = 20_000;
+/** The rows of a full block of the event writer. */
+export const BLOCK_ROWS: number = blockWriterSettings.BLOCK_ROWS_MAX.parse(undefined);
 
 export async function readBlocks(engine: Engine, names: string, range: Range) {
   const blocks: Buffer[] = [];

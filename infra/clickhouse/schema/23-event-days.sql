@@ -59,12 +59,6 @@ SELECT environment_id, day AS event_day, event_name, type, events, first_at AS f
 FROM event_days FINAL
 WHERE events > 0 AND (environment_id, day) NOT IN (SELECT arrayJoin(open_days))
 UNION ALL
-WITH (
-    SELECT groupArray((environment_id, day)) FROM
-    (
-        SELECT environment_id, day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at)
-    )
-) AS open_days
 SELECT environment_id, toDate(event_time) AS event_day, event_name, type, count(), min(event_time), max(event_time)
 FROM events FINAL
 WHERE NOT test AND (environment_id, toDate(event_time)) IN (SELECT arrayJoin(open_days))
