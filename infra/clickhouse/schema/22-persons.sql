@@ -172,7 +172,8 @@ FROM
 COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the view returns only the events of that identity';
 
 -- The identities of the user id, then their persons, then all identities of these persons, each computed once as a constant. A user
--- id has few identities, one per identity type, so their keys are compared as arrays, which takes less time to plan than a subquery.
+-- id has few identities, one per identity type, so the first two lists are compared as arrays, which takes less time to plan than
+-- subqueries. An identity without an override is its own person.
 CREATE VIEW IF NOT EXISTS user_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH
     (
@@ -180,50 +181,28 @@ WITH
         WHERE environment_id = {environment: String} AND user_hash = sipHash128(trimBoth({user: String}, ' \t\r\n'))
     ) AS found,
     (
-        SELECT groupUniqArray(person_key) FROM
-        (
-            SELECT identity_key, argMax(person_key, (is_linked, version)) AS person_key FROM
-            (
-                SELECT identity_key, person_key, true AS is_linked, version FROM identity_overrides
-                WHERE environment_id = {environment: String} AND has(found, identity_key)
-                UNION ALL
-                SELECT arrayJoin(found) AS identity_key, identity_key, false, 0
-            )
-            GROUP BY identity_key
-        )
-    ) AS persons,
+        SELECT (groupArray(identity_key), groupArray(person_key)) FROM identity_overrides FINAL
+        WHERE environment_id = {environment: String} AND has(found, identity_key)
+    ) AS linked,
+    arrayMap(key -> transform(key, linked.1, linked.2, key), found) AS persons,
     (
-        SELECT groupUniqArray(identity_key) FROM
-        (
-            SELECT identity_key, argMax(person_key, (is_linked, version)) AS person_key FROM
+        SELECT (groupArray(identity_key), groupArrayIf(identity_key, has(persons, person_key))) FROM identity_overrides FINAL
+        WHERE environment_id = {environment: String}
+            AND (has(persons, identity_key) OR identity_key IN
             (
-                SELECT identity_key, person_key, true AS is_linked, version FROM identity_overrides
-                WHERE environment_id = {environment: String} AND identity_key IN
-                (
-                    SELECT identity_key FROM identity_overrides
-                    WHERE environment_id = {environment: String} AND has(persons, person_key)
-                    UNION ALL
-                    SELECT arrayJoin(persons)
-                )
-                UNION ALL
-                SELECT arrayJoin(persons) AS identity_key, identity_key, false, 0
-            )
-            GROUP BY identity_key
-        )
-        WHERE has(persons, person_key)
-    ) AS members
-SELECT * EXCEPT version, lower(hex(identity_key)) AS identity_id
-FROM
+                SELECT identity_key FROM identity_overrides
+                WHERE environment_id = {environment: String} AND has(persons, person_key)
+            ))
+    ) AS overridden,
+    arrayConcat(overridden.2, arrayFilter(key -> NOT has(overridden.1, key), persons)) AS members
+SELECT *, lower(hex(identity_key)) AS identity_id
+FROM {{all}}.events
+WHERE environment_id = {environment: String} AND type != 'alias' AND (event_name, toDate(event_time), identity_key) IN
 (
-    SELECT *, version
-    FROM {{all}}.events
-    WHERE type != 'alias' AND (environment_id, event_name, toDate(event_time), identity_key) IN
-    (
-        SELECT environment_id, event_name, day, identity_key
-        FROM {{all}}.identity_days
-        WHERE environment_id = {environment: String} AND identity_key GLOBAL IN (SELECT arrayJoin(members))
-    )
-    ORDER BY version DESC
-    LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+    SELECT event_name, day, identity_key
+    FROM {{all}}.identity_days
+    WHERE environment_id = {environment: String} AND identity_key GLOBAL IN (SELECT arrayJoin(members))
 )
+ORDER BY version DESC
+LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 COMMENT 'user_timeline(environment = …, user = …): person_timeline of the person whose raw user id is given. If several identity types have the id, the view returns the events of all their persons';

@@ -30,9 +30,10 @@ CREATE TABLE IF NOT EXISTS event_days
     events UInt64 COMMENT 'Number of events, each counted once, without test messages',
     first_at DateTime64(3, 'UTC') COMMENT 'Time of the first of these events',
     last_at DateTime64(3, 'UTC') COMMENT 'Time of the last of these events',
-    counted_at DateTime64(3, 'UTC') COMMENT 'Time of the count; the latest count applies'
+    counted_at DateTime64(3, 'UTC') COMMENT 'Time of the count; the latest count applies',
+    removed UInt8 MATERIALIZED events = 0 COMMENT 'Flag for a name and type whose events were deleted; a query with FINAL does not return the row'
 )
-ENGINE = {{engine ReplacingMergeTree(counted_at)}}
+ENGINE = {{engine ReplacingMergeTree(counted_at, removed)}}
 ORDER BY (environment_id, day, event_name, type)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Number of events per day, name and type. Read events_per_day instead, which also contains days that are not counted yet.';
@@ -47,21 +48,17 @@ SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewh
 COMMENT 'derived_event_days(since = …, until = …): expected rows of event_days for the days of a time range';
 
 -- The list of open days is computed once each time a query uses the view, so that a day is in exactly one of the two parts. Two
--- subqueries would read counted_days at different times.
+-- subqueries would read counted_days at different times. The list is a constant during planning: without open days, the conditions
+-- that compare it with empty() and notEmpty() remove the rest of the filter and the rows of events, which saves a third of the time.
 CREATE VIEW IF NOT EXISTS {{rows}}.events_per_day DEFINER = views SQL SECURITY DEFINER AS
-WITH (
-    SELECT groupArray((environment_id, day)) FROM
-    (
-        SELECT environment_id, day FROM counted_days GROUP BY environment_id, day HAVING max(stored_at) >= max(counted_at)
-    )
-) AS open_days
+WITH (SELECT groupArrayIf((environment_id, day), stored_at >= counted_at) FROM counted_days FINAL) AS open_days
 SELECT environment_id, day AS event_day, event_name, type, events, first_at AS first_seen_at, last_at AS last_seen_at
 FROM event_days FINAL
-WHERE events > 0 AND (environment_id, day) NOT IN (SELECT arrayJoin(open_days))
+WHERE empty(open_days) OR (environment_id, day) NOT IN (SELECT arrayJoin(open_days))
 UNION ALL
 SELECT environment_id, toDate(event_time) AS event_day, event_name, type, count(), min(event_time), max(event_time)
 FROM events FINAL
-WHERE NOT test AND (environment_id, toDate(event_time)) IN (SELECT arrayJoin(open_days))
+WHERE notEmpty(open_days) AND NOT test AND (environment_id, toDate(event_time)) IN (SELECT arrayJoin(open_days))
 GROUP BY environment_id, event_day, event_name, type
 SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
 COMMENT 'Number of events per day in UTC, name and type, without test messages. Filter by environment_id and event_day, and add the numbers: in a cluster, each shard has a row. Faster than counting the rows of analysis_events.';

@@ -208,6 +208,7 @@ const COUNT_TABLES: readonly TableStore[] = [
       "name of an event, set by the game's code": 'event_name',
       'type of the message': 'type',
       [COUNT]: 'events',
+      [BOOLEAN]: 'removed',
     }),
   },
   {
