@@ -103,27 +103,20 @@ async function measureProperties(bench: Bench, engine: Engine, game: Game): Prom
   for (const options of PROPERTY_COLUMNS) await operate(bench, ['columns', 'add', ...options]);
   const { text, column } = propertyQueries(await createScene(engine, game));
   const rows: Row[] = [];
-  for (const [name, sql] of Object.entries(text)) {
-    const [own, peer] = [
-      await runColdAndWarm(engine, sql),
-      await runColdAndWarm(engine, column[name as keyof typeof column]),
-    ];
-    rows.push(toPropertyRow(name, own, peer));
+  for (const name of Object.keys(text) as (keyof typeof text)[]) {
+    const measured = await runColdAndWarm(engine, { text: text[name], column: column[name] });
+    rows.push(toPropertyRow(name, measured.text, measured.column));
   }
   return rows;
 }
 
 /** @throws Error if the result must equal the peer's result but differs */
 async function run(engine: Engine, query: AnalystQuery): Promise<QueryResults> {
-  const [raw, identified, peer] = [
-    await runColdAndWarm(engine, query.raw),
-    await runColdAndWarm(engine, query.identified),
-    await runColdAndWarm(engine, query.peer),
-  ];
-  if (query.mustEqualPeer && identified.warm.text !== peer.warm.text)
-    throw new Error(
-      `${query.name}: ${identified.warm.text.slice(0, 200)}\nbut the peer returns ${peer.warm.text.slice(0, 200)}`,
-    );
-  const exact = query.exact === undefined ? undefined : await runColdAndWarm(engine, query.exact);
-  return { query, raw, exact, identified, peer };
+  const { raw, exact, identified, peer } = query;
+  const sources = { raw, identified, peer };
+  const measured = await runColdAndWarm(engine, exact === undefined ? sources : { ...sources, exact });
+  const [own, other] = [measured.identified.warm.text, measured.peer.warm.text];
+  if (query.mustEqualPeer && own !== other)
+    throw new Error(`${query.name}: ${own.slice(0, 200)}\nbut the peer returns ${other.slice(0, 200)}`);
+  return { query, ...measured };
 }

@@ -2,7 +2,7 @@ import type { Engine, QueryResult } from '../clickhouse.ts';
 import { atMost, type Row, toRow } from '../figure.ts';
 import type { AnalystQuery } from './queries.ts';
 
-type ColdAndWarm = Awaited<ReturnType<typeof runColdAndWarm>>;
+type ColdAndWarm = Awaited<ReturnType<typeof toColdAndWarm>>;
 
 /** The best of a few runs of a short query varies by a third; a query of a second varies less. */
 const WARM_RUNS = { min: 3, max: 25, untilMs: 1_000 };
@@ -10,16 +10,30 @@ const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUER
 /** Without this setting, repeated queries would measure the query condition cache. */
 const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
 
-export async function runColdAndWarm(engine: Engine, sql: string) {
-  for (const cache of CACHES) await engine.query(`SYSTEM DROP ${cache}`);
-  const cold = await runOnce(engine, sql);
-  const results: QueryResult[] = [];
-  const isEnough = () => results.reduce((total, { ms }) => total + ms, 0) >= WARM_RUNS.untilMs;
-  while (results.length < WARM_RUNS.min || (results.length < WARM_RUNS.max && !isEnough()))
+/** Runs the queries in turn, because the speed of a virtual machine changes within seconds. */
+export async function runColdAndWarm<Queries extends Readonly<Record<string, string>>>(
+  engine: Engine,
+  queries: Queries,
+): Promise<{ [Name in keyof Queries]: ColdAndWarm }> {
+  const runs = Object.entries(queries).map(([name, sql]) => ({ name, sql, results: [] as QueryResult[] }));
+  for (const { sql, results } of runs) {
+    for (const cache of CACHES) await engine.query(`SYSTEM DROP ${cache}`);
     results.push(await runOnce(engine, sql));
+  }
+  for (let round = 0; round < WARM_RUNS.max; round++)
+    for (const { sql, results } of runs)
+      if (round < WARM_RUNS.min || totalMs(results) < WARM_RUNS.untilMs) results.push(await runOnce(engine, sql));
+  const measured: Record<string, ColdAndWarm> = {};
+  for (const { name, results } of runs) measured[name] = await toColdAndWarm(engine, results);
+  return measured as { [Name in keyof Queries]: ColdAndWarm };
+}
+
+const totalMs = (results: readonly QueryResult[]) => results.reduce((total, { ms }) => total + ms, 0);
+
+async function toColdAndWarm(engine: Engine, [cold, ...results]: readonly QueryResult[]) {
   const warm = results.reduce((best, result) => (result.ms < best.ms ? result : best));
-  const memoryBytes = Math.max(cold.memoryBytes, ...results.map((result) => result.memoryBytes));
-  return { coldMs: cold.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, results) };
+  const memoryBytes = Math.max(...[cold!, ...results].map((result) => result.memoryBytes));
+  return { coldMs: cold!.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, results) };
 }
 
 async function readCpuMs(engine: Engine, results: readonly QueryResult[]): Promise<number> {
@@ -41,7 +55,7 @@ async function runOnce(engine: Engine, sql: string): Promise<QueryResult> {
 export interface QueryResults {
   readonly query: AnalystQuery;
   readonly raw: ColdAndWarm;
-  readonly exact: ColdAndWarm | undefined;
+  readonly exact?: ColdAndWarm;
   readonly identified: ColdAndWarm;
   readonly peer: ColdAndWarm;
 }
