@@ -142,6 +142,7 @@ ALTER TABLE persons {{comments of persons_raw}};
 
 -- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to be
 -- deduplicated here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
+-- In a cluster, the asterisk includes the materialized column version.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (
@@ -156,19 +157,15 @@ WITH members AS
         )
 )
 SELECT * EXCEPT version, lower(hex(identity_key)) AS identity_id
-FROM
+FROM {{all}}.events
+WHERE environment_id = {environment: String} AND type != 'alias' AND (event_name, toDate(event_time), identity_key) IN
 (
-    SELECT *, version
-    FROM {{all}}.events
-    WHERE type != 'alias' AND (environment_id, event_name, toDate(event_time), identity_key) IN
-    (
-        SELECT environment_id, event_name, day, identity_key
-        FROM {{all}}.identity_days
-        WHERE environment_id = {environment: String} AND identity_key GLOBAL IN members
-    )
-    ORDER BY version DESC
-    LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+    SELECT event_name, day, identity_key
+    FROM {{all}}.identity_days
+    WHERE environment_id = {environment: String} AND identity_key GLOBAL IN members
 )
+ORDER BY version DESC
+LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the view returns only the events of that identity';
 
 -- The identities of the user id, then their persons, then all identities of these persons, each computed once as a constant. A user
@@ -195,7 +192,7 @@ WITH
             ))
     ) AS overridden,
     arrayConcat(overridden.2, arrayFilter(key -> NOT has(overridden.1, key), persons)) AS members
-SELECT *, lower(hex(identity_key)) AS identity_id
+SELECT * EXCEPT version, lower(hex(identity_key)) AS identity_id
 FROM {{all}}.events
 WHERE environment_id = {environment: String} AND type != 'alias' AND (event_name, toDate(event_time), identity_key) IN
 (
