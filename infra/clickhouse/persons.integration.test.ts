@@ -131,6 +131,21 @@ it('person_timeline returns each event of a person once, from all identities, an
   expect(await readTimeline(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
 });
 
+it('the latest override applies to timelines even if a client reads each partition separately', async () => {
+  await clear();
+  await reload();
+  await insertEvents('weeks');
+  await put('weeks', { member: 1, person: 0, version: 1 }, "'2026-01-05 00:00:00'");
+  await put('weeks', { member: 1, person: 1, version: 2 }, "'2026-02-05 00:00:00'");
+  for (const call of [
+    `user_timeline(environment = 'weeks', user = 'user-0')`,
+    `person_timeline(environment = 'weeks', person = '${KEYS[0]}')`,
+  ])
+    expect(
+      await readRows(`SELECT identity_id FROM ${call} SETTINGS do_not_merge_across_partitions_select_final = 1`),
+    ).toEqual([[KEYS[0]]]);
+});
+
 it('funnels and time differences accept the timestamps of analyst views without conversion', async () => {
   await insertEvents('times');
   const sql = `SELECT windowFunnel(60)(event_second, event_name = 'e', event_name = 'f'), max(dateDiff('day', event_time, received_at))

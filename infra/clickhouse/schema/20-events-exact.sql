@@ -12,8 +12,9 @@ COMMENT 'One row per message, the copy that was received first. Filter by enviro
 ALTER TABLE {{rows}}.events_exact {{comments of events}};
 
 -- The person is looked up at query time, so merging two persons rewrites no event. The dictionary contains the persons as of its
--- last load, and the join adds the links since then, so a link takes effect as soon as it is stored. The joined column may be
--- NULL for clients that set join_use_nulls, as some drivers do.
+-- last load, and a subquery adds the links since then, so a link takes effect as soon as it is stored. ClickHouse executes a
+-- correlated subquery as a join, but omits it from a query that does not need the person, unlike a join. The alias is used once,
+-- because each use would add a join. By default, the hash table of this join would be built from the events.
 --
 -- The definitions of events_exact and recent_overrides are repeated here, because ClickHouse plans a nested view separately,
 -- which adds a seventh to the time for counting a day. Keys are compared and selected as UUIDs, which are numbers; this saves
@@ -22,20 +23,24 @@ CREATE VIEW IF NOT EXISTS {{rows}}.events_identified DEFINER = views SQL SECURIT
 WITH toUUID('00000000-0000-0000-0000-000000000000') AS no_person,
     reinterpretAsUUID(event.identity_key) AS identity,
     dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(event.identity_key), (no_person, no_person)) AS dictionary_entry,
-    ifNull(recent.person, no_person) AS linked
+    (
+        SELECT person FROM
+        (
+            SELECT identity_key, reinterpretAsUUID(argMax(person_key, version)) AS person
+            FROM identity_overrides
+            WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
+            GROUP BY identity_key
+            HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
+        ) AS recent
+        WHERE recent.identity_key = event.identity_key
+    ) AS linked
 SELECT
     event.*,
-    reinterpretAsFixedString(if(linked != no_person, linked, if(dictionary_entry.1 = identity, dictionary_entry.2, identity))) AS person_key
+    reinterpretAsFixedString(ifNull(linked, if(dictionary_entry.1 = identity, dictionary_entry.2, identity))) AS person_key
 FROM events AS event FINAL
-LEFT ANY JOIN
-(
-    SELECT identity_key, reinterpretAsUUID(argMax(person_key, version)) AS person
-    FROM identity_overrides
-    WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
-    GROUP BY identity_key
-    HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
-) AS recent ON event.identity_key = recent.identity_key
-SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
+SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1,
+    allow_experimental_correlated_subqueries = 1, correlated_subqueries_substitute_equivalent_expressions = 1,
+    correlated_subqueries_default_join_kind = 'left'
 COMMENT 'events_exact with the column person_key, the person of the owner; zero bytes for an event without an owner.';
 
 ALTER TABLE {{rows}}.events_identified {{comments of events}},

@@ -79,20 +79,24 @@ FROM
     WITH toUUID('00000000-0000-0000-0000-000000000000') AS no_person,
         reinterpretAsUUID(event.identity_key) AS identity,
         dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(event.identity_key), (no_person, no_person)) AS dictionary_entry,
-        ifNull(recent.person, no_person) AS linked
+        (
+            SELECT person FROM
+            (
+                SELECT identity_key, reinterpretAsUUID(argMax(person_key, version)) AS person
+                FROM identity_overrides
+                WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
+                GROUP BY identity_key
+                HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
+            ) AS recent
+            WHERE recent.identity_key = event.identity_key
+        ) AS linked
     SELECT
         event.*,
-        reinterpretAsFixedString(if(linked != no_person, linked, if(dictionary_entry.1 = identity, dictionary_entry.2, identity))) AS person_key
+        reinterpretAsFixedString(ifNull(linked, if(dictionary_entry.1 = identity, dictionary_entry.2, identity))) AS person_key
     FROM events AS event FINAL
-    LEFT ANY JOIN
-    (
-        SELECT identity_key, reinterpretAsUUID(argMax(person_key, version)) AS person
-        FROM identity_overrides
-        WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
-        GROUP BY identity_key
-        HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
-    ) AS recent ON event.identity_key = recent.identity_key
-    SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1
+    SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1,
+        allow_experimental_correlated_subqueries = 1, correlated_subqueries_substitute_equivalent_expressions = 1,
+        correlated_subqueries_default_join_kind = 'left'
 ) AS event
 WHERE NOT test
 COMMENT 'Events for analysts, with raw ids and all client data. One row per message, without test messages. person_id is NULL for an event without an owner, so count people with uniqExact(person_id).';

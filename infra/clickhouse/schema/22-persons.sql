@@ -142,7 +142,7 @@ ALTER TABLE persons {{comments of persons_raw}};
 
 -- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to be
 -- deduplicated here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
--- In a cluster, the asterisk includes the materialized column version.
+-- EXCEPT is for clusters, in which version is not a materialized column. Overrides of an identity are in several partitions.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (
@@ -166,11 +166,11 @@ WHERE environment_id = {environment: String} AND type != 'alias' AND (event_name
 )
 ORDER BY version DESC
 LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+SETTINGS do_not_merge_across_partitions_select_final = 0
 COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the view returns only the events of that identity';
 
 -- The identities of the user id, then their persons, then all identities of these persons, each computed once as a constant. A user
--- id has few identities, one per identity type, so the first two lists are compared as arrays, which takes less time to plan than
--- subqueries. An identity without an override is its own person.
+-- id has few identities, one per identity type, so their keys and those of their persons are compared as arrays.
 CREATE VIEW IF NOT EXISTS user_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH
     (
@@ -178,20 +178,22 @@ WITH
         WHERE environment_id = {environment: String} AND user_hash = sipHash128(trimBoth({user: String}, ' \t\r\n'))
     ) AS found,
     (
-        SELECT (groupArray(identity_key), groupArray(person_key)) FROM identity_overrides FINAL
+        SELECT mapFromArrays(groupArray(identity_key), groupArray(person_key)) FROM identity_overrides FINAL
         WHERE environment_id = {environment: String} AND has(found, identity_key)
-    ) AS linked,
-    arrayMap(key -> transform(key, linked.1, linked.2, key), found) AS persons,
+    ) AS overridden,
+    arrayMap(identity -> if(mapContains(overridden, identity), overridden[identity], identity), found) AS persons,
     (
-        SELECT (groupArray(identity_key), groupArrayIf(identity_key, has(persons, person_key))) FROM identity_overrides FINAL
+        SELECT mapFromArrays(groupArray(identity_key), groupArray(person_key)) FROM identity_overrides FINAL
         WHERE environment_id = {environment: String}
             AND (has(persons, identity_key) OR identity_key IN
             (
                 SELECT identity_key FROM identity_overrides
                 WHERE environment_id = {environment: String} AND has(persons, person_key)
             ))
-    ) AS overridden,
-    arrayConcat(overridden.2, arrayFilter(key -> NOT has(overridden.1, key), persons)) AS members
+    ) AS candidates,
+    arrayConcat(
+        mapKeys(mapFilter((identity, person) -> has(persons, person), candidates)),
+        arrayFilter(person -> NOT mapContains(candidates, person), persons)) AS members
 SELECT * EXCEPT version, lower(hex(identity_key)) AS identity_id
 FROM {{all}}.events
 WHERE environment_id = {environment: String} AND type != 'alias' AND (event_name, toDate(event_time), identity_key) IN
@@ -202,4 +204,5 @@ WHERE environment_id = {environment: String} AND type != 'alias' AND (event_name
 )
 ORDER BY version DESC
 LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
+SETTINGS do_not_merge_across_partitions_select_final = 0
 COMMENT 'user_timeline(environment = …, user = …): person_timeline of the person whose raw user id is given. If several identity types have the id, the view returns the events of all their persons';

@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS event_days
     first_at DateTime64(3, 'UTC') COMMENT 'Time of the first of these events',
     last_at DateTime64(3, 'UTC') COMMENT 'Time of the last of these events',
     counted_at DateTime64(3, 'UTC') COMMENT 'Time of the count; the latest count applies',
-    removed UInt8 MATERIALIZED events = 0 COMMENT 'Flag for a name and type whose events were deleted; a query with FINAL does not return the row'
+    removed UInt8 MATERIALIZED events = 0 COMMENT '1 if the number of events is 0, so that a query with FINAL does not return the row'
 )
 ENGINE = {{engine ReplacingMergeTree(counted_at, removed)}}
 ORDER BY (environment_id, day, event_name, type)
@@ -48,8 +48,8 @@ SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewh
 COMMENT 'derived_event_days(since = …, until = …): expected rows of event_days for the days of a time range';
 
 -- The list of open days is computed once each time a query uses the view, so that a day is in exactly one of the two parts. Two
--- subqueries would read counted_days at different times. The list is a constant during planning: without open days, the conditions
--- that compare it with empty() and notEmpty() remove the rest of the filter and the rows of events, which saves a third of the time.
+-- subqueries would read counted_days at different times. Without open days, empty(open_days) and notEmpty(open_days) are
+-- constants of the query, so planning removes the filter on counts and reads no rows of events.
 CREATE VIEW IF NOT EXISTS {{rows}}.events_per_day DEFINER = views SQL SECURITY DEFINER AS
 WITH (SELECT groupArrayIf((environment_id, day), stored_at >= counted_at) FROM counted_days FINAL) AS open_days
 SELECT environment_id, day AS event_day, event_name, type, events, first_at AS first_seen_at, last_at AS last_seen_at

@@ -5,7 +5,7 @@ import type { AnalystQuery } from './queries.ts';
 type ColdAndWarm = Awaited<ReturnType<typeof toColdAndWarm>>;
 
 /** The best of a few runs of a short query varies by a third; a query of a second varies less. */
-const WARM_RUNS = { min: 3, max: 25, untilMs: 1_000 };
+const ROUNDS = { min: 5, max: 25, untilMs: 10_000 };
 const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
 /** Without this setting, repeated queries would measure the query condition cache. */
 const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
@@ -15,25 +15,24 @@ export async function runColdAndWarm<Queries extends Readonly<Record<string, str
   engine: Engine,
   queries: Queries,
 ): Promise<{ [Name in keyof Queries]: ColdAndWarm }> {
-  const runs = Object.entries(queries).map(([name, sql]) => ({ name, sql, results: [] as QueryResult[] }));
-  for (const { sql, results } of runs) {
+  const runs: { name: string; sql: string; cold: QueryResult; warm: QueryResult[] }[] = [];
+  for (const [name, sql] of Object.entries(queries)) {
     for (const cache of CACHES) await engine.query(`SYSTEM DROP ${cache}`);
-    results.push(await runOnce(engine, sql));
+    runs.push({ name, sql, cold: await runOnce(engine, sql), warm: [] });
   }
-  for (let round = 0; round < WARM_RUNS.max; round++)
-    for (const { sql, results } of runs)
-      if (round < WARM_RUNS.min || totalMs(results) < WARM_RUNS.untilMs) results.push(await runOnce(engine, sql));
+  const startMs = performance.now();
+  const isEnough = (rounds: number) => rounds >= ROUNDS.min && performance.now() - startMs >= ROUNDS.untilMs;
+  for (let round = 0; round < ROUNDS.max && !isEnough(round); round++)
+    for (const { sql, warm } of runs) warm.push(await runOnce(engine, sql));
   const measured: Record<string, ColdAndWarm> = {};
-  for (const { name, results } of runs) measured[name] = await toColdAndWarm(engine, results);
+  for (const { name, cold, warm } of runs) measured[name] = await toColdAndWarm(engine, cold, warm);
   return measured as { [Name in keyof Queries]: ColdAndWarm };
 }
 
-const totalMs = (results: readonly QueryResult[]) => results.reduce((total, { ms }) => total + ms, 0);
-
-async function toColdAndWarm(engine: Engine, [cold, ...results]: readonly QueryResult[]) {
+async function toColdAndWarm(engine: Engine, cold: QueryResult, results: readonly QueryResult[]) {
   const warm = results.reduce((best, result) => (result.ms < best.ms ? result : best));
-  const memoryBytes = Math.max(...[cold!, ...results].map((result) => result.memoryBytes));
-  return { coldMs: cold!.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, results) };
+  const memoryBytes = Math.max(...[cold, ...results].map((result) => result.memoryBytes));
+  return { coldMs: cold.ms, warm, memoryBytes, cpuMs: await readCpuMs(engine, results) };
 }
 
 async function readCpuMs(engine: Engine, results: readonly QueryResult[]): Promise<number> {
