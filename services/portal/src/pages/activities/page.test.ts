@@ -152,10 +152,11 @@ it('the activities export contains each matching activity once', async () => {
 
 it('the activities page shows only activities of contracts that are linked to the environment', async () => {
   const [ownProject, otherProject] = [await openProject(), await openProject()];
+  // The names contain a space, which the random token of a form cannot contain.
   const [inOtherProject, inProduction, unlinked, linked] = [
-    await link(otherProject.project, { name: 'Axes' }),
-    await link(ownProject.project, { name: 'Bows', environment: 'production' }),
-    await link(ownProject.project, { name: 'Clubs' }),
+    await link(otherProject.project, { name: 'Old axes' }),
+    await link(ownProject.project, { name: 'Old bows', environment: 'production' }),
+    await link(ownProject.project, { name: 'Old clubs' }),
     await link(ownProject.project, { name: 'Linked' }),
   ];
   const store = portal.parts.collections.storeFor(AUTHOR);
@@ -168,7 +169,7 @@ it('the activities page shows only activities of contracts that are linked to th
     for (const format of ['', '&as=csv']) {
       const { text } = await ownProject.browser.get(`${ownProject.path}?collection=${encodeURIComponent(id)}${format}`);
       expect(text).toContain(line.id);
-      expect(text).not.toMatch(/Axes|Bows|Clubs/);
+      expect(text).not.toMatch(/Old (axes|bows|clubs)/);
       for (const each of [inOtherProject, inProduction, unlinked]) expect(text).not.toContain(each.contractAddress);
     }
   }
