@@ -39,7 +39,12 @@ const PROBES = [
 /** Settings that change where and in which order conditions are evaluated. */
 const SETTINGS = [
   '',
+  'enable_analyzer = 0',
   'prefer_localhost_replica = 0',
+  'prefer_localhost_replica = 0, enable_analyzer = 0',
+  // An analyst may not turn off the new analyzer directly, but with an older compatibility.
+  "compatibility = '22.8'",
+  "prefer_localhost_replica = 0, compatibility = '22.8'",
   'optimize_move_to_prewhere = 0',
   'query_plan_enable_optimizations = 0',
   'allow_push_predicate_ast_for_distributed_subqueries = 1',
