@@ -14,7 +14,7 @@ ALTER TABLE {{rows}}.events_exact {{comments of events}};
 -- The person is looked up at query time, so merging two persons rewrites no event. The dictionary contains the persons as of its
 -- last load, and a subquery adds the links since then, so a link takes effect as soon as it is stored. ClickHouse executes a
 -- correlated subquery as a join, but omits it from a query that does not need the person, unlike a join. The alias is used once,
--- because each use would add a join. By default, the hash table of this join would be built from the events.
+-- because each use would add a join. By default, ClickHouse would build the hash table of this join from the events.
 --
 -- The definitions of events_exact and recent_overrides are repeated here, because ClickHouse plans a nested view separately,
 -- which adds a seventh to the time for counting a day. Keys are compared and selected as UUIDs, which are numbers; this saves

@@ -142,7 +142,8 @@ ALTER TABLE persons {{comments of persons_raw}};
 
 -- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to be
 -- deduplicated here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
--- EXCEPT is for clusters, in which version is not a materialized column. Overrides of an identity are in several partitions.
+-- EXCEPT is for clusters, in which version is not a materialized column. A client could change the setting, but the latest
+-- override of an identity can be in any partition.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (
