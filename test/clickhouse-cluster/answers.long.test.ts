@@ -112,7 +112,8 @@ async function insert(engine: AnalystsEngine, table: string, rows: readonly obje
 async function fill(engine: AnalystsEngine, environment: string, generated: World): Promise<void> {
   await insert(engine, 'events', toEvents(environment, generated));
   await insert(engine, 'identity_overrides', toOverrides(environment, generated));
-  const settings = { environment_id: environment, time_zone: generated.zone, version: 1 };
+  const declared = { time_zone: generated.zone, safe_properties: "['price', 'currency']" };
+  const settings = { environment_id: environment, ...declared, version: 1 };
   await insert(engine, 'environment_settings', [settings]);
   const members = [0, 1, 2, 3].map((member) => keyOf(`${environment} member ${member}`));
   await insert(
@@ -131,6 +132,8 @@ async function fill(engine: AnalystsEngine, environment: string, generated: Worl
 
 const VIEW_PARAMETERS: Readonly<Record<string, string>> = {
   sessions_between: "(environment = 'ENV', since = '2026-06-08', until = '2026-07-13')",
+  properties_between:
+    "(environment = 'ENV', since = '2026-06-08 00:00:00', until = '2026-07-13 00:00:00', text = 'currency', number = 'price')",
   person_days_in: "(zone = 'Asia/Tokyo')",
   person_timeline: "(environment = 'ENV', person = 'PERSON')",
   user_timeline: "(environment = 'ENV', user = 'USER')",

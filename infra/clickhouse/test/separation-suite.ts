@@ -19,6 +19,7 @@ const VIEWS = [
     'person_days',
     'person_days_in',
     'persons',
+    'properties_between',
     'property_catalogue',
   ],
   ...['sessions', 'sessions_between'],

@@ -18,6 +18,10 @@ export function toArguments(view: string, environment: Environment): string {
   if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
   if (view === 'sessions_between')
     return `(environment = '${environment}', since = '2000-01-01', until = '2100-01-01')`;
+  if (view === 'properties_between') {
+    const names = `text = '${toName(environment)}_level', number = '${toName(environment)}_level'`;
+    return `(environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00', ${names})`;
+  }
   if (view === 'person_days_in') return "(zone = 'Asia/Tokyo')";
   if (view === 'user_timeline') return `(environment = '${environment}', user = '${toUserId(environment)}')`;
   return view === 'person_timeline' ? `(environment = '${environment}', person = '${KEY[environment]}')` : '';

@@ -18,6 +18,7 @@ import {
   basicQueries,
   cookbookQueries,
   createScene,
+  declareProperties,
   PROPERTY_COLUMNS,
   propertyQueries,
 } from '../queries/queries.ts';
@@ -98,14 +99,16 @@ async function countDays({ stores, database }: Bench): Promise<void> {
   for (; (await engine.queryNumber(open)) > 0; nowMs += 600_000) await days.update();
 }
 
-/** Compares properties from the JSON text with the same properties as columns. */
+/** Compares properties from the JSON text, with and without raw ids, with the same properties as columns. */
 async function measureProperties(bench: Bench, engine: Engine, game: Game): Promise<Row[]> {
   for (const options of PROPERTY_COLUMNS) await operate(bench, ['columns', 'add', ...options]);
-  const { text, column } = propertyQueries(await createScene(engine, game));
+  await engine.query(declareProperties(game));
+  const { text, safe, column } = propertyQueries(await createScene(engine, game));
   const rows: Row[] = [];
   for (const name of Object.keys(text) as (keyof typeof text)[]) {
-    const measured = await runColdAndWarm(engine, { text: text[name], column: column[name] });
-    rows.push(toPropertyRow(name, measured.text, measured.column));
+    const measured = await runColdAndWarm(engine, { text: text[name], safe: safe[name], column: column[name] });
+    rows.push(toPropertyRow(`${name}, from the JSON text`, measured.text, measured.column));
+    rows.push(toPropertyRow(`${name}, without raw ids`, measured.safe, measured.column));
   }
   return rows;
 }

@@ -313,11 +313,14 @@ function oneUser({ environmentId, raw, peer, player }: Scene): AnalystQuery {
   };
 }
 
-/** SQL for two properties: from the JSON text, or from the columns that `PROPERTY_COLUMNS` describes. */
+/** SQL for two properties: parsed, found in the text, from `properties_between`, or from the columns of `PROPERTY_COLUMNS`. */
 const PROPERTIES = {
-  text: { mode: "JSONExtractString(properties, 'mode')", score: "JSONExtractInt(properties, 'score')" },
+  parsed: { mode: "JSONExtractString(properties, 'mode')", score: "JSONExtractInt(properties, 'score')" },
+  text: { mode: "propertyText(properties, 'mode')", score: "propertyNumber(properties, 'score')" },
+  safe: { mode: 'text', score: 'number' },
   column: { mode: 'property_mode', score: 'property_score' },
 } as const;
+type Properties = keyof typeof PROPERTIES;
 
 /** Options of `columns add`. */
 export const PROPERTY_COLUMNS = [
@@ -325,27 +328,37 @@ export const PROPERTY_COLUMNS = [
   ['--name', 'score', '--path', 'score', '--type', 'Int64', '--default=0'],
 ] as const;
 
-/** Queries for properties, each with the properties from the JSON text and from columns. */
-export function propertyQueries({ ranges: { day, month }, analysis }: Scene) {
-  const write = (of: 'text' | 'column') => {
+/** Declares both properties safe. */
+export const declareProperties = ({ environmentId }: Game) =>
+  `INSERT INTO environment_settings VALUES ('${environmentId}', 'UTC', ['mode', 'score'], 1)`;
+
+/** Queries for properties from the JSON text, without raw ids, and from columns. */
+export function propertyQueries({ ranges: { day, month }, analysis, environmentId }: Scene) {
+  const write = (of: Exclude<Properties, 'parsed'>) => {
     const { mode, score } = PROPERTIES[of];
-    const rowsIn = (range: Range) => analysis.rows({ range, names: ['match_finished'] });
+    const rowsIn = (range: Range) => {
+      if (of !== 'safe') return analysis.rows({ range, names: ['match_finished'] });
+      const parameters = `environment = '${environmentId}', since = '${range.since} 00:00:00', until = '${range.until} 00:00:00'`;
+      return `properties_between(${parameters}, text = 'mode', number = 'score') WHERE event_name = 'match_finished'`;
+    };
     return {
-      'distribution of a property, 30 days': distributionOf(PROPERTIES[of], rowsIn(month)),
+      'distribution of a property, 30 days': distributionOf(of, rowsIn(month)),
       'sum of a property, 30 days': `SELECT sum(${score}) FROM ${rowsIn(month)}`,
       'count by a property, 30 days': `SELECT ${mode} AS mode, count() FROM ${rowsIn(month)} GROUP BY mode ORDER BY mode`,
       'people by a property, one day': `SELECT ${mode} AS mode, uniqExact(person_key) FROM ${rowsIn(day)} GROUP BY mode ORDER BY mode`,
     };
   };
-  return { text: write('text'), column: write('column') };
+  return { text: write('text'), safe: write('safe'), column: write('column') };
 }
 
-const distributionOf = ({ mode, score }: (typeof PROPERTIES)['text' | 'column'], rows: string) =>
-  `SELECT ${mode} AS mode, count(), quantiles(0.1, 0.5, 0.9)(${score}) FROM ${rows} GROUP BY mode ORDER BY mode`;
+const distributionOf = (of: Properties, rows: string) => {
+  const { mode, score } = PROPERTIES[of];
+  return `SELECT ${mode} AS mode, count(), quantiles(0.1, 0.5, 0.9)(${score}) FROM ${rows} GROUP BY mode ORDER BY mode`;
+};
 
 function distribution(scene: Scene): AnalystQuery {
   const of = (source: Source) =>
-    distributionOf(PROPERTIES.text, source.rows({ range: scene.ranges.month, names: ['match_finished'] }));
+    distributionOf('parsed', source.rows({ range: scene.ranges.month, names: ['match_finished'] }));
   return {
     name: 'distribution of a property, 30 days',
     raw: of(scene.raw),

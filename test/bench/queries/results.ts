@@ -94,7 +94,7 @@ export function toQueryRows({ query, raw, exact, identified, peer }: QueryResult
 
 export const toPropertyRow = (name: string, text: ColdAndWarm, column: ColdAndWarm): Row =>
   toRow({
-    case: `${name}, from the JSON text`,
+    case: name,
     unit: 'ms',
     value: text.warm.ms,
     peer: 'from a column',
