@@ -5,12 +5,29 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 
 /** Names that occur in each other, in values or in PLAIN, or that are escaped in an object. */
-const NAMES = ['a', 'b', 'ab', '', 'ä', '{', 'a"', '"a', 'a\\', 'a":1,"b', '%', '_'];
-const PLAIN = ['{"a":1,"b":2}', '{"a":1,"b":"text"}', ''];
+const NAMES = ['a', 'b', 'ab', '', 'ä', '{', 'a"', '"a', 'a\\', 'a":1,"b', '%', '_', ',', ':', ': ', '],', ':1,'];
+const PLAIN = ['{"a":1,"b":2}', '{"a":1,"b":"text"}', '{"a":"b",":":"x"}', '{"a":": ,7,"}', ''];
 
 const space = fc.oneof({ weight: 4, arbitrary: fc.constant('') }, fc.constantFrom(' ', '\n', '\t', '\r\n', '  '));
 const texts = fc.oneof(
-  fc.constantFrom('', 'x', '7', '0.5', '7x', 'null', 'a: 1', '"a":"b"', '{"a":1}', '{', '}', ',"b":', '\\', 'a\u0000'),
+  fc.constantFrom(
+    '',
+    'x',
+    ':',
+    ':7,',
+    '7',
+    '0.5',
+    '7x',
+    'null',
+    'a: 1',
+    '"a":"b"',
+    '{"a":1}',
+    '{',
+    '}',
+    ',"b":',
+    '\\',
+    'a\u0000',
+  ),
   fc.string({ maxLength: 5 }),
 );
 const scalars = fc.oneof(
@@ -18,8 +35,8 @@ const scalars = fc.oneof(
   // The gateway stores no integer beyond 64 bits as a number, because JSONExtract treats its object as empty.
   fc
     .double({ noNaN: true, noDefaultInfinity: true })
-    .map((value) => JSON.stringify(value))
-    .filter((text) => !/^-?\d{20,}$/.test(text)),
+    .filter((value) => !Number.isInteger(value) || (value >= -(2 ** 63) && value < 2 ** 64))
+    .map((value) => JSON.stringify(value)),
   fc.integer().map(String),
   texts.map((text) => JSON.stringify(text)),
 );
@@ -56,7 +73,7 @@ it('propertyText and propertyNumber return what JSONExtract returns, for any obj
             (propertyText(json, name), propertyNumber(json, name)) AS found,
             (JSONExtractString(json, name), JSONExtract(json, name, 'Nullable(Float64)')) AS expected
           SELECT json, found, expected FROM (SELECT arrayJoin([${[...PLAIN, ...objects].map(quoteText).join()}]) AS json)
-          WHERE NOT (found.1 = expected.1 AND found.2 <=> expected.2) FORMAT JSONEachRow`,
+          WHERE toString(found) != toString(expected) FORMAT JSONEachRow`,
         );
         expect(different).toBe('');
       },

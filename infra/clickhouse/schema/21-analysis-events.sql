@@ -125,7 +125,8 @@ COMMENT 'Events for analysts, one row per message, without test messages or raw 
 ALTER TABLE {{rows}}.analysis_events {{comments of analysis_events_raw}};
 
 -- Reading a property from safe_properties parses and writes all properties of an event. With the names as parameters, the
--- declaration is compared once per query, and only these properties are read. In a cluster, the shards know the time range.
+-- declaration is compared once per query, and only these properties are read. In a cluster, a time range in parameters is
+-- applied on each shard.
 CREATE VIEW IF NOT EXISTS properties_between DEFINER = views SQL SECURITY DEFINER AS
 WITH (SELECT groupArrayArray(safe_properties) FROM environment_settings FINAL WHERE environment_id = {environment: String}) AS declared
 SELECT
@@ -136,7 +137,7 @@ SELECT
 FROM analysis_events_raw
 WHERE environment_id = {environment: String}
     AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
-COMMENT 'properties_between(environment = …, since = …, until = …, text = …, number = …): the columns of analysis_events, for events from since until before until, with the properties of the two given names in the columns text (empty when absent) and number (NULL when absent). A property that the project does not declare safe is absent.';
+COMMENT 'properties_between(environment = …, since = …, until = …, text = …, number = …): the columns of analysis_events, for events from since until before until (text in UTC, or Unix timestamps), with the properties of the two given names in the columns text (empty when absent) and number (NULL when absent). A property that the project does not declare safe is absent.';
 
 -- For developers who try out a client or check what a release sends. The view has the columns of analysis_events.
 CREATE VIEW IF NOT EXISTS {{rows}}.analysis_tests DEFINER = views SQL SECURITY DEFINER AS

@@ -19,7 +19,8 @@ export function toArguments(view: string, environment: Environment): string {
   if (view === 'sessions_between')
     return `(environment = '${environment}', since = '2000-01-01', until = '2100-01-01')`;
   if (view === 'properties_between') {
-    const names = `text = '${toName(environment)}_level', number = '${toName(environment)}_level'`;
+    // `friend` is not declared safe, and contains a raw id.
+    const names = `text = 'friend', number = '${toName(environment)}_level'`;
     return `(environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00', ${names})`;
   }
   if (view === 'person_days_in') return "(zone = 'Asia/Tokyo')";

@@ -99,7 +99,7 @@ async function countDays({ stores, database }: Bench): Promise<void> {
   for (; (await engine.queryNumber(open)) > 0; nowMs += 600_000) await days.update();
 }
 
-/** Compares properties from the JSON text, with and without raw ids, with the same properties as columns. */
+/** Compares properties from the JSON text, and from `properties_between`, with the same properties as columns. */
 async function measureProperties(bench: Bench, engine: Engine, game: Game): Promise<Row[]> {
   for (const options of PROPERTY_COLUMNS) await operate(bench, ['columns', 'add', ...options]);
   await engine.query(declareProperties(game));
@@ -108,7 +108,7 @@ async function measureProperties(bench: Bench, engine: Engine, game: Game): Prom
   for (const name of Object.keys(text) as (keyof typeof text)[]) {
     const measured = await runColdAndWarm(engine, { text: text[name], safe: safe[name], column: column[name] });
     rows.push(toPropertyRow(`${name}, from the JSON text`, measured.text, measured.column));
-    rows.push(toPropertyRow(`${name}, without raw ids`, measured.safe, measured.column));
+    rows.push(toPropertyRow(`${name}, from properties_between`, measured.safe, measured.column));
   }
   return rows;
 }

@@ -332,7 +332,7 @@ export const PROPERTY_COLUMNS = [
 export const declareProperties = ({ environmentId }: Game) =>
   `INSERT INTO environment_settings VALUES ('${environmentId}', 'UTC', ['mode', 'score'], 1)`;
 
-/** Queries for properties from the JSON text, without raw ids, and from columns. */
+/** Queries for properties from the JSON text, from `properties_between` and from columns. */
 export function propertyQueries({ ranges: { day, month }, analysis, environmentId }: Scene) {
   const write = (of: Exclude<Properties, 'parsed'>) => {
     const { mode, score } = PROPERTIES[of];
