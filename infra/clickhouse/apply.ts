@@ -249,8 +249,11 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
   for (const name of names)
     if (!pattern.test(name))
       throw new Error(`${kind}/${name}: the name must match ${pattern.source}, because it determines the order`);
-  return names.sort().map((name) => {
-    const text = replaceQueries(readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, ''));
+  const sources = names
+    .sort()
+    .map((name) => readFileSync(new URL(name, folder), 'utf8').replaceAll(/^\s*--.*\n/gm, ''));
+  return names.map((name, index) => {
+    const text = replaceQueries(sources[index]!, sources.join('\n'));
     const statements = text.split(/;\s*$/m).map((statement) => statement.trim());
     const nonEmpty = statements.filter((statement) => statement !== '');
     return { name: `${kind}/${name}`, statements: nonEmpty, checksum: sha256(nonEmpty.join(';\n')) };
@@ -259,13 +262,19 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
 
 const RANGE = "event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}";
 
-/** Replaces `{{query of X between since and until}}` with the query of the materialized view X for a time range. */
-function replaceQueries(text: string): string {
-  return text.replaceAll(/\{\{query of (\w+) between since and until\}\}/g, (_, view: string) => {
+/**
+ * Replaces `{{query of X}}` with the query of the view X, and `{{query of X between since and until}}` with the query of
+ * the materialized view X for a time range.
+ */
+function replaceQueries(text: string, schema: string): string {
+  return text.replaceAll(/\{\{query of (\w+)( between since and until)?\}\}/g, (_, view: string, range?: string) => {
     const [, query] =
-      new RegExp(`^CREATE MATERIALIZED VIEW IF NOT EXISTS ${view} TO \\w+ AS\n([^;]+)`, 'm').exec(text) ?? [];
-    if (query === undefined) throw new Error(`The file has no materialized view ${view}.`);
-    return query.replace(/^WHERE .*$/m, (conditions) => `${conditions} AND ${RANGE}`);
+      new RegExp(
+        `^CREATE (?:MATERIALIZED )?VIEW IF NOT EXISTS \\S*\\b${view} .*\\bAS\n([^;]+?)(?:\nCOMMENT '.*)?;`,
+        'm',
+      ).exec(schema) ?? [];
+    if (query === undefined) throw new Error(`The schema has no view ${view}.`);
+    return range === undefined ? query : query.replace(/^WHERE .*$/m, (conditions) => `${conditions} AND ${RANGE}`);
   });
 }
 

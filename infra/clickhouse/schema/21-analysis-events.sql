@@ -48,8 +48,8 @@ FROM environment_settings FINAL
 COMMENT 'Time zone and declared properties of each environment that the querying account may read';
 
 -- For analysts who may read raw ids. Ids, pages, properties and traits contain what clients sent, which may identify a person.
--- The columns property_… are added by `npm run columns`. The definition of events_identified and the table of settings are used
--- directly, because planning nested views takes a third of the time for counting a day.
+-- The columns property_… are added by `npm run columns`. The query of events_identified is copied, and the table of settings is
+-- read directly, because planning nested views takes a third of the time for counting a day.
 CREATE VIEW IF NOT EXISTS {{rows}}.analysis_events_raw DEFINER = views SQL SECURITY DEFINER AS
 WITH event.identity_key = toFixedString('', 16) AS has_no_owner,
     (SELECT (groupArray(environment_id), groupArray(time_zone), groupArray(safe_properties)) FROM environment_settings FINAL) AS settings,
@@ -76,27 +76,7 @@ SELECT
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id
 FROM
 (
-    WITH toUUID('00000000-0000-0000-0000-000000000000') AS no_person,
-        reinterpretAsUUID(event.identity_key) AS identity,
-        dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(event.identity_key), (no_person, no_person)) AS dictionary_entry,
-        (
-            SELECT person FROM
-            (
-                SELECT identity_key, reinterpretAsUUID(argMax(person_key, version)) AS person
-                FROM identity_overrides
-                WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
-                GROUP BY identity_key
-                HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
-            ) AS recent
-            WHERE recent.identity_key = event.identity_key
-        ) AS linked
-    SELECT
-        event.*,
-        reinterpretAsFixedString(ifNull(linked, if(dictionary_entry.1 = identity, dictionary_entry.2, identity))) AS person_key
-    FROM events AS event FINAL
-    SETTINGS do_not_merge_across_partitions_select_final = 1, optimize_move_to_prewhere_if_final = 1,
-        allow_experimental_correlated_subqueries = 1, correlated_subqueries_substitute_equivalent_expressions = 1,
-        correlated_subqueries_default_join_kind = 'left'
+    {{query of events_identified}}
 ) AS event
 WHERE NOT test
 COMMENT 'Events for analysts, with raw ids and all client data. One row per message, without test messages. person_id is NULL for an event without an owner, so count people with uniqExact(person_id).';
